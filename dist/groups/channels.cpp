@@ -1,9 +1,18 @@
 // A message is a broadcast in a group of two ranks, made when the first one is posted. So whatever holds of a collective
 // holds of it: comparison of what both have posted, time-outs, ranks that die. A thread for each channel meets the peer
 // and waits, in the order of the messages; no channel waits for another.
+//
+// A message of a device's tensor has two steps on the thread. The ranks compare it in the group of two, before anything is
+// issued: a device that got another size than it waits for would hang, or write over the end. Then a group on devices
+// beside that one sends it (ProcessGroup::make_device_channel), on a stream of the channel's own, between an event of the
+// caller's stream and one that wait() lets the caller's stream wait for. So each direction has a communicator of its own,
+// and no order between channels, nor between messages and collectives, can make two devices wait for each other.
 #include <brigade/dist/groups/channels.h>
 
+#include <brigade/core/device_runtime.h>
 #include <brigade/core/error.h>
+#include <brigade/core/factory.h>
+#include <brigade/dist/groups/device_message.h>
 #include <brigade/dist/groups/subgroup.h>
 #include <brigade/dist/groups/work_queue.h>
 
@@ -11,6 +20,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
+#include <utility>
 
 namespace brigade::dist {
 
@@ -49,32 +60,67 @@ class Channels::Channel {
   }
 
   WorkPtr post(const Tensor& tensor, SourceLocation where) {
+    const Device device = tensor.device();
+    const bool on_device = device.type != DeviceType::CPU;
     CollectiveInfo message;
     message.kind = kMessageKind;
     message.dtype = name(tensor.dtype());
     message.count = tensor.numel();
     message.root = root_name_;
-    message.description = fmt::format("tag {}", tag_);
+    message.description = fmt::format("tag {}{}", tag_, on_device ? ", on a device" : "");
     message.where = where;
     message.sequence = ++posted_;
-    return queue_.post(
-        fmt::format("a message {} rank {}, tag {}", sends_ ? "to" : "from", parent_.names()(peer_), tag_),
-        [this, tensor, message, where](WorkTimes&) { run(tensor, message, where); });
+    const std::string words =
+        fmt::format("a message {} rank {}, tag {}", sends_ ? "to" : "from", parent_.names()(peer_), tag_);
+    if (!on_device)
+      return queue_.post(words, [this, tensor, message, where](WorkTimes&) { run(tensor, message, where); });
+    const DeviceRuntime& runtime = device_runtime(device);
+    if (runtime.is_capturing(device.index))
+      throw DeviceError(
+          where,
+          "{}: a message cannot be captured into a graph, since it is issued when both ranks have called; "
+          "send it between replays",
+          words);
+    const auto turn = std::make_shared<DeviceTurn>(device);
+    return device_message(queue_.post(words, [this, tensor, message, where,
+                                              turn](WorkTimes&) { run(tensor, message, where, turn.get()); }),
+                          turn);
   }
 
  private:
   // On the thread of the queue.
-  void run(const Tensor& tensor, const CollectiveInfo& message, SourceLocation where) {
+  void run(const Tensor& tensor, const CollectiveInfo& message, SourceLocation where,
+           const DeviceTurn* turn = nullptr) {
     if (failure_) std::rethrow_exception(failure_);
     try {
       const ProcessGroupPtr group = met(where);
       CollectiveOptions options{.root = root_};
       options.step_of = &message;
-      group->broadcast(tensor, options, where)->wait();
+      if (turn) {
+        send_on_device(group, tensor, options, where, *turn);
+      } else {
+        group->broadcast(tensor, options, where)->wait();
+      }
     } catch (...) {
       failure_ = std::current_exception();
       throw;
     }
+  }
+
+  void send_on_device(const ProcessGroupPtr& group, const Tensor& tensor, const CollectiveOptions& options,
+                      SourceLocation where, const DeviceTurn& turn) {
+    const Tensor token = empty({1}, kInt32);
+    *token.data_ptr<int32_t>() = 0;
+    group->all_reduce(token, options, where)->wait();
+    const Device device = tensor.device();
+    set_current_device(device);
+    if (!device_group_) device_group_ = parent_.make_device_channel(group);
+    std::unique_ptr<DeviceStream>& stream = streams_[device];
+    if (!stream) stream = device_runtime(device).new_stream(device.index);
+    const DeviceStreamGuard guard(*stream);
+    turn.ready->block();
+    device_group_->broadcast(tensor, options, where)->wait();
+    turn.done->record();
   }
 
   ProcessGroupPtr met(SourceLocation where) {
@@ -101,8 +147,10 @@ class Channels::Channel {
   const int peer_, root_, tag_, root_name_;
   Subgroup members_;
   uint64_t posted_ = 0;
-  std::exception_ptr failure_;  // of the thread
-  std::mutex mutex_;            // of what follows
+  std::exception_ptr failure_;  // of the thread, as what follows
+  std::map<Device, std::unique_ptr<DeviceStream>> streams_;
+  ProcessGroupPtr device_group_;  // made when the first message of a device comes
+  std::mutex mutex_;              // of what follows
   ProcessGroupPtr group_;
   bool ended_ = false;
   WorkQueue queue_;  // last: its thread uses the rest

@@ -23,9 +23,12 @@ void check(const P2POp& message) {
   if (!message.tensor.is_contiguous())
     throw ShapeError(where, "{}: expected a contiguous tensor, got {} with strides {}; use contiguous()", what,
                      describe(message.tensor), message.tensor.strides());
-  if (message.tensor.device().type != DeviceType::CPU)
-    throw DeviceError(where, "{}: expected a tensor of the CPU, got {}; messages go through the host's memory", what,
-                      describe(message.tensor));
+  const bool on_device = message.tensor.device().type != DeviceType::CPU;
+  if (!group.sends(message.tensor.device()))
+    throw DeviceError(where,
+                      "{}: expected a tensor of the CPU, got {}; messages of the backend {} go through the host's "
+                      "memory, those of nccl from device to device",
+                      what, describe(message.tensor), group.backend());
   if (message.peer < 0 || message.peer >= group.size())
     throw ValueError(where, "{}: rank {} is not a rank of the group, 0 to {}", what, message.peer, group.size() - 1);
   if (message.peer == group.rank())
@@ -33,6 +36,11 @@ void check(const P2POp& message) {
                      message.peer);
   if (message.tag < 0 || message.tag > kLastTag)
     throw ValueError(where, "{}: expected a tag from 0 to {}, got {}", what, kLastTag, message.tag);
+  if (on_device && message.tag != 0)
+    throw ValueError(where,
+                     "{}: NCCL has no tags: expected tag 0 for {}, got {}; messages of two ranks arrive in the order "
+                     "of their sending, and tensors of the CPU may have tags",
+                     what, describe(message.tensor), message.tag);
 }
 
 WorkPtr post(const P2POp& message) {

@@ -131,6 +131,10 @@ std::shared_ptr<ProcessGroup> ProcessGroup::make_channel(const Subgroup&) {
       backend());
 }
 
+std::shared_ptr<ProcessGroup> ProcessGroup::make_device_channel(std::shared_ptr<ProcessGroup>) {
+  throw DistError("the backend {} sends no tensors of devices", backend());
+}
+
 Channels& ProcessGroup::channels() {
   const std::lock_guard lock(channels_mutex_);
   if (!channels_) channels_ = std::make_unique<Channels>(*this);

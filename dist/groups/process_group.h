@@ -136,6 +136,10 @@ class ProcessGroup {
   // thread, until end_channels() has returned. Throws TimeoutError where the other does not come, and DistError unless
   // overridden.
   virtual std::shared_ptr<ProcessGroup> make_channel(const Subgroup& members);
+  // Whether messages take tensors of `device`; and a group of the two ranks of a channel for them, beside that on the host.
+  // Called on both ranks with what make_channel() gave them, on any thread. Throws DistError unless overridden.
+  virtual bool sends(Device device) const noexcept { return device.type == DeviceType::CPU; }
+  virtual std::shared_ptr<ProcessGroup> make_device_channel(std::shared_ptr<ProcessGroup> channel);
   // For point_to_point.h.
   Channels& channels();
 

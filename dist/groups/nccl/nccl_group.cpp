@@ -77,10 +77,14 @@ struct Seat {
 
 class NcclGroup final : public ProcessGroup {
  public:
-  NcclGroup(ProcessGroupPtr control, bool may_stage)
+  // What its communicator is for. Messages: of two ranks, from the root to the other.
+  enum class Use : uint8_t { Collectives, Messages };
+
+  NcclGroup(ProcessGroupPtr control, bool may_stage, Use use = Use::Collectives)
       : ProcessGroup(control->rank(), control->size(), control->timeout(), control->names()),
         control_(std::move(control)),
         may_stage_(may_stage),
+        use_(use),
         works_(
             timeout(), [this](const std::exception_ptr& error) { on_failure(error); },
             [this] { return control_->lost_peer(); }) {}
@@ -122,6 +126,10 @@ class NcclGroup final : public ProcessGroup {
     return group;
   }
   ProcessGroupPtr make_channel(const Subgroup& members) override { return control_->make_channel(members); }
+  bool sends(Device) const noexcept override { return true; }
+  ProcessGroupPtr make_device_channel(ProcessGroupPtr channel) override {
+    return std::make_shared<NcclGroup>(std::move(channel), may_stage_, Use::Messages);
+  }
   Tensor allocate(int64_t numel, DType dtype) override { return control_->allocate(numel, dtype); }
   Tensor allocate(int64_t numel, DType dtype, Device device) override {
     if (memory_ && device == device_ && numel >= 0) {
@@ -203,7 +211,7 @@ class NcclGroup final : public ProcessGroup {
     works_.throw_if_failed();
     const CollectiveInfo info = enter();
     CollectiveOptions how = options;
-    how.step_of = &info;
+    if (!how.step_of) how.step_of = &info;
     nccl::Collective collective;
     collective.description = in_words(info);
     collective.met = post(how);
@@ -218,8 +226,9 @@ class NcclGroup final : public ProcessGroup {
     const Device device = calls.front().output.device();
     check_device(device, where);
     const CollectiveInfo info = enter();
+    const CollectiveInfo* const step_of = calls.front().options.step_of;
     nccl::Collective collective;
-    collective.description = in_words(info);
+    collective.description = in_words(step_of ? *step_of : info);
     if (size() == 1) {
       for (const CollectiveCall& call : calls)
         do_alone(call);
@@ -227,7 +236,7 @@ class NcclGroup final : public ProcessGroup {
       return works_.add(std::move(collective));
     }
     CollectiveOptions how{.description = info.description, .iteration = info.iteration, .where = where};
-    how.step_of = &info;
+    how.step_of = step_of ? step_of : &info;
     if (memory_) memory_->sweep();
     if (check_) collective.met = meet(how);
     const DeviceRuntime& runtime = device_runtime(device);
@@ -260,7 +269,7 @@ class NcclGroup final : public ProcessGroup {
     if (calls.size() == 1) {
       const CollectiveCall& call = calls.front();
       if (call.subject().numel() == 0) return;
-      communicator_->call(function_of(call.kind), [&](nccl::Comm comm) { return issue(call, comm); });
+      communicator_->call(function_of(call), [&](nccl::Comm comm) { return issue(call, comm); });
       return;
     }
     communicator_->call_together([&](nccl::Comm comm) {
@@ -273,9 +282,10 @@ class NcclGroup final : public ProcessGroup {
     });
   }
 
-  static const char* function_of(CollectiveKind kind) {
+  const char* function_of(const CollectiveCall& call) const {
+    if (use_ == Use::Messages) return call.options.root == rank() ? "ncclSend" : "ncclRecv";
     constexpr const char* kFunctions[] = {"ncclAllReduce", "ncclBroadcast", "ncclAllGather", "ncclReduceScatter"};
-    return kFunctions[static_cast<int>(kind)];
+    return kFunctions[static_cast<int>(call.kind)];
   }
 
   nccl::Result issue(const CollectiveCall& call, nccl::Comm comm) const {
@@ -285,6 +295,11 @@ class NcclGroup final : public ProcessGroup {
     const nccl::DataType type = type_of(from.dtype());
     const nccl::RedOp op = op_of(call.options.op, from.dtype());
     void* const stream = stream_->handle();
+    if (use_ == Use::Messages) {
+      const int peer = 1 - rank();
+      return call.options.root == rank() ? library_->send(from.raw_data(), count, type, peer, comm, stream)
+                                         : library_->recv(to, count, type, peer, comm, stream);
+    }
     switch (call.kind) {
       case CollectiveKind::AllReduce: return library_->all_reduce(from.raw_data(), to, count, type, op, comm, stream);
       case CollectiveKind::Broadcast:
@@ -440,6 +455,7 @@ class NcclGroup final : public ProcessGroup {
 
   const ProcessGroupPtr control_;
   const bool may_stage_;
+  const Use use_;
   Way way_ = Way::Open;
   const bool check_ = compares_collectives();
   std::atomic<bool> has_failed_{false};

@@ -44,6 +44,7 @@ std::mutex worlds_mutex;
 std::map<std::string, std::shared_ptr<World>> worlds;
 
 std::atomic<size_t> parts_made{0};
+std::atomic<size_t> messages{0};
 
 std::mutex registrations_mutex;
 struct Registration {
@@ -195,6 +196,9 @@ size_t nccl_stand_in_registered(const void* data) {
 // For tests: what was queued, a group as one for each communicator and stream.
 size_t nccl_stand_in_commands() { return brigade::test::nccl::commands_queued(); }
 
+// For tests: calls of ncclSend and ncclRecv.
+size_t nccl_stand_in_messages() { return messages; }
+
 // For tests: communicators that ncclCommSplit has made.
 size_t nccl_stand_in_parts() { return parts_made; }
 
@@ -242,10 +246,12 @@ Result ncclReduceScatter(const void* from, void* to, size_t count, DataType type
 }
 
 Result ncclSend(const void* from, size_t count, DataType type, int peer, Comm comm, void* stream) {
+  ++messages;
   return queue(comm, {Call::Send, from, nullptr, count, type, RedOp::Sum, peer}, stream);
 }
 
 Result ncclRecv(void* to, size_t count, DataType type, int peer, Comm comm, void* stream) {
+  ++messages;
   return queue(comm, {Call::Recv, nullptr, to, count, type, RedOp::Sum, peer}, stream);
 }
 

@@ -1,0 +1,227 @@
+// The stand-in for NCCL keeps NCCL's rules of groups and messages: what would hang there is never ready here, what would be
+// refused is refused.
+#ifndef BRIGADE_REAL_CUDA
+
+#include <brigade/dist/groups/nccl/library.h>
+
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+#include <simt/error.h>
+#include <simt/options.h>
+#include <simt/runtime.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+extern "C" size_t nccl_stand_in_commands();
+
+namespace brigade::test::nccl_stand_in_test {
+
+namespace {
+
+using namespace brigade::dist::nccl;
+
+constexpr int kRanks = 2;
+constexpr size_t kCount = 8;
+
+// Of one rank.
+struct Rank {
+  int rank = 0;
+  int peer = 0;
+  Comm comm = nullptr;
+  cudaStream_t stream = nullptr;
+  float* sent = nullptr;  // kCount times rank + 1, and as many again
+  float* got = nullptr;
+
+  Result send(size_t count = kCount) const {
+    return library().send(sent, count, DataType::Float32, peer, comm, stream);
+  }
+  Result receive(size_t count = kCount, DataType type = DataType::Float32) const {
+    return library().recv(got, count, type, peer, comm, stream);
+  }
+  Result reduce(size_t count, DataType type = DataType::Float32, size_t from = 0) const {
+    return library().all_reduce(sent + from, got + from, count, type, RedOp::Sum, comm, stream);
+  }
+  void together(const std::function<void()>& calls) const {
+    CHECK(library().group_start() == Result::Success);
+    calls();
+    CHECK(library().group_end() == Result::InProgress);
+  }
+  std::vector<float> received() const {
+    std::vector<float> values(kCount);
+    cudaMemcpyAsync(values.data(), got, kCount * sizeof(float), cudaMemcpyDeviceToHost, stream);
+    cudaStreamSynchronize(stream);
+    return values;
+  }
+};
+
+// What the stream of each rank throws when it is waited for, after `calls` of both; "" for nothing.
+std::vector<std::string> run(const std::function<void(Rank&)>& calls, const std::function<void(Rank&)>& after = {}) {
+  std::vector<std::string> errors(kRanks);
+  UniqueId id;
+  REQUIRE(library().get_unique_id(&id) == Result::Success);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      Rank own{rank, 1 - rank};
+      cudaSetDevice(rank);
+      Config config;
+      library().comm_init_rank_config(&own.comm, kRanks, id, rank, &config);
+      for (Result result = Result::InProgress; result == Result::InProgress;)
+        library().comm_get_async_error(own.comm, &result);
+      cudaStreamCreateWithFlags(&own.stream, cudaStreamNonBlocking);
+      cudaMalloc(reinterpret_cast<void**>(&own.sent), 2 * kCount * sizeof(float));
+      cudaMalloc(reinterpret_cast<void**>(&own.got), 2 * kCount * sizeof(float));
+      const std::vector<float> values(2 * kCount, static_cast<float>(rank + 1));
+      cudaMemcpy(own.sent, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice);
+      try {
+        calls(own);
+        cudaStreamSynchronize(own.stream);
+        if (after) after(own);
+      } catch (const simt::Error& error) {
+        errors[static_cast<size_t>(rank)] = error.what();
+        cudaGetLastError();
+      }
+      library().comm_abort(own.comm);
+      cudaDeviceSynchronize();
+      cudaFree(own.sent);
+      cudaFree(own.got);
+      cudaStreamDestroy(own.stream);
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  simt::discard_queued();
+  return errors;
+}
+
+void never_ready(const char* what, const std::function<void(Rank&)>& calls) {
+  CAPTURE(what);
+  const simt::ScopedOptions impatient({.patience = std::chrono::milliseconds(100)});
+  for (const std::string& error : run(calls))
+    CHECK_MESSAGE(error.find("streams stalled") != std::string::npos, error);
+}
+
+}  // namespace
+
+TEST_CASE("ranks that send to each other and receive in a group exchange, in any order, by one command each") {
+  const size_t before = nccl_stand_in_commands();
+  const auto errors = run(
+      [](Rank& own) {
+        own.together([&] {
+          if (own.rank == 0) own.receive();
+          own.send();
+          if (own.rank == 1) own.receive();
+        });
+      },
+      [](Rank& own) { CHECK(own.received() == std::vector<float>(kCount, static_cast<float>(own.peer + 1))); });
+  CHECK(errors == std::vector<std::string>(kRanks));
+  CHECK(nccl_stand_in_commands() - before == kRanks);
+}
+
+TEST_CASE("collectives and messages go in one group, groups inside of groups are one with the outer one") {
+  const size_t before = nccl_stand_in_commands();
+  const auto errors = run(
+      [](Rank& own) {
+        own.together([&] {
+          library().group_start();
+          library().all_reduce(own.sent, own.sent, kCount, DataType::Float32, RedOp::Max, own.comm, own.stream);
+          CHECK(library().group_end() == Result::Success);
+          if (own.rank == 0) library().send(own.sent + kCount, kCount, DataType::Float32, 1, own.comm, own.stream);
+          if (own.rank == 1) own.receive();
+        });
+      },
+      [](Rank& own) {
+        if (own.rank == 1) CHECK(own.received() == std::vector<float>(kCount, 1));
+        std::vector<float> largest(kCount);
+        cudaMemcpy(largest.data(), own.sent, kCount * sizeof(float), cudaMemcpyDeviceToHost);
+        CHECK(largest == std::vector<float>(kCount, 2));
+      });
+  CHECK(errors == std::vector<std::string>(kRanks));
+  CHECK(nccl_stand_in_commands() - before == kRanks);
+}
+
+TEST_CASE("what would hang over NCCL is never ready") {
+  never_ready("both send before they receive, without a group", [](Rank& own) {
+    own.send();
+    own.receive();
+  });
+  never_ready("sizes of a message", [](Rank& own) { own.rank == 0 ? own.send(8) : own.receive(4); });
+  never_ready("dtypes of a message", [](Rank& own) { own.rank == 0 ? own.send(8) : own.receive(8, DataType::Int32); });
+  never_ready("the number of parts", [](Rank& own) {
+    own.together([&] {
+      own.reduce(2);
+      if (own.rank == 0) own.reduce(2, DataType::Float32, 4);
+    });
+  });
+  never_ready("the size of a part", [](Rank& own) {
+    own.together([&] {
+      own.reduce(2);
+      own.reduce(own.rank == 0 ? 3 : 4, DataType::Float32, 4);
+    });
+  });
+  never_ready("the dtype of a part", [](Rank& own) {
+    own.together([&] {
+      own.reduce(2);
+      own.reduce(2, own.rank == 0 ? DataType::Float32 : DataType::Int32, 4);
+    });
+  });
+  never_ready("the place of a part", [](Rank& own) {
+    own.together([&] {
+      own.reduce(own.rank == 0 ? 2 : 3);
+      own.reduce(own.rank == 0 ? 3 : 2, DataType::Float32, 4);
+    });
+  });
+  never_ready("a group beside single calls", [](Rank& own) {
+    const auto both = [&] {
+      own.reduce(2);
+      own.reduce(2, DataType::Float32, 4);
+    };
+    own.rank == 0 ? own.together(both) : both();
+  });
+}
+
+TEST_CASE("a group is refused as a whole, and its end needs a beginning") {
+  CHECK(library().group_end() == Result::InvalidUsage);
+  const size_t before = nccl_stand_in_commands();
+  const auto errors = run([](Rank& own) {
+    CHECK(library().group_start() == Result::Success);
+    CHECK(own.reduce(2) == Result::Success);
+    CHECK(library().send(own.sent, 2, DataType::Float32, 2, own.comm, own.stream) == Result::InvalidArgument);
+    CHECK(library().group_end() == Result::InvalidArgument);
+    // What comes after is not of that group.
+    CHECK(own.reduce(2) == Result::Success);
+  });
+  CHECK(errors == std::vector<std::string>(kRanks));
+  CHECK(nccl_stand_in_commands() - before == kRanks);
+}
+
+TEST_CASE("a message that is written while it is sent is found") {
+  std::atomic<bool> is_written = false;
+  const auto errors = run([&](Rank& own) {
+    if (own.rank == 1) {
+      while (!is_written)
+        std::this_thread::yield();
+      own.receive();
+      return;
+    }
+    own.send();
+    for (int i = 0; i < 64; ++i)  // one of them looks whether it is ready, so that it is under way
+      CHECK(cudaStreamQuery(own.stream) == cudaErrorNotReady);
+    cudaGetLastError();
+    cudaMemset(own.sent, 0, kCount * sizeof(float));
+    cudaStreamSynchronize(nullptr);
+    is_written = true;
+  });
+  CHECK_MESSAGE(
+      (errors[0] + errors[1]).find("rank 0 wrote what it sends while the message was under way") != std::string::npos,
+      errors[0], " / ", errors[1]);
+}
+
+}  // namespace brigade::test::nccl_stand_in_test
+
+#endif

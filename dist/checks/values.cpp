@@ -134,12 +134,13 @@ void ConsistencyReport::raise_if_inconsistent() const {
   std::string message = "the ranks do not hold the same numbers.";
   for (const Verdict& verdict : verdicts)
     message += "\n  " + verdict.message + "\n    fix:   " + verdict.advice;
-  throw ConsistencyError(message, verdicts);
+  throw ConsistencyError(message + legend, verdicts);
 }
 
 ConsistencyReport compare_over_ranks(ProcessGroup& group, std::span<const CheckedTensor> tensors,
                                      SourceLocation where) {
   ConsistencyReport report;
+  report.legend = group.names().legend(group.size());
   if (group.size() == 1) return report;
   std::vector<uint64_t> mine;
   for (const CheckedTensor& each : tensors)

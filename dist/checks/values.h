@@ -20,9 +20,10 @@ struct CheckedTensor {
 
 struct ConsistencyReport {
   std::vector<Verdict>
-      verdicts;  // one per tensor that differs, the first with element and values; the same on all ranks
+      verdicts;        // one per tensor that differs, the first with element and values; the same on all ranks
+  std::string legend;  // of the ranks, where those of a subgroup have other global numbers (RankNames::legend)
   bool consistent() const noexcept { return verdicts.empty(); }
-  // Throws ConsistencyError with all verdicts unless consistent().
+  // Throws ConsistencyError with all verdicts, and the legend, unless consistent().
   void raise_if_inconsistent() const;
 };
 

@@ -3,6 +3,7 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/ops/concat.h>
+#include <brigade/dist/checks/values.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/sync_batch_norm.h>
 #include <brigade/dist/ddp/zero_redundancy_optimizer.h>
@@ -181,6 +182,23 @@ std::string errors_speak_of_global_ranks(const ProcessGroupPtr& group) {
 }
 const AddRankCase add_errors("a backward's error on a subgroup says which global ranks its ranks are",
                              &errors_speak_of_global_ranks, kSizes);
+
+std::string differences_speak_of_global_ranks(const ProcessGroupPtr& group) {
+  const ProcessGroupPtr pair = own_pair(group);
+  const nn::Linear net = make_net(static_cast<uint64_t>(1 + group->rank() % 2));
+  const dist::ConsistencyReport found = dist::verify_consistency(*pair, net);
+  const dist::ConsistencyReport in_all = dist::verify_consistency(*group, net);
+  const std::vector<std::string> parts{
+      "rank 1", group->rank() < 2 ? "the ranks do not hold the same numbers"
+                                  : "Ranks are those of this process group: 0 is global rank 2, 1 is "
+                                    "global rank 3"};
+  const std::string wrong = expect_error<dist::ConsistencyError>([&] { found.raise_if_inconsistent(); }, parts);
+  if (!wrong.empty()) return wrong;
+  if (group->rank() < 2 && !found.legend.empty()) return "a legend where numbers are the same: " + found.legend;
+  return in_all.legend.empty() ? "" : "a legend in the group of all: " + in_all.legend;
+}
+const AddRankCase add_differences("what verify_consistency says of a subgroup says which global ranks its ranks are",
+                                  &differences_speak_of_global_ranks, kSizes);
 
 }  // namespace
 

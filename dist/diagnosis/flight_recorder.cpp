@@ -16,12 +16,15 @@ namespace brigade::dist {
 
 namespace {
 
-std::string file_name(int rank, const std::vector<int>& global_ranks) {
-  if (global_ranks.empty()) return fmt::format("rank-{}.json", rank);
-  std::string members = fmt::format("{}", fmt::join(global_ranks, "-"));
+std::string file_name(const RecordedGroup& group) {
+  if (group.global_ranks.empty()) return fmt::format("rank-{}.json", group.rank);
+  std::string members = fmt::format("{}", fmt::join(group.global_ranks, "-"));
   constexpr size_t kLongest = 100;  // a file's name has 255 bytes at most
   if (members.size() > kLongest) members = fmt::format("{}-{:x}", members.substr(0, kLongest), fnv(members));
-  return fmt::format("rank-{}-in-{}.json", global_ranks[static_cast<size_t>(rank)], members);
+  std::string identity = group.identity;
+  if (identity.size() > kLongest) identity = fmt::format("{}-{:x}", identity.substr(0, kLongest), fnv(identity));
+  return fmt::format("rank-{}-in-{}-group-{}.json", group.global_ranks[static_cast<size_t>(group.rank)], members,
+                     identity);
 }
 
 }  // namespace
@@ -57,15 +60,16 @@ std::vector<CollectiveInfo> FlightRecorder::entries() const {
   return {entries_.begin(), entries_.end()};
 }
 
-void FlightRecorder::write(int rank, int size, const std::vector<int>& global_ranks, const std::string& backend,
-                           const std::string& reason) const noexcept {
+void FlightRecorder::write(const RecordedGroup& group, const std::string& reason) const noexcept {
   const char* folder = std::getenv("BRIGADE_FLIGHT_RECORDER");
   if (!folder || !*folder) return;
   try {
     std::filesystem::create_directories(folder);
     std::string text = fmt::format(
-        "{{\"rank\": {}, \"world_size\": {}, \"global_ranks\": [{}], \"backend\": {}, \"reason\": {}, \"entries\": [",
-        rank, size, fmt::join(global_ranks, ", "), json_string(backend), json_string(reason));
+        "{{\"rank\": {}, \"world_size\": {}, \"global_ranks\": [{}], \"group\": {}, \"backend\": {}, \"reason\": {}, "
+        "\"entries\": [",
+        group.rank, group.size, fmt::join(group.global_ranks, ", "), json_string(group.identity),
+        json_string(group.backend), json_string(reason));
     bool first = true;
     for (const CollectiveInfo& info : entries()) {
       text += fmt::format(
@@ -76,7 +80,7 @@ void FlightRecorder::write(int rank, int size, const std::vector<int>& global_ra
           info.posted, info.finished);
       first = false;
     }
-    std::ofstream(fmt::format("{}/{}", folder, file_name(rank, global_ranks))) << text << "\n]}\n";
+    std::ofstream(fmt::format("{}/{}", folder, file_name(group))) << text << "\n]}\n";
   } catch (const std::exception&) {
     // The error that brought us here matters more.
   }

@@ -1,6 +1,7 @@
 // The flight recorder: the last collectives of one rank, with what they were about. When a wait
 // ends in an error it says who was where; with BRIGADE_FLIGHT_RECORDER=FOLDER each rank also writes
-// its entries to FOLDER/rank-R.json, and those of a subgroup to a file of their own.
+// its entries to FOLDER/rank-R.json, and those of a subgroup to rank-G-in-A-B-C-group-N.json: G is the global rank, A, B, C
+// those of all members, and N the identity of the subgroup, since several may have the same members.
 #pragma once
 
 #include <brigade/core/place.h>
@@ -37,6 +38,15 @@ struct CollectiveInfo {
 // 7)"
 std::string in_words(const CollectiveInfo& info);
 
+// Whose collectives they are.
+struct RecordedGroup {
+  int rank = 0;
+  int size = 1;
+  std::vector<int> global_ranks;  // of the members of a subgroup; empty for the group from which groups are made
+  std::string identity;           // of a subgroup (RankNames::identity)
+  std::string backend;
+};
+
 // Thread-safe.
 class FlightRecorder {
  public:
@@ -46,11 +56,8 @@ class FlightRecorder {
   void finish(uint64_t sequence);
   // Oldest first.
   std::vector<CollectiveInfo> entries() const;
-  // To the folder of BRIGADE_FLIGHT_RECORDER, if it is set; never throws. `global_ranks`: of the
-  // members of a subgroup, whose file is rank-G-in-A-B-C.json; G is the global rank of this one.
-  // Empty for the group from which groups are made.
-  void write(int rank, int size, const std::vector<int>& global_ranks, const std::string& backend,
-             const std::string& reason) const noexcept;
+  // To the folder of BRIGADE_FLIGHT_RECORDER, if it is set; never throws.
+  void write(const RecordedGroup& group, const std::string& reason) const noexcept;
 
  private:
   mutable std::mutex mutex_;

@@ -52,8 +52,9 @@ std::string RankNames::legend(int size) const {
   return differ ? fmt::format("{}{}.", kLegend, fmt::join(each, ", ")) : "";
 }
 
-RankNames RankNames::subgroup(std::span<const int> ranks) const {
+RankNames RankNames::subgroup(std::span<const int> ranks, uint64_t number) const {
   RankNames names;
+  names.identity_ = fmt::format("{}{}{}", identity_, identity_.empty() ? "" : ".", number);
   for (const int rank : ranks)
     names.globals_.push_back((*this)(rank).global);
   return names;
@@ -61,6 +62,7 @@ RankNames RankNames::subgroup(std::span<const int> ranks) const {
 
 RankNames RankNames::step(std::span<const int> ranks) const {
   RankNames names;
+  names.identity_ = identity_;
   for (const int rank : ranks) {
     const RankName name = (*this)(rank);
     names.numbers_.push_back(name.number);

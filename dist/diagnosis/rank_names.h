@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,14 +56,17 @@ class RankNames {
   // numbers there; "" where the numbers are the same.
   std::string legend(int size) const;
 
-  // Of a subgroup of these ranks.
-  RankNames subgroup(std::span<const int> ranks) const;
+  // Of a subgroup of these ranks. `number` tells it from others of this group with the same ranks.
+  RankNames subgroup(std::span<const int> ranks, uint64_t number = 0) const;
+  // Tells subgroups apart, also those of subgroups: their numbers, "4.2" for number 2 of number 4. "" for the first group.
+  const std::string& identity() const noexcept { return identity_; }
   // Of a step in which these ranks take part.
   RankNames step(std::span<const int> ranks) const;
 
  private:
   std::vector<int> numbers_;
   std::vector<int> globals_;
+  std::string identity_;
 };
 
 }  // namespace brigade::dist

@@ -64,8 +64,8 @@ ProcessGroupPtr new_group(const ProcessGroupPtr& group, std::vector<int> ranks, 
   check(*group, members, where);
   const auto own = std::ranges::find(members.ranks, group->rank());
   if (own != members.ranks.end()) members.rank = static_cast<int>(own - members.ranks.begin());
-  members.names = group->names().subgroup(members.ranks);
   members.number = group->flight_recorder().entries().back().sequence;
+  members.names = group->names().subgroup(members.ranks, members.number);
   ProcessGroupPtr made = group->make_subgroup(members);
   return members.is_member() ? made : make_non_member_group(*group, members);
 }

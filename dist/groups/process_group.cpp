@@ -312,7 +312,7 @@ void ProcessGroup::do_monitored_barrier(const CollectiveOptions& options, std::c
 void ProcessGroup::write_record(const std::string& reason) const noexcept {
   if (!names_.own()) return;
   const std::vector<int> globals = names_.of_subgroup() ? names_.globals(size_) : std::vector<int>();
-  recorder_.write(rank_, size_, globals, backend(), reason);
+  recorder_.write({rank_, size_, globals, names_.identity(), backend()}, reason);
 }
 
 void ProcessGroup::barrier(CollectiveOptions options, SourceLocation where) {

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -27,6 +28,18 @@ json read(const std::filesystem::path& file) {
   REQUIRE_MESSAGE(in.good(), file.string());
   return json::parse(in);
 }
+
+// The files whose names begin so, in the order of their names.
+std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder, const std::string& prefix) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().filename().string().starts_with(prefix)) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string number_of(const ProcessGroupPtr& group) { return group->names().identity(); }
 
 void sum(const ProcessGroupPtr& group, const char* what) {
   group->all_reduce(full({4}, 1), {.description = what})->wait();
@@ -55,7 +68,9 @@ TEST_CASE("the file of a subgroup stands beside that of its group, under the glo
   unsetenv("BRIGADE_FLIGHT_RECORDER");
   for (const int rank : {0, 2}) {
     const std::string own = "rank-" + std::to_string(rank);
-    const json pair = read(folder / (own + "-in-" + (rank == 0 ? "0-1" : "2-3") + ".json"));
+    const auto files = files_of(folder, own + "-in-" + (rank == 0 ? "0-1" : "2-3") + "-group-");
+    REQUIRE(files.size() == 1);
+    const json pair = read(files[0]);
     CHECK(pair["rank"] == 0);
     CHECK(pair["world_size"] == 2);
     CHECK(pair["global_ranks"] == json{rank, rank + 1});
@@ -66,6 +81,40 @@ TEST_CASE("the file of a subgroup stands beside that of its group, under the glo
     CHECK(whole["global_ranks"] == json::array());
     CHECK(whole["entries"].back()["description"] == "in the group");
   }
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("subgroups with the same members have files of their own, those of subgroups too") {
+  const auto folder = std::filesystem::temp_directory_path() / ("brigade_recorders_" + std::to_string(getpid()));
+  std::filesystem::remove_all(folder);
+  setenv("BRIGADE_FLIGHT_RECORDER", folder.c_str(), 1);
+  std::vector<std::string> identities(3);
+  try {
+    dist::run_threads(
+        2,
+        [&](const ProcessGroupPtr& group) {
+          const ProcessGroupPtr first = dist::new_group(group, {0, 1});
+          const ProcessGroupPtr second = dist::new_group(group, {0, 1});
+          const ProcessGroupPtr inner = dist::new_group(second, {0, 1});
+          if (group->rank() == 1) return;
+          identities = {number_of(first), number_of(second), number_of(inner)};
+          CHECK_THROWS_AS(sum(first, "in the first"), DistError);
+          CHECK_THROWS_AS(sum(second, "in the second"), DistError);
+          CHECK_THROWS_AS(sum(inner, "in the inner"), DistError);
+        },
+        std::chrono::milliseconds(600));
+  } catch (const std::exception&) {
+  }
+  unsetenv("BRIGADE_FLIGHT_RECORDER");
+  CHECK(identities[0] != identities[1]);
+  CHECK(identities[2].starts_with(identities[1] + "."));
+  const char* const told[] = {"in the first", "in the second", "in the inner"};
+  for (size_t i = 0; i < identities.size(); ++i) {
+    const json record = read(folder / ("rank-0-in-0-1-group-" + identities[i] + ".json"));
+    CHECK(record["group"] == identities[i]);
+    CHECK(record["entries"].back()["description"] == told[i]);
+  }
+  CHECK(files_of(folder, "rank-0-in-0-1").size() == 3);
   std::filesystem::remove_all(folder);
 }
 

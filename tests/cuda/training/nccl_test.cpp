@@ -94,6 +94,12 @@ static_assert(std::is_invocable_v<decltype(&ncclAllGather), const void*, void*, 
                                   cudaStream_t>);
 static_assert(std::is_invocable_v<decltype(&ncclReduceScatter), const void*, void*, size_t, ncclDataType_t, ncclRedOp_t,
                                   ncclComm_t, cudaStream_t>);
+static_assert(std::is_invocable_r_v<ncclResult_t, decltype(&ncclSend), const void*, size_t, ncclDataType_t, int,
+                                    ncclComm_t, cudaStream_t>);
+static_assert(std::is_invocable_r_v<ncclResult_t, decltype(&ncclRecv), void*, size_t, ncclDataType_t, int, ncclComm_t,
+                                    cudaStream_t>);
+static_assert(std::is_invocable_r_v<ncclResult_t, decltype(&ncclGroupStart)> &&
+              std::is_invocable_r_v<ncclResult_t, decltype(&ncclGroupEnd)>);
 TEST_CASE("the configuration of a communicator is that of NCCL's header") {
   const ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;
   CHECK(nccl::Config().magic == theirs.magic);

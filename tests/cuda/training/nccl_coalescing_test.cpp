@@ -187,6 +187,33 @@ TEST_CASE("collectives together are captured into a graph, and each replay reduc
   });
 }
 
+TEST_CASE("a group that reduces in host memory stages what is issued together") {
+  if (device_count(DeviceType::CUDA) == 0) return;
+  const Device device(kCUDA, 0);
+  dist::run_threads(3, [&](const ProcessGroupPtr& group) {
+    set_current_device(device);
+    const int rank = group->rank();
+    const Tensor x = filled(rank, {1000}, kFloat32, device), y = filled(2, {3}, kFloat64, device);
+    const Tensor gathered = filled(-1, {6}, kInt32, device);
+    CoalescingManager together(group);
+    group->all_reduce(x, {.description = "x"});
+    group->all_reduce(y);
+    together.end()->wait();
+    {
+      const CoalescingManager gathering(group);
+      group->all_gather(gathered, filled(rank, {2}, kInt32, device));
+    }
+    all_are(x, 3);
+    all_are(y, 6);
+    for (int r = 0; r < 3; ++r)
+      all_are(view::slice(gathered, 0, 2 * r, 2 * r + 2), r);
+    const auto entries = group->flight_recorder().entries();
+    REQUIRE(entries.size() == 3);
+    CHECK(entries[0].description == "part 1 of 2: x");
+    CHECK(entries[1].description == "part 2 of 2");
+  });
+}
+
 TEST_CASE("ranks that issue other collectives together over NCCL learn in what they differ, and nobody hangs") {
   struct Difference {
     std::vector<int64_t> first, second;

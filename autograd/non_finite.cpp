@@ -78,8 +78,7 @@ bool has_unbounded_derivative(const char* op) noexcept {
 
 bool holds_non_finite(const Tensor& tensor) {
   if (!can_be_read(tensor)) return false;
-  // The sum is quicker, and not finite if an element is not, or too large to be squared.
-  return !std::isfinite(kernels::sum_of_squares(tensor)) && kernels::has_non_finite(tensor);
+  return !std::isfinite(kernels::sum_of_squares(tensor));
 }
 
 FirstNonFinite first_non_finite(std::span<const Tensor> roots) {

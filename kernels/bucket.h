@@ -48,9 +48,10 @@ extern Kernel<void(const Tensor& x, const Tensor& out)> bucket_probe;
 
 // Of a contiguous floating tensor on the CPU, for the host.
 //
-// Sum of squares; squares and sums of 256 of them are in the compute_type, their total in double.
+// Sum of squares; squares and sums of 256 of them are in the compute_type while they fit there, their total in double.
+// Finite exactly when all elements are (a float64 whose square is not counts as the largest that is).
 double sum_of_squares(const Tensor& tensor);
-// Of n elements there; finite exactly when all of them are (a float64 whose square is not counts as the largest that is).
+// Of n elements there.
 double sum_of_squares(const void* data, DType dtype, int64_t n);
 bool has_non_finite(const Tensor& tensor);
 // The scalar product with a fixed sequence of weights. Linear: the mean of the ranks' probes is the

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace brigade::dist {
 
@@ -22,7 +23,8 @@ constexpr auto kMostApart = static_cast<int64_t>(kTolerance * kScale);
 
 GradientValues values_of_host(const Tensor& values) {
   const double squares = kernels::sum_of_squares(values);
-  if (!std::isfinite(squares)) return {0, kSizeOfNonFinite};
+  // NaN, infinite, or a float64's that stands for more.
+  if (!(squares < std::numeric_limits<double>::max())) return {0, kSizeOfNonFinite};
   if (squares == 0) return {};  // too small for a square, too
   return {kernels::probe(values) / std::sqrt(squares), std::log2(squares) / 2};
 }

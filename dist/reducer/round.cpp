@@ -241,9 +241,8 @@ void Round::measure(uint32_t parameter) {
   }
   if (is_measured_on_the_way(bucket.payload)) return bucket.payload.slot_sums()->want(slot.index);
   const double sum = kernels::sum_of_squares(slot.view);
-  own_.sums_of_squares[parameter] = sum;
+  own_.take(parameter, sum);
   progress.sum_of_squares += sum;
-  if (!std::isfinite(sum) && kernels::has_non_finite(slot.view)) own_.non_finite.parameters.push_back(parameter);
 }
 
 void Round::on_grad_ready(uint32_t parameter, bool defined) {

@@ -144,9 +144,7 @@ constexpr auto kWeightTable = [] {
 }  // namespace
 
 double sum_of_squares(const Tensor& tensor) {
-  return visit_floating(tensor.dtype(), "sum_of_squares", [&]<class T>() {
-    return sum_of_squares_of(static_cast<const T*>(tensor.raw_data()), tensor.numel());
-  });
+  return sum_of_squares(tensor.raw_data(), tensor.dtype(), tensor.numel());
 }
 
 double sum_of_squares(const void* data, DType dtype, int64_t n) {

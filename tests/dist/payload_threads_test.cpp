@@ -82,6 +82,8 @@ TEST_CASE("the probe is linear, sees every element, and tells a sum from a mean"
 
 TEST_CASE("sizes of large gradients do not overflow before they do; what is not finite is found") {
   CHECK(kernels::sum_of_squares(full({8192}, 1e18, kFloat32)) == doctest::Approx(8192e36));
+  CHECK(kernels::sum_of_squares(full({8192}, 1e25, kFloat32)) == doctest::Approx(8192e50));
+  CHECK(kernels::sum_of_squares(full({8192}, 1e300, kFloat64)) == std::numeric_limits<double>::max());
   CHECK(kernels::sum_of_squares(full({100000}, 60000, kFloat16)) == doctest::Approx(3.6e14));
   for (const int64_t at : {0, 40, 99}) {
     Tensor x = ones({100}, kFloat32);

@@ -69,9 +69,9 @@ struct ClipGradients {
 
 class Fabric {
  public:
-  // Starts no rank: see launch(). Where there is to be one rank, this object is it. Throws ValueError for an unknown accelerator, strategy or precision, with those that
-  // are known, and for numbers of devices and nodes that make no sense or are not what the launcher has
-  // started.
+  // Starts no rank: see launch(). Where there is to be one rank, this object is it. Throws ValueError for an unknown
+  // accelerator, strategy or precision, with those that are known, and for numbers of devices and nodes that make no
+  // sense or are not what the launcher has started.
   explicit Fabric(FabricOptions options = {}, SourceLocation where = SourceLocation::current());
   // A rank of a group that is there already; where it is the rank that a launcher has started, the launcher says which of
   // its host it is.

@@ -33,8 +33,8 @@ class OptimizerSteps {
   OptimizerSteps(const OptimizerSteps&) = delete;
   OptimizerSteps& operator=(const OptimizerSteps&) = delete;
 
-  // It has to live as long as this. Throws ValueError for one that is here already: "An optimizer should be passed only once to the
-  // `setup` method".
+  // It has to live as long as this. Throws ValueError for one that is here already: "An optimizer should be passed only
+  // once to the `setup` method".
   void add(optim::Optimizer& optimizer, SourceLocation where);
   void set_hook(OptimizerStepHook hook) { hook_ = std::move(hook); }
 

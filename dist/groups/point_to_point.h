@@ -18,17 +18,17 @@
 
 namespace brigade::dist {
 
-// Return at once. The tensor, contiguous, must not be touched until the Work is complete: for a sender
-// that is when the receiver has the values. It is of the CPU, or of a device on an `nccl` group: then the message follows
-// what is queued on the current stream, wait() waits on the host until the peer has called too, and what is queued on the
-// current stream after it sees the values. Ranks are those of `group`; the tag is from 0 to 65535, 0 for a device.
+// Return at once. The tensor, contiguous, must not be touched until the Work is complete: for a sender that is when the
+// receiver has the values. It is of the CPU, or of a device on an `nccl` group: then the message follows what is queued
+// on the current stream, wait() waits on the host until the peer has called too, and what is queued on the current
+// stream after it sees the values. Ranks are those of `group`; the tag is from 0 to 65535, 0 for a device.
 //
 // Throw ValueError for an undefined tensor, a peer that is this rank itself or none of the group, and such a tag;
-// ShapeError, DeviceError for another tensor, and in the capture of a graph; DistError on a rank that is no member, and where the backend has no
-// channels. wait() throws CollectiveError, on both ranks and with both lines, where number of elements or dtype differ, or one tensor is of a device and the other
-// is not: nothing is sent then;
-// TimeoutError that names the peer and the tag where it does not come within the group's timeout; PeerError where it
-// dies or leaves. A channel is unusable after an error; the group and its other channels go on.
+// ShapeError, DeviceError for another tensor, and in the capture of a graph; DistError on a rank that is no member, and
+// where the backend has no channels. wait() throws CollectiveError, on both ranks and with both lines, where number of
+// elements or dtype differ, or one tensor is of a device and the other is not: nothing is sent then; TimeoutError that
+// names the peer and the tag where it does not come within the group's timeout; PeerError where it dies or leaves. A
+// channel is unusable after an error; the group and its other channels go on.
 WorkPtr isend(const ProcessGroupPtr& group, const Tensor& tensor, int dst, int tag = 0,
               SourceLocation where = SourceLocation::current());
 WorkPtr irecv(const ProcessGroupPtr& group, const Tensor& tensor, int src, int tag = 0,

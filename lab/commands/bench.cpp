@@ -1,5 +1,5 @@
-// brigade bench: becomes the program `brigade-bench` beside it. Benchmarks are optimised as what they measure, which takes a compiler
-// as long as the libraries of dist do, and who begins with `make demo` does not need them.
+// brigade bench: becomes the program `brigade-bench` beside it. Benchmarks are optimised as what they measure, which
+// takes a compiler as long as the libraries of dist do, and who begins with `make demo` does not need them.
 #include <brigade/core/error.h>
 #include <brigade/lab/commands/commands.h>
 

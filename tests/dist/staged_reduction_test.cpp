@@ -93,7 +93,8 @@ class Signal {
   int ends_[2];
 };
 
-// Two ranks that go on at the same time may come to the end in the call itself: each goes alone here, as far as it gets without the other.
+// Two ranks that go on at the same time may come to the end in the call itself: each goes alone here, as far as it gets
+// without the other.
 struct Turns {
   Signal rank0_began, rank1_began;
 

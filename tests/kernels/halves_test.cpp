@@ -268,8 +268,8 @@ TEST_CASE("elementwise operations of halves, dense and not, of lengths around wh
   }
 }
 
-// y (g - sum of g y), rounded once from what float32 makes of it: where g and the sum are nearly the same, its own roundings are all that is left, so
-// that the exact result is the judge.
+// y (g - sum of g y), rounded once from what float32 makes of it: where g and the sum are nearly the same, its own
+// roundings are all that is left, so that the exact result is the judge.
 void check_slope_of_softmax(const Tensor& grad, const Tensor& y, int dim) {
   const auto found = softmax_backward(grad, y, dim).to_vector<double>();
   const auto exact = softmax_backward(cast(grad, kFloat64), cast(y, kFloat64), dim).to_vector<double>();

@@ -18,9 +18,10 @@ struct Awaited {
   uint32_t value;
 };
 
-// Of a piece, each rank first puts its elements into a slot of its own (counter `staged`), then reduces its share of the piece over
-// all ranks' slots, in rank order, into all of them (`reduced`), and when all have, takes the results out. A rank whose elements can
-// be reached has nothing to put in or to take out: its own memory stands for the slots. The bits are those of a reduction as a whole.
+// Of a piece, each rank first puts its elements into a slot of its own (counter `staged`), then reduces its share of
+// the piece over all ranks' slots, in rank order, into all of them (`reduced`), and when all have, takes the results
+// out. A rank whose elements can be reached has nothing to put in or to take out: its own memory stands for the slots.
+// The bits are those of a reduction as a whole.
 class StagedReduction {
  public:
   static constexpr size_t kPieceBytes = size_t{256} << 10;
@@ -33,7 +34,8 @@ class StagedReduction {
     char* memory = nullptr;
     bool staged = false;
   };
-  // `data`: this rank's elements, as many on every rank. `first`: how many pieces this group has reduced before, alike on every rank.
+  // `data`: this rank's elements, as many on every rank. `first`: how many pieces this group has reduced before, alike
+  // on every rank.
   StagedReduction(Control& control, int rank, std::vector<Source> sources, const Tensor& data, ReduceOp op,
                   uint32_t first);
 

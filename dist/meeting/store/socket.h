@@ -33,10 +33,9 @@ void receive_all(const Socket& socket, void* data, size_t bytes, Deadline deadli
 void send_string(const Socket& socket, const std::string& text, Deadline deadline);
 std::string receive_string(const Socket& socket, Deadline deadline, uint32_t limit = 128 << 20);
 
-// One attempt. An empty socket when nobody listens there (yet); throws DistError when the host
-// cannot be resolved, TimeoutError when that is not known in time. While nobody listens at a port of this host, the kernel may give that very
-// port to the socket that connects, which then is its own peer: such a connection is closed and
-// counts as nobody.
+// One attempt. An empty socket when nobody listens there (yet); throws DistError when the host cannot be resolved,
+// TimeoutError when that is not known in time. While nobody listens at a port of this host, the kernel may give that
+// very port to the socket that connects, which then is its own peer: such a connection is closed and counts as nobody.
 Socket try_connect(const std::string& host, int port, Deadline deadline);
 // Port 0: any. Throws DistError when the port is in use.
 Socket listen_on(const std::string& host, int port);

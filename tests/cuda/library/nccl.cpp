@@ -12,10 +12,9 @@
 //
 // Refused, as by NCCL: ranks and worlds that do not fit, two ranks on one device, memory of another device, a
 // communicator that was given up; of a group all, when one of its calls is. Never ready, as there: ranks that meet in
-// different collectives, or in groups that differ in the number, kind, size, dtype or place of a part; messages whose ends
-// differ in size or dtype; a rank that does not
-// come, one that has given up; until the rank that waits gives up its own communicator. Sums are those of a ring: rounded to the dtype at each step, averages
-// multiplied by 1/n before.
+// different collectives, or in groups that differ in the number, kind, size, dtype or place of a part; messages whose
+// ends differ in size or dtype; a rank that does not come, one that has given up; until the rank that waits gives up
+// its own communicator. Sums are those of a ring: rounded to the dtype at each step, averages multiplied by 1/n before.
 #include "nccl_world.h"
 
 #include <atomic>

@@ -298,7 +298,8 @@ TEST_CASE("ranks may share a device where that is asked for, to test with") {
   dist::run_threads(2, [&](const dist::ProcessGroupPtr& control) {
     const dist::ProcessGroupPtr group = dist::make_nccl_group(control);
     set_current_device(kDevice);
-    // Processes do not share the default stream, in which one rank that waits for the collective would hold up the other's part of it.
+    // Processes do not share the default stream, in which one rank that waits for the collective would hold up the
+    // other's part of it.
     const cuda::StreamGuard own(cuda::Stream::create());
     const Tensor x = filled(group->rank() + 1, {4}, kFloat32, kDevice);
     group->all_reduce(x)->wait();

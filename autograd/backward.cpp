@@ -6,8 +6,7 @@
 
 namespace brigade::autograd {
 
-std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, const GradOptions& options,
-                         SourceLocation where) {
+std::vector<Tensor> grad(TensorList outputs, TensorList inputs, const GradOptions& options, SourceLocation where) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].requires_grad()) continue;
     throw AutogradError(where, "One of the differentiated Tensors does not require grad: input {} ({})", i,
@@ -34,8 +33,7 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   return gradients;
 }
 
-void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, const GraphUse& use,
-              SourceLocation where) {
+void backward(TensorList roots, TensorList gradients, const GraphUse& use, SourceLocation where) {
   if (!gradients.empty() && gradients.size() != roots.size()) {
     throw AutogradError(where, "backward: got {} roots and {} gradients; give one for each root, or none", roots.size(),
                         gradients.size());

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
+#include <brigade/core/tensor_list.h>
 
-#include <span>
 #include <vector>
 
 namespace brigade {
@@ -41,7 +41,7 @@ struct GraphUse {
 // With create_graph the .grad of a leaf has a history, which keeps the graph alive until the
 // gradient is cleared (grad() is the better choice for second derivatives). A gradient that lives
 // in a bucket of DDP has none: its values are reduced.
-void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, const GraphUse& use = {},
+void backward(TensorList roots, TensorList gradients, const GraphUse& use = {},
               SourceLocation where = SourceLocation::current());
 
 struct GradOptions {
@@ -59,8 +59,8 @@ struct GradOptions {
 // torch.autograd.grad: returned, and added to no .grad. Listeners (a DDP wrapper) hear nothing of
 // it. Hooks of the inputs run. Throws AutogradError as backward(), and "One of the differentiated
 // Tensors appears to not have been used in the graph", with its position.
-std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
-                         const GradOptions& options = {}, SourceLocation where = SourceLocation::current());
+std::vector<Tensor> grad(TensorList outputs, TensorList inputs, const GradOptions& options = {},
+                         SourceLocation where = SourceLocation::current());
 
 // A backward that was told to retain its graph.
 struct RetainedGraph {

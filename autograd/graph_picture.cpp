@@ -192,7 +192,7 @@ class Picture {
 
 }  // namespace
 
-std::string to_dot(std::span<const Tensor> roots, const PictureOptions& options) {
+std::string to_dot(TensorList roots, const PictureOptions& options) {
   Picture picture(options);
   for (const Tensor& root : roots) {
     if (!root.defined()) throw AutogradError("to_dot: a root is undefined");
@@ -200,8 +200,6 @@ std::string to_dot(std::span<const Tensor> roots, const PictureOptions& options)
   }
   return picture.text();
 }
-
-std::string to_dot(const Tensor& root, const PictureOptions& options) { return to_dot(std::span(&root, 1), options); }
 
 void write_svg(const std::string& dot, const std::string& path) {
   std::string source = "/tmp/brigade-XXXXXX";

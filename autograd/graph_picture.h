@@ -3,7 +3,7 @@
 // places where a path of gradients was cut.
 #pragma once
 
-#include <brigade/core/tensor.h>
+#include <brigade/core/tensor_list.h>
 
 #include <string>
 #include <utility>
@@ -20,8 +20,7 @@ struct PictureOptions {
 
 // In the language of graphviz. Arrows point the way the values went. A root without history gives a
 // picture of the cut that explains it, if the tape knows.
-std::string to_dot(const Tensor& root, const PictureOptions& options = {});
-std::string to_dot(std::span<const Tensor> roots, const PictureOptions& options = {});
+std::string to_dot(TensorList roots, const PictureOptions& options = {});
 
 // Draws such a text as SVG by graphviz' program `dot`. Throws ValueError when that is missing or
 // fails.

@@ -465,7 +465,7 @@ void StepCheck::agree(const autograd::Update& update) {
     const std::vector<Verdict> differing = compare(update, description);
     if (!differing.empty()) raise(update, differing);
   }
-  const bool moves = update.moves && values[3] != kHere;  // it is not left out
+  const bool moves = update.moves && values[3] != kHere;               // it is not left out
   if (update.moves) steps_[update.optimizer].compared(update, moves);  // else nothing was compared
   if (update.scaled) {                                                 // on all ranks alike
     update.scaled->found_inf = values[3] == kHere;

@@ -9,6 +9,7 @@
 //   optimizer.step();  // or an error that says which gradient is not what it should be, before a weight has moved
 #pragma once
 
+#include <brigade/core/tensor_list.h>
 #include <brigade/dist/checks/stale_buffers.h>
 #include <brigade/dist/checks/step.h>
 #include <brigade/dist/ddp/explanation.h>
@@ -124,7 +125,7 @@ class DistributedDataParallelBase : public Joinable {
    private:
     std::shared_ptr<Reducer> reducer_;
   };
-  [[nodiscard]] Expected expect(std::span<const Tensor> parameters) const { return Expected(reducer_, parameters); }
+  [[nodiscard]] Expected expect(TensorList parameters) const { return Expected(reducer_, parameters); }
   [[nodiscard]] Expected expect(const optim::Optimizer& optimizer) const {
     return Expected(reducer_, optimizer.parameters());
   }

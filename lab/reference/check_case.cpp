@@ -167,7 +167,7 @@ void check_gradients(const Fixture& fixture, const Run& ran, Judge& judge, const
   variables.insert(variables.end(), grad_outputs.begin(), grad_outputs.end());
   std::vector<Tensor> second(variables.size());
   if (const Tensor total = weighted(ran.differentiated, recorded, fixture, options.device); total.defined())
-    second = autograd::grad(std::span(&total, 1), variables, {.allow_unused = true});
+    second = autograd::grad(total, variables, {.allow_unused = true});
   for (size_t k = 0; k < inputs.size(); ++k)
     judge.compare_gradient(numbered("double", ran.differentiated[k].number), second[k], inputs[k], "", 4);
   for (size_t k = 0; k < reached.size(); ++k)

@@ -56,6 +56,21 @@ TEST_CASE("grad returns gradients of leaves and results, and touches no .grad") 
   CHECK_THROWS_WITH_AS(autograd::grad(sum, plain), doctest::Contains("does not require grad"), AutogradError);
 }
 
+TEST_CASE("grad and backward take one tensor, several in braces, or a vector") {
+  const Tensor a = leaf({1, 2});
+  const Tensor b = leaf({3, 5});
+  const auto loss = [&] { return (a * b).sum(); };
+  CHECK(values(autograd::grad(loss(), a)[0]) == std::vector<double>{3, 5});
+  CHECK(values(autograd::grad({loss()}, {b})[0]) == std::vector<double>{1, 2});
+  const std::vector<Tensor> both = autograd::grad({loss(), a.sum()}, {b, a}, {.create_graph = true});
+  CHECK(values(both[0]) == std::vector<double>{1, 2});
+  CHECK(values(both[1]) == std::vector<double>{4, 6});
+  CHECK(values(autograd::grad(loss(), std::vector<Tensor>{b, a})[1]) == std::vector<double>{3, 5});
+  autograd::backward({loss(), b.sum()}, {});
+  CHECK(values(a.grad()) == std::vector<double>{3, 5});
+  CHECK(values(b.grad()) == std::vector<double>{2, 3});
+}
+
 TEST_CASE("what lies behind a result whose gradient was asked for stays for another backward") {
   const Tensor x = leaf({1, 2, 3});
   const Tensor hidden = square(x);

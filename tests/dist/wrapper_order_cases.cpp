@@ -82,7 +82,7 @@ std::vector<Values> alone(const Body& body, const nn::Linear& critic, int rank, 
   const Tensor loss = loss_of(critic->forward(body->forward(batch_of(rank, 0), without_b)));
   const std::vector<Tensor> wanted = {body->b->weight, critic->weight};
   std::vector<Values> values;
-  const std::vector<Tensor> gradients = autograd::grad(std::vector<Tensor>{loss}, wanted, {.allow_unused = true});
+  const std::vector<Tensor> gradients = autograd::grad(loss, wanted, {.allow_unused = true});
   for (size_t i = 0; i < wanted.size(); ++i)
     values.push_back(gradients[i].defined() ? values_of({gradients[i]}) : Values(16, 0));
   return values;

@@ -9,8 +9,7 @@ namespace brigade::lab {
 namespace graph_kept_for_a_weight {
 
 double norm_at(const Tensor& loss, const Tensor& weight) {
-  const std::vector<Tensor> gradients =
-      autograd::grad(std::vector<Tensor>{loss}, std::vector<Tensor>{weight}, {.retain_graph = true});
+  const std::vector<Tensor> gradients = autograd::grad(loss, weight, {.retain_graph = true});
   return std::sqrt(square(gradients[0]).sum().item<float>());
 }
 

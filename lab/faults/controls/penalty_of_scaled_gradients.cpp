@@ -14,8 +14,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   for (int step = 0; step < 3; ++step) {
     optimizer.zero_grad();
     const Tensor loss = loss_of(ddp(rank_batch(context)));
-    const std::vector<Tensor> scaled =
-        autograd::grad(std::vector<Tensor>{scaler.scale(loss)}, net->parameters(), {.create_graph = true});
+    const std::vector<Tensor> scaled = autograd::grad(scaler.scale(loss), net->parameters(), {.create_graph = true});
     const double inverse = 1 / scaler.get_scale();
     const Tensor penalty = square(scaled[0] * inverse).sum() + square(scaled[1] * inverse).sum();
     scaler.scale(loss + penalty).backward();

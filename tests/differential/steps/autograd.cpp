@@ -28,7 +28,7 @@ Outputs run_grad(const Call& call) {
   if (call.args.has("gradient")) options.grad_outputs = {gradient_of_call(call)};
   const Tensor& output = call.in[0];
   const std::vector<Tensor>& all = call.in.all();
-  return autograd::grad(std::span(&output, 1), std::span(all).subspan(1), options);
+  return autograd::grad(output, std::span(all).subspan(1), options);
 }
 
 const AddSteps add_autograd{

@@ -1,6 +1,7 @@
 // An all_reduce of many elements that the peers cannot reach: piece by piece, with the bits of one in memory of the group.
 #include "processes.h"
 
+#include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/dist/groups/shm/staged_reduction.h>

@@ -200,6 +200,19 @@ def hooks_then_writes(program, found, ours):
 
 
 @check
+def writes_unrecorded(program, found, ours):
+    is_enabled = [True]
+    for line in program["lines"]:
+        if line["op"] == "set_grad_enabled":
+            is_enabled.append(line["args"]["mode"])
+        elif line["op"] == "restore_grad_mode":
+            is_enabled.pop()
+        elif not is_enabled[-1] and line["op"].endswith("_") and line["op"] != "requires_grad_":
+            return True
+    return False
+
+
+@check
 def is_empty(program, found, ours):
     return any(x.numel() == 0 for x in tensors(program))
 

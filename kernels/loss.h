@@ -17,7 +17,7 @@ enum class PairLossKind : uint8_t {
   SmoothL1,            // d = |x - z|, parameter beta: d^2 / (2 beta) where d < beta, else d - beta / 2
   Huber,               // parameter delta: d^2 / 2 where d < delta, else delta * (d - delta / 2)
   BinaryCrossEntropy,  // -z log(x) - (1 - z) log(1 - x), the logarithms not below -100
-  BceWithLogits,       // max(x, 0) - x z + log(1 + exp(-|x|))
+  BceWithLogits,       // log(1 + exp(-|x|)) + |x| (x > 0 ? 1 - z : z)
   KlDivergence,        // z (log(z) - x), 0 where z is
   KlDivergenceLog,     // exp(z) (z - x)
 };

@@ -36,7 +36,8 @@ BRIGADE_HOST_DEVICE inline C pair_loss_value(PairLossKind kind, C x, C z, C para
     }
     case PairLossKind::BceWithLogits: {
       const C magnitude = x > C(0) ? x : -x;
-      return (x > C(0) ? x : C(0)) - x * z + Math::log1p_unit(Math::exp(-magnitude));
+      const C against = x > C(0) ? C(1) - z : z;  // of the target; 0 also where x is infinite
+      return (against == C(0) ? C(0) : magnitude * against) + Math::log1p_unit(Math::exp(-magnitude));
     }
     case PairLossKind::KlDivergence: return (z == C(0) ? C(0) : z * Math::log(z)) - z * x;
     case PairLossKind::KlDivergenceLog: break;

@@ -119,6 +119,23 @@ TEST_CASE("a standard deviation whose square is beyond the dtype") {
   }
 }
 
+TEST_CASE("a logit that is infinite has no loss where the target agrees, and an infinite one where it does not") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const DType dtype : kFloats) {
+    CAPTURE(name(dtype));
+    const Tensor x = tensor<double>({infinity, -infinity, infinity, -infinity, infinity, -infinity, kNaN}).to(dtype);
+    const Tensor target = tensor<double>({1, 0, 0, 1, 0.25, 0.25, 0}).to(dtype);
+    const Values plain = values(binary_cross_entropy_with_logits(x, target, Reduction::None));
+    CHECK(Values(plain.begin(), plain.begin() + 6) == Values{0, 0, infinity, infinity, infinity, infinity});
+    CHECK(std::isnan(plain[6]));
+    const Tensor twice = full({1}, 2, dtype);
+    const Values weighted =
+        values(binary_cross_entropy_with_logits(x, target, {.reduction = Reduction::None, .pos_weight = twice}));
+    CHECK(weighted[4] == infinity);
+    CHECK(weighted[5] == infinity);
+  }
+}
+
 TEST_CASE("an infinite gradient of cross_entropy goes to every class") {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const DType dtype : kFloats) {

@@ -46,6 +46,8 @@ struct CastInputsUnderAutocast {
   static constexpr DType kCastInputs = dtype;
 };
 
+using variable_list = std::vector<Tensor>;
+
 // What forward hands to backward.
 class AutogradContext {
  public:

@@ -19,6 +19,7 @@
 #include <brigade/autograd/ops/fold.h>
 #include <brigade/autograd/ops/gather.h>
 #include <brigade/autograd/ops/group_norm.h>
+#include <brigade/autograd/ops/indexing.h>
 #include <brigade/autograd/ops/inplace.h>
 #include <brigade/autograd/ops/interpolate.h>
 #include <brigade/autograd/ops/layer_norm.h>

@@ -19,6 +19,9 @@ struct Device {
   constexpr Device() = default;
   constexpr Device(DeviceType device_type, int device_index = 0)
       : type(device_type), index(static_cast<int16_t>(device_index)) {}
+  // "cpu", "cuda" (the first), "cuda:1". Throws ValueError for another text.
+  Device(const std::string& text);
+  Device(const char* text) : Device(std::string(text)) {}
   auto operator<=>(const Device&) const = default;
 };
 

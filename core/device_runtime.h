@@ -114,6 +114,9 @@ void register_device_runtime(DeviceType type, const DeviceRuntime& runtime) noex
 const DeviceRuntime& device_runtime(Device device);
 // 0 where device_runtime() would throw; 1 for the CPU.
 int device_count(DeviceType type) noexcept;
+namespace cuda {
+inline bool is_available() noexcept { return brigade::device_count(DeviceType::CUDA) > 0; }
+}  // namespace cuda
 // Why device_count() is 0, in words; "" when it is not.
 std::string why_no_device(DeviceType type);
 // Whether this program has a library for such devices, with or without a device for it.

@@ -20,6 +20,9 @@ inline constexpr DType kInt64 = DType::Int64;
 inline constexpr DType kInt32 = DType::Int32;
 inline constexpr DType kUInt8 = DType::UInt8;
 inline constexpr DType kBool = DType::Bool;
+// The same by their names in C++.
+inline constexpr DType kDouble = kFloat64, kFloat = kFloat32, kHalf = kFloat16;
+inline constexpr DType kLong = kInt64, kInt = kInt32, kByte = kUInt8;
 
 // Bytes of one element. (Four bits each, by position: quicker than a table in memory.)
 constexpr size_t itemsize(DType dtype) noexcept { return uint32_t{0x11482248} >> (4 * static_cast<int>(dtype)) & 15; }

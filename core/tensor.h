@@ -11,7 +11,9 @@
 #include <brigade/core/storage.h>
 
 #include <atomic>
+#include <concepts>
 #include <functional>
+#include <initializer_list>
 #include <iosfwd>
 #include <memory>
 #include <source_location>
@@ -91,9 +93,26 @@ struct TensorOptions {
   TensorOptions(DType d, Device where) : dtype(d), device(where) {}
 };
 
+// For factories: zeros({2}, dtype(kInt64)).
+inline TensorOptions dtype(DType dtype) { return {dtype}; }
+inline TensorOptions device(Device device) { return {kFloat32, device}; }
+
 // Where backward starts and what it leaves behind; see Tensor::backward. (Defined in
 // autograd/backward.h.)
 struct BackwardOptions;
+struct MinMax;      // autograd/ops/extremes.h
+struct SortResult;  // autograd/ops/sort.h
+class TensorIndex;  // autograd/ops/indexing.h
+
+// An index with the place where it was written, for operator[].
+struct IndexArg {
+  int64_t index;
+  SourceLocation where;
+  IndexArg(int64_t i, SourceLocation w = SourceLocation::current()) noexcept : index(i), where(w) {}
+};
+// A whole number that is the only dimension; not a list of them in braces.
+template <class T>
+concept OneDim = std::integral<T> && !std::same_as<T, bool>;
 
 class Tensor {
  public:
@@ -117,6 +136,7 @@ class Tensor {
   int dim() const { return state().sizes.size(); }
   int64_t numel() const { return state().numel; }
   DType dtype() const { return state().dtype; }
+  DType scalar_type() const { return dtype(); }
   Device device() const { return state().storage->device(); }
   bool is_cuda() const { return device().type == DeviceType::CUDA; }
   TensorOptions options() const { return {dtype(), device()}; }
@@ -189,9 +209,8 @@ class Tensor {
   // The same values, cut from the history; shares the storage. The tape remembers the cut.
   Tensor detach(SourceLocation where = SourceLocation::current()) const;
 
-  // --- autograd: the few operations that read best as methods; all others are free functions in
-  // autograd/ops/*.h ------------------- The value of a tensor with one element. The tape remembers
-  // that the value left the graph. Throws ShapeError.
+  // --- autograd. The value of a tensor with one element. The tape remembers that the value left the
+  // graph. Throws ShapeError.
   template <class T = double>
   T item(SourceLocation where = SourceLocation::current()) const;
   Tensor clone(SourceLocation where = SourceLocation::current()) const;
@@ -200,6 +219,9 @@ class Tensor {
   // On another device; the gradient comes back to this one. `*this` when it is there already.
   // Throws DeviceError.
   Tensor to(Device device, SourceLocation where = SourceLocation::current()) const;
+  Tensor to(Device device, DType dtype, SourceLocation where = SourceLocation::current()) const {
+    return to(device, where).to(dtype, where);
+  }
   Tensor cpu(SourceLocation where = SourceLocation::current()) const;
   Tensor cuda(int index = 0, SourceLocation where = SourceLocation::current()) const;
   // One entry of `shape` may be -1. A view where the strides allow it, a copy otherwise.
@@ -213,6 +235,8 @@ class Tensor {
   Tensor t(SourceLocation where = SourceLocation::current()) const;
   Tensor expand(const Shape& shape, SourceLocation where = SourceLocation::current()) const;
   Tensor unsqueeze(int64_t dim, SourceLocation where = SourceLocation::current()) const;
+  // All dimensions of size 1, or this one if it is.
+  Tensor squeeze(SourceLocation where = SourceLocation::current()) const;
   Tensor squeeze(int64_t dim, SourceLocation where = SourceLocation::current()) const;
   // Elements start, start+step, ... below end along dim. Negative start and end count from the end;
   // both are clamped. step >= 1.
@@ -221,11 +245,68 @@ class Tensor {
   Tensor narrow(int64_t dim, int64_t start, int64_t length, SourceLocation where = SourceLocation::current()) const;
   // One index along dim; the dimension goes.
   Tensor select(int64_t dim, int64_t index, SourceLocation where = SourceLocation::current()) const;
+  // Of the first dimension.
+  Tensor operator[](IndexArg at) const { return select(0, at.index, at.where); }
+  // As in Python: x.index({0, Slice(1, 3), "..."}); see autograd/ops/indexing.h.
+  Tensor index(std::initializer_list<TensorIndex> indices, SourceLocation where = SourceLocation::current()) const;
   // Of all elements, or over `dims`.
   Tensor sum(SourceLocation where = SourceLocation::current()) const;
   Tensor sum(const Shape& dims, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
   Tensor mean(SourceLocation where = SourceLocation::current()) const;
   Tensor mean(const Shape& dims, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
+  template <OneDim Dim>
+  Tensor sum(Dim dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) const {
+    return sum(Shape{static_cast<int64_t>(dim)}, keepdim, where);
+  }
+  template <OneDim Dim>
+  Tensor mean(Dim dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) const {
+    return mean(Shape{static_cast<int64_t>(dim)}, keepdim, where);
+  }
+
+  // Each of these is the free function of its name, in autograd/ops/*.h, where its rules stand; so
+  // are many operations that have no method.
+  Tensor abs(SourceLocation where = SourceLocation::current()) const;
+  Tensor neg(SourceLocation where = SourceLocation::current()) const;
+  Tensor exp(SourceLocation where = SourceLocation::current()) const;
+  Tensor log(SourceLocation where = SourceLocation::current()) const;
+  Tensor sqrt(SourceLocation where = SourceLocation::current()) const;
+  Tensor square(SourceLocation where = SourceLocation::current()) const;
+  Tensor pow(double exponent, SourceLocation where = SourceLocation::current()) const;
+  Tensor relu(SourceLocation where = SourceLocation::current()) const;
+  Tensor sigmoid(SourceLocation where = SourceLocation::current()) const;
+  Tensor tanh(SourceLocation where = SourceLocation::current()) const;
+  Tensor clamp(double min, double max, SourceLocation where = SourceLocation::current()) const;
+  Tensor clamp_min(double min, SourceLocation where = SourceLocation::current()) const;
+  Tensor clamp_max(double max, SourceLocation where = SourceLocation::current()) const;
+  Tensor softmax(int64_t dim, SourceLocation where = SourceLocation::current()) const;
+  Tensor log_softmax(int64_t dim, SourceLocation where = SourceLocation::current()) const;
+  Tensor matmul(const Tensor& other, SourceLocation where = SourceLocation::current()) const;
+  Tensor mm(const Tensor& other, SourceLocation where = SourceLocation::current()) const;
+  Tensor bmm(const Tensor& other, SourceLocation where = SourceLocation::current()) const;
+  Tensor max(SourceLocation where = SourceLocation::current()) const;
+  Tensor min(SourceLocation where = SourceLocation::current()) const;
+  MinMax max(int64_t dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
+  MinMax min(int64_t dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
+  Tensor argmax(SourceLocation where = SourceLocation::current()) const;
+  Tensor argmax(int64_t dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
+  Tensor argmin(SourceLocation where = SourceLocation::current()) const;
+  Tensor argmin(int64_t dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
+  Tensor norm(double p = 2, SourceLocation where = SourceLocation::current()) const;
+  Tensor norm(double p, int64_t dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
+  Tensor std(SourceLocation where = SourceLocation::current()) const;
+  Tensor var(SourceLocation where = SourceLocation::current()) const;
+  Tensor prod(SourceLocation where = SourceLocation::current()) const;
+  Tensor any(SourceLocation where = SourceLocation::current()) const;
+  Tensor all(SourceLocation where = SourceLocation::current()) const;
+  Tensor cumsum(int64_t dim, SourceLocation where = SourceLocation::current()) const;
+  SortResult sort(int64_t dim = -1, bool descending = false, SourceLocation where = SourceLocation::current()) const;
+  SortResult topk(int64_t k, int64_t dim = -1, SourceLocation where = SourceLocation::current()) const;
+  Tensor gather(int64_t dim, const Tensor& index, SourceLocation where = SourceLocation::current()) const;
+  Tensor index_select(int64_t dim, const Tensor& indices, SourceLocation where = SourceLocation::current()) const;
+  Tensor masked_fill(const Tensor& mask, double value, SourceLocation where = SourceLocation::current()) const;
+  Tensor repeat(const Shape& repeats, SourceLocation where = SourceLocation::current()) const;
+  std::vector<Tensor> chunk(int64_t count, int64_t dim = 0, SourceLocation where = SourceLocation::current()) const;
+  std::vector<Tensor> split(int64_t size, int64_t dim = 0, SourceLocation where = SourceLocation::current()) const;
 
   // In place. On a leaf that requires grad outside no_grad: AutogradError "a leaf Variable that
   // requires grad is being used in an in-place operation." Each bumps the version. Return *this.
@@ -236,6 +317,15 @@ class Tensor {
   const Tensor& add_(const Tensor& other, double alpha = 1, SourceLocation where = SourceLocation::current()) const;
   const Tensor& mul_(const Tensor& other, SourceLocation where = SourceLocation::current()) const;
   const Tensor& mul_(double factor, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& index_put_(std::initializer_list<TensorIndex> indices, const Tensor& value,
+                           SourceLocation where = SourceLocation::current()) const;
+  const Tensor& index_put_(std::initializer_list<TensorIndex> indices, double value,
+                           SourceLocation where = SourceLocation::current()) const;
+  const Tensor& add_(double number, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& sub_(const Tensor& other, double alpha = 1, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& sub_(double number, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& div_(const Tensor& other, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& div_(double number, SourceLocation where = SourceLocation::current()) const;
 
  private:
   TensorImpl& state() const {

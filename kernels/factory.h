@@ -33,6 +33,12 @@ Tensor randn(const Shape& sizes, TensorOptions options = {}, Generator* generato
 // Integers in [low, high).
 Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions options = {kInt64},
                Generator* generator = nullptr);
+// Integers in [0, high).
+inline Tensor randint(int64_t high, const Shape& sizes, TensorOptions options = {kInt64}) {
+  return randint(0, high, sizes, options);
+}
+inline Tensor rand_like(const Tensor& tensor) { return rand(tensor.sizes(), tensor.options()); }
+inline Tensor randn_like(const Tensor& tensor) { return randn(tensor.sizes(), tensor.options()); }
 // A random permutation of 0..n-1 (int64). Throws ValueError for a negative count.
 Tensor randperm(int64_t n, Generator* generator = nullptr);
 

@@ -114,7 +114,7 @@ struct ModuleListImpl : Module {
  private:
   std::vector<H> items_;
 };
-template <Holder H>
+template <Holder H = AnyModule>
 class ModuleList : public ModuleHolder<ModuleListImpl<H>> {
  public:
   BRIGADE_HANDLE(ModuleList, ModuleListImpl<H>)

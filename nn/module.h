@@ -133,6 +133,16 @@ class Module {
   IncompatibleKeys load_state_dict(const Named<Tensor>& state, bool strict = true,
                                    SourceLocation where = SourceLocation::current());
 
+  // This module as one of type T (a handle or its Impl: nn::Linear), nullptr where it is another.
+  template <class T>
+  auto* as() noexcept {
+    if constexpr (requires { typename T::ImplType; }) {
+      return dynamic_cast<typename T::ImplType*>(this);
+    } else {
+      return dynamic_cast<T*>(this);
+    }
+  }
+
   // --- Names.
 
   // "Linear": the type without namespaces and "Impl".

@@ -164,6 +164,12 @@ class ModuleHolder {
   std::shared_ptr<Impl> impl_;
 };
 
+// The tree, as of the module.
+template <class Impl>
+std::ostream& operator<<(std::ostream& out, const ModuleHolder<Impl>& holder) {
+  return out << static_cast<const Module&>(*holder);
+}
+
 }  // namespace brigade::nn
 
 // What each handle to an Impl has: the constructors of ModuleHolder, and no assignment to

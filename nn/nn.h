@@ -12,6 +12,7 @@
 #include <brigade/nn/embedding.h>
 #include <brigade/nn/flatten.h>
 #include <brigade/nn/fold.h>
+#include <brigade/nn/functional.h>
 #include <brigade/nn/gpt.h>
 #include <brigade/nn/group_norm.h>
 #include <brigade/nn/init.h>

@@ -31,3 +31,9 @@ void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value,
                       SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade::optim
+
+// LibTorch's names for them.
+namespace brigade::nn::utils {
+using optim::clip_grad_norm_;
+using optim::clip_grad_value_;
+}  // namespace brigade::nn::utils

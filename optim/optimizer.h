@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -199,6 +200,12 @@ class GroupedOptimizer : public Optimizer {
   GroupedOptimizer(std::vector<Tensor> parameters, const Options& options) : defaults_(options) {
     add_param_group(std::move(parameters), options);
   }
+  // The same with a learning rate and defaults beside it: optim::SGD optimizer(net->parameters(), 0.1).
+  // A template, so that {} stands for options.
+  template <class Number>
+  requires std::is_arithmetic_v<Number> && requires(Options options) { options.lr; }
+  GroupedOptimizer(std::vector<Tensor> parameters, Number lr)
+      : GroupedOptimizer(std::move(parameters), Options{.lr = static_cast<double>(lr)}) {}
   // Several: optim::SGD optimizer({{body, {.lr = 0.1}}, {head, {.lr = 0.01}}}).
   explicit GroupedOptimizer(std::vector<Group> groups) {
     if (groups.empty()) throw ValueError("optimizer got an empty parameter list");

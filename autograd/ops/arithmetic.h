@@ -65,5 +65,22 @@ inline const Tensor& operator+=(TensorArg a, const Tensor& b) { return a.tensor.
 inline const Tensor& operator-=(TensorArg a, const Tensor& b) { return a.tensor.add_(b, -1, a.where); }
 inline const Tensor& operator*=(TensorArg a, const Tensor& b) { return a.tensor.mul_(b, a.where); }
 inline const Tensor& operator*=(TensorArg a, double b) { return a.tensor.mul_(b, a.where); }
+inline const Tensor& operator/=(TensorArg a, const Tensor& b) { return a.tensor.div_(b, a.where); }
+inline const Tensor& operator/=(TensorArg a, double b) { return a.tensor.div_(b, a.where); }
+inline const Tensor& operator+=(TensorArg a, double b) { return a.tensor.add_(b, a.where); }
+inline const Tensor& operator-=(TensorArg a, double b) { return a.tensor.sub_(b, a.where); }
+// Of each pair of elements (Tensor::is_same tells whether two handles are of one tensor).
+inline Tensor operator==(TensorArg a, TensorArg b) { return eq(a.tensor, b.tensor, a.where); }
+inline Tensor operator!=(TensorArg a, TensorArg b) { return ne(a.tensor, b.tensor, a.where); }
+inline Tensor operator<(TensorArg a, TensorArg b) { return lt(a.tensor, b.tensor, a.where); }
+inline Tensor operator<=(TensorArg a, TensorArg b) { return le(a.tensor, b.tensor, a.where); }
+inline Tensor operator>(TensorArg a, TensorArg b) { return gt(a.tensor, b.tensor, a.where); }
+inline Tensor operator>=(TensorArg a, TensorArg b) { return ge(a.tensor, b.tensor, a.where); }
+inline Tensor operator==(TensorArg a, double b) { return eq(a.tensor, b, a.where); }
+inline Tensor operator!=(TensorArg a, double b) { return ne(a.tensor, b, a.where); }
+inline Tensor operator<(TensorArg a, double b) { return lt(a.tensor, b, a.where); }
+inline Tensor operator<=(TensorArg a, double b) { return le(a.tensor, b, a.where); }
+inline Tensor operator>(TensorArg a, double b) { return gt(a.tensor, b, a.where); }
+inline Tensor operator>=(TensorArg a, double b) { return ge(a.tensor, b, a.where); }
 
 }  // namespace brigade

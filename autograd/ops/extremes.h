@@ -4,7 +4,7 @@
 // that there is not.
 #pragma once
 
-#include <brigade/core/tensor.h>
+#include <brigade/autograd/ops/arithmetic.h>
 
 namespace brigade {
 
@@ -19,6 +19,13 @@ MinMax min(const Tensor& x, int64_t dim, bool keepdim = false, SourceLocation wh
 // Of all elements; equals share the gradient evenly.
 Tensor max(const Tensor& x, SourceLocation where = SourceLocation::current());
 Tensor min(const Tensor& x, SourceLocation where = SourceLocation::current());
+// Of each pair of elements.
+inline Tensor max(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current()) {
+  return maximum(a, b, where);
+}
+inline Tensor min(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current()) {
+  return minimum(a, b, where);
+}
 // Over `dims` (empty: all); equals share the gradient evenly.
 Tensor amax(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
             SourceLocation where = SourceLocation::current());

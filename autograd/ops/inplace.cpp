@@ -176,6 +176,20 @@ const Tensor& div_(const Tensor& x, const Tensor& other, SourceLocation where) {
 const Tensor& div_(const Tensor& x, double number, SourceLocation where) {
   return write_back("div_", x, false, where, [&](const Tensor& value) { return div(value, number, where); });
 }
+const Tensor& Tensor::add_(double number, SourceLocation where) const {
+  return write_back("add_", *this, false, where, [&](const Tensor& value) { return add(value, number, where); });
+}
+const Tensor& Tensor::sub_(double number, SourceLocation where) const {
+  return write_back("sub_", *this, false, where, [&](const Tensor& value) { return sub(value, number, where); });
+}
+const Tensor& Tensor::sub_(const Tensor& other, double alpha, SourceLocation where) const {
+  return brigade::sub_(*this, other, alpha, where);
+}
+const Tensor& Tensor::div_(const Tensor& other, SourceLocation where) const {
+  return brigade::div_(*this, other, where);
+}
+const Tensor& Tensor::div_(double number, SourceLocation where) const { return brigade::div_(*this, number, where); }
+
 const Tensor& neg_(const Tensor& x, SourceLocation where) {
   return write_back("neg_", x, false, where, [&](const Tensor& value) { return neg(value, where); });
 }

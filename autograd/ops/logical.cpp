@@ -2,6 +2,9 @@
 #include <brigade/autograd/ops/logical.h>
 
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/grad_mode.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
@@ -66,6 +69,24 @@ Tensor isnan(const Tensor& x, SourceLocation where) {
 Tensor isinf(const Tensor& x, SourceLocation where) { return beside_infinity("isinf", x, CompareOp::Equal, where); }
 Tensor isfinite(const Tensor& x, SourceLocation where) {
   return beside_infinity("isfinite", x, CompareOp::Less, where);
+}
+
+Tensor isclose(const Tensor& a, const Tensor& b, const CloseOptions& options, SourceLocation where) {
+  const NoGradGuard no_grad(where);
+  const Tensor x = a.to(kFloat64, where), y = b.to(kFloat64, where);
+  const Tensor bound = add(mul(abs(y, where), options.rtol, where), options.atol, where);
+  const Tensor near = logical_and(le(abs(sub(x, y, where), where), bound, where), isfinite(y, where), where);
+  Tensor result = logical_or(eq(x, y, where), near, where);
+  if (options.equal_nan) result = logical_or(result, logical_and(isnan(x, where), isnan(y, where), where), where);
+  return result;
+}
+
+bool allclose(const Tensor& a, const Tensor& b, const CloseOptions& options, SourceLocation where) {
+  return all(isclose(a, b, options, where), Shape{}, false, where).item<bool>(where);
+}
+
+bool equal(const Tensor& a, const Tensor& b, SourceLocation where) {
+  return a.sizes() == b.sizes() && all(eq(a, b, where), Shape{}, false, where).item<bool>(where);
 }
 
 }  // namespace brigade

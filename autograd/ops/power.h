@@ -24,4 +24,7 @@ Tensor remainder(const Tensor& a, double b, SourceLocation where = SourceLocatio
 Tensor fmod(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
 Tensor fmod(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
 
+inline Tensor operator%(TensorArg a, const Tensor& b) { return remainder(a.tensor, b, a.where); }
+inline Tensor operator%(TensorArg a, double b) { return remainder(a.tensor, b, a.where); }
+
 }  // namespace brigade

@@ -30,6 +30,32 @@ Tensor any(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
 Tensor all(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
            SourceLocation where = SourceLocation::current());
 
+// Over one dimension: sum(x, 1).
+template <OneDim Dim>
+Tensor sum(const Tensor& x, Dim dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) {
+  return sum(x, Shape{static_cast<int64_t>(dim)}, keepdim, where);
+}
+template <OneDim Dim>
+Tensor mean(const Tensor& x, Dim dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) {
+  return mean(x, Shape{static_cast<int64_t>(dim)}, keepdim, where);
+}
+template <OneDim Dim>
+Tensor prod(const Tensor& x, Dim dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) {
+  return prod(x, Shape{static_cast<int64_t>(dim)}, keepdim, where);
+}
+template <OneDim Dim>
+Tensor logsumexp(const Tensor& x, Dim dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) {
+  return logsumexp(x, Shape{static_cast<int64_t>(dim)}, keepdim, where);
+}
+template <OneDim Dim>
+Tensor any(const Tensor& x, Dim dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) {
+  return any(x, Shape{static_cast<int64_t>(dim)}, keepdim, where);
+}
+template <OneDim Dim>
+Tensor all(const Tensor& x, Dim dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) {
+  return all(x, Shape{static_cast<int64_t>(dim)}, keepdim, where);
+}
+
 // The sum over the dimensions that broadcasting from `sizes` would add or stretch.
 Tensor sum_to(const Tensor& x, const Shape& sizes, SourceLocation where = SourceLocation::current());
 

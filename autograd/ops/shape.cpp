@@ -91,7 +91,7 @@ struct CastNode final : Node {
 
 struct ToDeviceNode final : Node {
   Device device;
-  void backward(BackwardContext& context) override { context.set(0, context.grad().to(device, {})); }
+  void backward(BackwardContext& context) override { context.set(0, context.grad().to(device, SourceLocation())); }
 };
 
 Tensor viewed(const char* op, const Tensor& x, Tensor y, SourceLocation where) {
@@ -191,6 +191,14 @@ Tensor Tensor::unsqueeze(int64_t dim, SourceLocation where) const {
 
 Tensor Tensor::squeeze(int64_t dim, SourceLocation where) const {
   return viewed("squeeze", *this, located("squeeze", where, [&] { return view::squeeze(*this, dim); }), where);
+}
+
+Tensor Tensor::squeeze(SourceLocation where) const {
+  Tensor y = *this;
+  for (int d = dim() - 1; d >= 0; --d) {
+    if (size(d) == 1) y = y.squeeze(d, where);
+  }
+  return y;
 }
 
 Tensor Tensor::slice(int64_t dim, int64_t start, int64_t end, int64_t step, SourceLocation where) const {

@@ -1,0 +1,80 @@
+// Indexing as in Python, by torch::indexing's names:
+//
+//   using namespace brigade::indexing;
+//   x.index({0, Slice(1, 5), None, "..."})             // x[0, 1:5, None, ...]
+//   x.index({Slice(None, None, 2)})                    // x[::2]
+//   x.index({mask}), x.index({Slice(), positions})     // x[mask], x[:, positions]
+//   x.index_put_({Slice(0, 2)}, 3.0)                   // x[0:2] = 3
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <span>
+#include <utility>
+#include <variant>
+
+namespace brigade {
+
+namespace indexing {
+// A new dimension of size 1; of a slice: from its end, up to its end, every element.
+struct NoneType {};
+inline constexpr NoneType None;
+// All dimensions that the other indices leave.
+struct EllipsisType {};
+inline constexpr EllipsisType Ellipsis;
+
+// Elements start, start + step, ... below stop; negative numbers count from the end, and both are
+// clamped. step >= 1.
+class Slice {
+ public:
+  struct Bound {
+    int64_t value = 0;
+    bool is_given = false;
+    Bound(NoneType) noexcept {}                                        // NOLINT
+    Bound(int64_t number) noexcept : value(number), is_given(true) {}  // NOLINT
+  };
+  explicit Slice(Bound start = None, Bound stop = None, Bound step = None) noexcept
+      : start(start.is_given ? start.value : 0),
+        stop(stop.is_given ? stop.value : std::numeric_limits<int64_t>::max()),
+        step(step.is_given ? step.value : 1) {}
+
+  int64_t start, stop, step;
+};
+}  // namespace indexing
+
+// A number takes one element and its dimension away; a slice, None and "..." as above; a tensor of
+// int64 or int32 takes the elements at its places, a bool tensor those where it is true.
+class TensorIndex {
+ public:
+  template <OneDim Number>
+  TensorIndex(Number number) : index_(static_cast<int64_t>(number)) {}  // NOLINT
+  TensorIndex(indexing::Slice slice) : index_(slice) {}                 // NOLINT
+  TensorIndex(indexing::NoneType none) : index_(none) {}                // NOLINT
+  TensorIndex(indexing::EllipsisType rest) : index_(rest) {}            // NOLINT
+  // "..." only; throws ValueError.
+  TensorIndex(const char* text);                             // NOLINT
+  TensorIndex(Tensor tensor) : index_(std::move(tensor)) {}  // NOLINT
+
+  using Index = std::variant<int64_t, indexing::Slice, indexing::NoneType, indexing::EllipsisType, Tensor>;
+  const Index& get() const noexcept { return index_; }
+
+ private:
+  Index index_;
+};
+
+// A view where no index is a tensor, else a copy; differentiable. At most one index may be a tensor
+// (gather.h has what takes more): integers of any shape, or bool along one dimension, or bool of
+// the shape of x as the only index. Throws IndexError for a number out of range and for more
+// indices than dimensions, ValueError for another tensor.
+Tensor index(const Tensor& x, std::span<const TensorIndex> indices, SourceLocation where = SourceLocation::current());
+// Writes into x, which the value is broadcast to. Indices are numbers and slices, or one bool tensor
+// of the shape of x (with a number). Returns x.
+const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, const Tensor& value,
+                         SourceLocation where = SourceLocation::current());
+const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, double value,
+                         SourceLocation where = SourceLocation::current());
+
+}  // namespace brigade

@@ -88,8 +88,10 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
   own_.sums_of_squares.assign(setup_.count(), 0);
   outcome_.users.assign(setup_.count(), 0);
   gathered_ = accumulation_.most_gathered() + (start_.absent ? 0 : 1);
-  for (uint32_t i = 0; i < recorded_.used.size() && !start_.joined && !start_.failed; ++i)
-    changed_ = changed_ || (recorded_.used[i] != 0) != uses(i);
+  // Along a path that the plan sees no gradient may come: those are compared when they are ready.
+  for (uint32_t i = 0; i < recorded_.used.size(); ++i) {
+    if (!start_.planned[i] || accumulation_.used(i)) compare_with_recorded(i);
+  }
   events_.round = start_.number;
   events_.forward_began = start_.forward_began;
   events_.began = now_ns();
@@ -129,6 +131,11 @@ void Round::begin() {
 bool Round::uses(uint32_t parameter) const { return start_.planned[parameter] || accumulation_.used(parameter); }
 
 std::string Round::describe(uint32_t index) const { return fmt::format("bucket {} of {}", index, setup_.title()); }
+void Round::compare_with_recorded(uint32_t parameter) {
+  if (recorded_.used.empty() || start_.joined || start_.failed) return;
+  changed_ = changed_ || (recorded_.used[parameter] != 0) != uses(parameter);
+}
+
 
 std::string Round::describe_sent(uint32_t index) const {
   return setup_.hook ? fmt::format("{}, by hook {}", describe(index), setup_.hook->name()) : describe(index);
@@ -259,6 +266,7 @@ void Round::on_grad_ready(uint32_t parameter, bool defined) {
     events_.ready[parameter] = now_ns();
   }
   --progress_[buckets_.slot(parameter).bucket].pending;
+  compare_with_recorded(parameter);
   if (setup_.options.trigger == parameter) {
     for (uint32_t b = 0; b < buckets_.size(); ++b)
       progress_[b].pending -= buckets_.is_delayed(b);

@@ -146,6 +146,8 @@ class Round {
   // Whether the all-reduce measures it.
   bool is_measured_on_the_way(const Payload& payload) const noexcept { return payload.slot_sums() && !setup_.hook; }
   void launch_ready();
+  // static_graph: whether its use is that of the first backward.
+  void compare_with_recorded(uint32_t parameter);
   void launch(uint32_t index);
   void fill_words(uint32_t index, int64_t now);
   void fill_numbers(uint32_t index);

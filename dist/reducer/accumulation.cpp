@@ -36,10 +36,14 @@ uint32_t Accumulation::local_backwards() const noexcept {
   return most;
 }
 
-uint32_t Accumulation::most_gathered() const noexcept {
+uint32_t Accumulation::most_gathered(std::span<const NamedParameter> parameters) const noexcept {
   uint32_t most = 0;
   for (size_t i = 0; i < used_.size(); ++i) {
-    if (used_[i]) most = std::max(most, local_[i].backwards);
+    if (!used_[i]) continue;
+    const autograd::AutogradMeta* const known = autograd::meta(parameters[i].tensor);
+    // The stamp of one that was filled with zeros knows of no backward.
+    if (known && known->grad.defined() && (known->stamp.backwards > 0 || known->stamp.by_hand))
+      most = std::max(most, local_[i].backwards);
   }
   return most;
 }

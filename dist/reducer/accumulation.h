@@ -57,8 +57,8 @@ class Accumulation {
   const LocalGradient& local(uint32_t parameter) const noexcept { return local_[parameter]; }
   // The most that any gradient holds.
   uint32_t local_backwards() const noexcept;
-  // The most backwards that a gradient has gathered under no_sync.
-  uint32_t most_gathered() const noexcept;
+  // The most backwards that a gradient has gathered under no_sync, and holds: it was not cleared since.
+  uint32_t most_gathered(std::span<const NamedParameter> parameters) const noexcept;
   // All gradients are averaged: nothing is local.
   void all_reduced(std::span<const NamedParameter> parameters);
   // Whether gradients of a backward are still local.

@@ -87,7 +87,7 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
   own_.moment = moment();
   own_.sums_of_squares.assign(setup_.count(), 0);
   outcome_.users.assign(setup_.count(), 0);
-  gathered_ = accumulation_.most_gathered() + (start_.absent ? 0 : 1);
+  gathered_ = accumulation_.most_gathered(setup_.parameters) + (start_.absent ? 0 : 1);
   // Along a path that the plan sees no gradient may come: those are compared when they are ready.
   for (uint32_t i = 0; i < recorded_.used.size(); ++i) {
     if (!start_.planned[i] || accumulation_.used(i)) compare_with_recorded(i);

@@ -117,6 +117,38 @@ const AddRankCase add_another_backward(
     "gradients that gather wait for a backward through a synced forward, or for the step", &check_another_backward,
     everywhere({2}));
 
+// One rank clears what a micro-batch has gathered, before the one that is reduced.
+std::string check_cleared_micro_batch(const dist::ProcessGroupPtr& group) {
+  for (const bool to_none : {true, false}) {
+    for (const bool on_all : {false, true}) {
+      Net net;
+      Ddp ddp(net, group);
+      optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+      for (int s = 0; s < 2; ++s) {
+        optimizer.zero_grad();
+        {
+          const auto local = ddp.no_sync();
+          loss_of(ddp(batch_of(group->rank(), s))).backward();
+        }
+        if (on_all || group->rank() == 0) optimizer.zero_grad(to_none);
+        loss_of(ddp(batch_of(group->rank(), 10 + s))).backward();
+        optimizer.step();
+      }
+      const size_t expected = on_all ? 0 : 1;
+      if (ddp.advisories().size() != expected)
+        return fmt::format("{} verdicts, expected {}", ddp.advisories().size(), expected);
+      if (on_all) continue;
+      const dist::Verdict& verdict = ddp.advisories()[0];
+      if (verdict.kind != "uneven_micro_batches" || verdict.iteration != 1 || verdict.ranks != std::vector<int>{0})
+        return verdict.message;
+    }
+  }
+  return "";
+}
+const AddRankCase add_cleared_micro_batch(
+    "a micro-batch that one rank clears is missing in its gradients, and told; one that all clear is not",
+    &check_cleared_micro_batch, everywhere({3}));
+
 }  // namespace
 
 }  // namespace brigade::test::accumulation_cases

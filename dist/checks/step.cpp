@@ -307,6 +307,11 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
         });
     result.values.add(i, by_rule ? values_of_some(grad) : values_of(grad));
   }
+  if (!reducer_.advisories().has(kHookResultsDiffer)) {
+    const std::vector<double>& probes = reducer_.past().backward.hook_probes;
+    for (size_t b = 0; b < probes.size(); ++b)
+      result.values.add(3 * update.parameters.size() + b, {probes[b], 0});
+  }
   for (const auto& [i, write] : written_by_hand(update))
     result.values.add(update.parameters.size() + i, values_of(update.parameters[i].detach()));
   // Which, and not to what: all ranks may have replaced it by values of their own.

@@ -34,6 +34,8 @@ struct StepCheckOptions {
 
 class StepCheck {
  public:
+  // The key of an advisory.
+  static constexpr const char* kHookResultsDiffer = "hook_result differs";
   using Tensors = std::function<std::vector<NamedParameter>()>;
   // `parameters`, `buffers`: those of the module as they are now. `ignored`: tensors that the user
   // excluded.
@@ -106,6 +108,9 @@ class StepCheck {
   // Where the ranks hold other states of the optimizer since some have loaded one.
   std::optional<Verdict> differing_state(const autograd::Update& update, std::span<const StepOnRank> steps,
                                          std::string_view about) const;
+  // Where the communication hook has left other gradients on the ranks.
+  std::vector<GradientsApart> left_apart_by_hook(std::span<const StepOnRank> steps, std::string_view about,
+                                                 SourceLocation where) const;
   // The ranks' agreements differ: in what? Warnings are kept, the same on all ranks.
   std::vector<Verdict> compare(const autograd::Update& update, std::string_view about) const;
   void verify(const autograd::Update& update);

@@ -82,6 +82,7 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
                   .buffers = buffers_replaced(update),
                   .state_was_loaded = update.state_loaded_at.line() != 0,
                   .state_loaded_at = update.state_loaded_at,
+                  .hook_probes = reducer_.past().backward.hook_probes,
                   .in_join = count.in_join,
                   .since_join = count.since};
   for (const Tensor& parameter : update.parameters) {
@@ -151,6 +152,18 @@ std::vector<GradientsApart> StepCheck::differing(const std::vector<NamedParamete
   return found;
 }
 
+std::vector<GradientsApart> StepCheck::left_apart_by_hook(std::span<const StepOnRank> steps, std::string_view about,
+                                                          SourceLocation where) const {
+  const auto is_alike = [&](const StepOnRank& step) {
+    return std::ranges::equal(step.hook_probes, steps.front().hook_probes, [](double a, double b) {
+      return GradientValues{a, 0}.is_like({b, 0});
+    });
+  };
+  if (std::ranges::all_of(steps, is_alike)) return {};
+  const auto parameters = reducer_.parameters();
+  return differing({parameters.begin(), parameters.end()}, Compared::Gradients, about, where);
+}
+
 std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::string_view about) const {
   std::vector<StepOnRank> steps;
   const std::vector<std::string> texts =
@@ -168,8 +181,15 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::str
   const bool in_one_step =
       std::all_of(steps.begin(), steps.end(), [&](const StepOnRank& step) { return step.name == steps.front().name; });
   if (in_one_step) {
+    const std::vector<GradientsApart> by_hook = left_apart_by_hook(steps, about, update.where);
+    if (!by_hook.empty()) {
+      Verdict verdict = hook_results_differ(reducer_.comm_hook()->name(), by_hook, reducer_.past().backward.where);
+      verdict.iteration = reducer_.rounds();
+      reducer_.advisories().add(kHookResultsDiffer, std::move(verdict));
+    }
     std::vector<GradientsApart> apart =
         differing(named(reducer_.parameters(), touched(steps)), Compared::Gradients, about, update.where);
+    std::erase_if(apart, [&](const GradientsApart& each) { return find(by_hook, each.parameter.name) != nullptr; });
     if (std::optional<Verdict> edited = gradients_edited(steps, apart)) {
       std::erase_if(apart, [&](const GradientsApart& each) {
         return std::any_of(edited->parameters.begin(), edited->parameters.end(),

@@ -138,6 +138,8 @@ struct StepOnRank {
   std::vector<Edit> buffers;      // replaced from outside forward, where each rank keeps its own
   bool state_was_loaded = false;  // since the latest step
   Place state_loaded_at;
+  // What the communication hook gave, per bucket: kernels::probe() by the norm. Empty where ranks may differ in it.
+  std::vector<double> hook_probes;
   // Of the optimizer's steps: those up to the end of the latest join, and which one this is since.
   uint64_t in_join = 0, since_join = 0;
 };
@@ -162,6 +164,8 @@ std::optional<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::
 std::optional<Verdict> parameters_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
 // `apart`: of the buffers that some ranks have replaced, and not all, those whose values are not alike on all ranks.
 std::vector<Verdict> buffers_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
+// `apart`: reduced gradients that are not alike on all ranks after the hook of that name has sent them.
+Verdict hook_results_differ(const std::string& hook, std::span<const GradientsApart> apart, const Place& backward);
 // As gradients_edited, for those that were put in place by hand.
 std::vector<Verdict> gradients_set_by_hand(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
 

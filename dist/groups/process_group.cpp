@@ -55,6 +55,7 @@ class LatestIds {
   size_t count_ = 0;
 };
 thread_local LatestIds latest_reduced;
+thread_local bool in_hook = false;
 thread_local uint64_t posted = 0;
 
 void check_tensor(const Tensor& tensor, const char* what, SourceLocation where) {
@@ -220,7 +221,7 @@ WorkPtr ProcessGroup::all_reduce(const Tensor& tensor, CollectiveOptions options
   }
   options.where = where;
   note_on_tape("all_reduce", tensor, tensor, where);
-  latest_reduced.add(tensor.id());
+  if (!in_hook) latest_reduced.add(tensor.id());
   return run({CollectiveKind::AllReduce, tensor, {}, options});
 }
 
@@ -230,6 +231,9 @@ bool compares_collectives() noexcept {
 }
 
 bool was_reduced_by_hand(const Tensor& tensor) noexcept { return latest_reduced.has(tensor.id()); }
+
+ReducedByHook::ReducedByHook(bool is_hook) noexcept : before_(in_hook) { in_hook = in_hook || is_hook; }
+ReducedByHook::~ReducedByHook() { in_hook = before_; }
 
 uint64_t collectives_of_this_thread() noexcept { return posted; }
 

@@ -236,6 +236,17 @@ bool compares_collectives() noexcept;
 // Whether the calling thread has given this very tensor to an all_reduce lately: a gradient that
 // the user averages.
 bool was_reduced_by_hand(const Tensor& tensor) noexcept;
+// While it lives, what the calling thread all-reduces is a communication hook's doing, and not by hand.
+class ReducedByHook {
+ public:
+  explicit ReducedByHook(bool is_hook = true) noexcept;
+  ~ReducedByHook();
+  ReducedByHook(const ReducedByHook&) = delete;
+  ReducedByHook& operator=(const ReducedByHook&) = delete;
+
+ private:
+  const bool before_;
+};
 // How many collectives on tensors this thread has posted, on any group.
 uint64_t collectives_of_this_thread() noexcept;
 

@@ -70,7 +70,10 @@ void Round::complete(uint32_t index) {
   BucketEvents& events = events_.buckets[index];
   events.wait_began = now_ns();
   try {
+    const uint64_t posted_before = collectives_of_this_thread();
+    const ReducedByHook what_follows(setup_.hook != nullptr);  // a hook may post more once it is waited for
     progress.work->wait();
+    posted_by_hook_ += collectives_of_this_thread() - posted_before;
   } catch (const DistError&) {  // the group's: the peers have it, too
     throw;
   } catch (const std::exception& error) {
@@ -320,6 +323,12 @@ HookResult Round::hook_result_of(uint32_t index) const {
   return found;
 }
 
+std::vector<double> Round::hook_probes() const {
+  // One that sends nothing leaves gradients local on purpose.
+  if (!setup_.hook || setup_.hook->is_approximate() || !hook_sends_ || posted_by_hook_ == 0) return {};
+  return hook_probes_;
+}
+
 // Of a hook that is wrong in some buckets: those whose numbers alone did not tell.
 void Round::name_undecided_buckets() {
   for (const uint32_t index : undecided_) {
@@ -331,7 +340,9 @@ void Round::name_undecided_buckets() {
 
 void Round::check_hook_result(uint32_t index) {
   if (!setup_.hook || !setup_.options.diagnosis || captured_) return;
-  std::optional<Verdict> verdict = hook_result(hook_result_of(index), moment());
+  const HookResult found = hook_result_of(index);
+  if (found.norm > 0 && std::isfinite(found.found_probe)) hook_probes_[index] = found.found_probe / found.norm;
+  std::optional<Verdict> verdict = hook_result(found, moment());
   if (!verdict) return undecided_.push_back(index);
   // A rank without gradients of its own cannot tell whose they are, and goes by the others.
   const bool is_scaled = any_is_scaled(setup_.parameters) || (start_.absent && autograd::has_scalers());

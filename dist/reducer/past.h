@@ -15,6 +15,7 @@ struct ReducedBackward {
   Place where;                          // of its call
   bool sound = true;                    // false: all ranks have raised an error at its end
   bool sent = true;                     // false: a communication hook let the gradients stay local
+  std::vector<double> hook_probes;      // Round::hook_probes()
   bool whole = true;                    // false: a rank had no data left (join), failed, or was in another backward
   std::vector<uint8_t> used;            // per parameter: on this rank
   std::vector<int> users;               // per parameter: ranks that used it

@@ -377,6 +377,7 @@ void Reducer::remember(bool sound) {
   backward.where = round_->where();
   backward.sound = sound;
   backward.sent = round_->hook_sends();
+  backward.hook_probes = round_->hook_probes();
   backward.whole = outcome.failed == 0 && outcome.joined == 0 && outcome.same_round;
   backward.used.resize(setup_.count());
   backward.buckets.resize(setup_.count());

@@ -82,6 +82,7 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
       recorded_(recorded),
       start_(std::move(start)),
       hook_sends_(!setup.hook || setup.hook->begin_round(start_.number)),
+      hook_probes_(setup.hook ? buckets.size() : 0),
       captured_(buckets.are_captured()),
       progress_(buckets.size()) {
   own_.moment = moment();
@@ -130,12 +131,12 @@ void Round::begin() {
 
 bool Round::uses(uint32_t parameter) const { return start_.planned[parameter] || accumulation_.used(parameter); }
 
-std::string Round::describe(uint32_t index) const { return fmt::format("bucket {} of {}", index, setup_.title()); }
 void Round::compare_with_recorded(uint32_t parameter) {
   if (recorded_.used.empty() || start_.joined || start_.failed) return;
   changed_ = changed_ || (recorded_.used[parameter] != 0) != uses(parameter);
 }
 
+std::string Round::describe(uint32_t index) const { return fmt::format("bucket {} of {}", index, setup_.title()); }
 
 std::string Round::describe_sent(uint32_t index) const {
   return setup_.hook ? fmt::format("{}, by hook {}", describe(index), setup_.hook->name()) : describe(index);
@@ -265,8 +266,8 @@ void Round::on_grad_ready(uint32_t parameter, bool defined) {
     ready_order_.push_back(parameter);
     events_.ready[parameter] = now_ns();
   }
-  --progress_[buckets_.slot(parameter).bucket].pending;
   compare_with_recorded(parameter);
+  --progress_[buckets_.slot(parameter).bucket].pending;
   if (setup_.options.trigger == parameter) {
     for (uint32_t b = 0; b < buckets_.size(); ++b)
       progress_[b].pending -= buckets_.is_delayed(b);
@@ -400,7 +401,10 @@ void Round::send(uint32_t index) {
   }
   if (setup_.options.diagnosis && !captured_) payload.send_probe();
   try {
+    const uint64_t posted_before = collectives_of_this_thread();
+    const ReducedByHook not_by_hand;
     progress.work = setup_.hook->run(group, as_grad_bucket(index), options, start_.where);
+    posted_by_hook_ += collectives_of_this_thread() - posted_before;
     if (!progress.work) {
       throw DistError(
           "the communication hook {} returned no Work for {}; return that of a collective, or completed_work()",

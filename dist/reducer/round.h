@@ -104,6 +104,9 @@ class Round {
   // Whether the parameter is used in this backward or since the last reduction.
   bool uses(uint32_t parameter) const;
   bool hook_sends() const noexcept { return hook_sends_; }
+  // Of what the hook gave, per bucket: kernels::probe() by the norm, for the ranks to compare. Nothing where they may
+  // differ.
+  std::vector<double> hook_probes() const;
   const Outcome& outcome() const noexcept { return outcome_; }
   // Whether the numbers of this backward are told in the next one: a device has them, nobody waits.
   bool tells_later() const noexcept { return tells_later_; }
@@ -143,11 +146,11 @@ class Round {
   void set_flag(uint32_t parameter, double value);
   void take_gradient(uint32_t parameter);
   void measure(uint32_t parameter);
+  // static_graph: whether its use is that of the first backward.
+  void compare_with_recorded(uint32_t parameter);
   // Whether the all-reduce measures it.
   bool is_measured_on_the_way(const Payload& payload) const noexcept { return payload.slot_sums() && !setup_.hook; }
   void launch_ready();
-  // static_graph: whether its use is that of the first backward.
-  void compare_with_recorded(uint32_t parameter);
   void launch(uint32_t index);
   void fill_words(uint32_t index, int64_t now);
   void fill_numbers(uint32_t index);
@@ -186,6 +189,8 @@ class Round {
   LaunchOrder* order_ = nullptr;
   Start start_;
   bool hook_sends_;
+  uint64_t posted_by_hook_ = 0;  // collectives of this rank
+  std::vector<double> hook_probes_;
   bool captured_;  // into a graph: nothing may wait for the device
   bool tells_later_ = false;
   bool changed_ = false;  // static_graph: another set than the recorded one

@@ -1,8 +1,8 @@
 // hook_result: a communication hook does not give the mean of the ranks' gradients.
 //
-// Severity: error
-// When: end of backward, with a communication hook
-// Causes: `wrong_scale`, `overflow`
+// Severity: error (`values_differ`: warning)
+// When: end of backward, with a communication hook (`values_differ`: before `step()`)
+// Causes: `wrong_scale`, `overflow`, `values_differ`: the ranks hold other results
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>
@@ -13,7 +13,17 @@ namespace brigade::dist {
 
 namespace {
 
-enum class Finding : uint8_t { MayBeRight, Sum, DividedTwice, Overflow };
+enum class Finding : uint8_t { MayBeRight, Sum, SumOfParts, DividedTwice, Overflow };
+
+// What the sum over `ranks` was divided by, where that is the size of equal parts of them (the ranks of a host), and `ratio`
+// times the mean is the result; else 0.
+int divided_by(double ratio, int ranks, double tolerance) {
+  for (int part = 2; part < ranks; ++part) {
+    const double expected = static_cast<double>(ranks) / part;
+    if (ranks % part == 0 && std::abs(ratio - expected) < tolerance * expected) return part;
+  }
+  return 0;
+}
 
 // Relative to the norm: smaller probes may be rounding, which a hook that compresses makes a good deal of. Where the hook is
 // wrong elsewhere less will do.
@@ -27,6 +37,7 @@ Finding look_at(const HookResult& found, int ranks, bool is_wrong_elsewhere) {
   const double tolerance = is_wrong_elsewhere ? 0.05 : 1e-3;
   const double ratio = found.found_probe / found.expected_probe;
   if (std::abs(ratio - ranks) < tolerance * ranks) return Finding::Sum;
+  if (divided_by(ratio, ranks, 1e-3) != 0) return Finding::SumOfParts;
   return std::abs(ratio * ranks - 1) < tolerance ? Finding::DividedTwice : Finding::MayBeRight;
 }
 
@@ -50,6 +61,12 @@ std::optional<Verdict> hook_result(const HookResult& found, const Moment& moment
         "the hook `{}` gives {} x the mean of the ranks' gradients: a sum that was not divided by the world size",
         found.hook, moment.ranks);
     verdict.advice = "use ReduceOp::Avg, or divide by the world size (before the sum, for half types)";
+  } else if (finding == Finding::SumOfParts) {
+    const int part = divided_by(found.found_probe / found.expected_probe, moment.ranks, 1e-3);
+    verdict.cause.text = fmt::format(
+        "the hook `{}` gives {} x the mean of the ranks' gradients: as a sum over {} ranks does that is divided by {}",
+        found.hook, moment.ranks / part, moment.ranks, part);
+    verdict.advice = "divide the sum by the number of all ranks, once";
   } else {
     verdict.cause.text = fmt::format(
         "the hook `{}` gives 1/{} of the mean of the ranks' gradients: it was divided twice", found.hook, moment.ranks);
@@ -59,6 +76,27 @@ std::optional<Verdict> hook_result(const HookResult& found, const Moment& moment
   for (ParameterVerdict& parameter : verdict.parameters)
     parameter.ready_ranks = verdict.ranks;
   verdict.message = fmt::format("{}: {}\n    fix:   {}", found.bucket, verdict.cause.text, verdict.advice);
+  return verdict;
+}
+
+Verdict hook_results_differ(const std::string& hook, std::span<const GradientsApart> apart, const Place& backward) {
+  Verdict verdict;
+  verdict.kind = "hook_result";
+  verdict.severity = Severity::Warning;
+  verdict.cause.kind = CauseKind::ValuesDiffer;
+  verdict.cause.op = hook;
+  verdict.cause.place = backward;
+  for (const GradientsApart& each : apart)
+    verdict.parameters.push_back(about(each.parameter, {}, {}));
+  verdict.ranks = apart.front().odd;
+  verdict.cause.text = fmt::format(
+      "the communication hook `{}` leaves other gradients on the ranks ({}, in the backward at {}), so their models part",
+      hook, names_in_words(verdict.parameters, 3), to_string(backward));
+  verdict.message = verdict.cause.text;
+  verdict.advice =
+      "average every gradient of the bucket over all ranks of the group, on every rank alike. A hook that leaves them "
+      "different on purpose says so: its begin_round() returns false where nothing is sent, its is_approximate() true "
+      "elsewhere";
   return verdict;
 }
 

@@ -74,7 +74,8 @@ struct Update {
   std::string name;       // "AdamW"
   uint64_t number;        // of its steps, from 1
   std::span<const Tensor> parameters;
-  std::string options;  // its hyperparameters, one group per line: "group 0: lr 0.1, momentum 0.9"
+  std::vector<size_t> groups;  // how many of them are in each group of options, in their order
+  std::string options;         // its hyperparameters, one group per line: "group 0: lr 0.1, momentum 0.9"
   SourceLocation where;
   bool keeps_state;     // the step depends on earlier ones
   uint64_t serial = 0;  // of the optimizer: no other one of this process has had it

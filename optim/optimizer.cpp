@@ -60,10 +60,14 @@ autograd::Update Optimizer::announcement(const std::vector<Tensor>& parameters, 
     options += "\nloss scaler:";
     detail::add_option_text(options, "scale", scaled->loss_scale);
   }
+  std::vector<size_t> sizes;
+  for (size_t g = 0; g < groups(); ++g)
+    sizes.push_back(group_parameters(g).size());
   return {.optimizer = this,
           .name = name(),
           .number = steps_ + 1,
           .parameters = parameters,
+          .groups = std::move(sizes),
           .options = std::move(options),
           .where = where,
           .keeps_state = keeps_state(),

@@ -36,6 +36,14 @@ Living& living() {
   return *one;
 }
 
+// Every bit of the result depends on every bit of `number`: sums of results do not meet by chance.
+uint64_t scattered(uint64_t number) {
+  number = (number ^ (number >> 31)) * 0x9E3779B97F4A7C15U;
+  number = (number ^ (number >> 29)) * 0xBF58476D1CE4E5B9U;
+  number = (number ^ (number >> 32)) * 0x94D049BB133111EBU;
+  return number ^ (number >> 29);
+}
+
 // "parameter 1 of SGD#2": one that belongs to no module, of the second SGD that its thread has made.
 std::string nameless(const autograd::Update& update, size_t position) {
   size_t number = 0;
@@ -277,6 +285,17 @@ StepCheck::Count StepCheck::count_of(const autograd::Update& update) const {
   return {in_join, update.number - in_join, in_join == 0 || !is_forgotten};
 }
 
+void StepCheck::for_each_managed(const autograd::Update& update,
+                                 const std::function<void(uint32_t managed, size_t group)>& body) const {
+  size_t group = 0, end = update.groups.empty() ? update.parameters.size() : update.groups.front();
+  for (size_t i = 0; i < update.parameters.size(); ++i) {
+    while (i == end && group + 1 < update.groups.size())
+      end += update.groups[++group];
+    if (const int64_t position = reducer_.find(update.parameters[i]); position >= 0)
+      body(static_cast<uint32_t>(position), group);
+  }
+}
+
 StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const {
   // As own_step, but lines may differ (ranks in different branches that do the same).
   Agreement result;
@@ -285,6 +304,10 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
   hash = fnv(update.name) + (count.of_all ? update.number : count.since);
   hash = fnv(update.options, hash);
   if (!update.moves) return result;  // gradients that gather may differ
+  uint64_t members = 0;  // within a group the order is of no matter
+  for_each_managed(update,
+                   [&](uint32_t managed, size_t group) { members += scattered((uint64_t{group} << 32) | managed); });
+  hash = fnv_step(hash, members);
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const Tensor& parameter = update.parameters[i];
     const Tensor grad = parameter.grad();

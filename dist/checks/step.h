@@ -81,6 +81,9 @@ class StepCheck {
   std::optional<Verdict> look_at(uint32_t managed, const autograd::GradStamp& stamp, SourceLocation step_at) const;
   // Everything in which the ranks have to agree.
   StepOnRank own_step(const autograd::Update& update) const;
+  // Of what the optimizer holds: those that the reducer manages, with their groups.
+  void for_each_managed(const autograd::Update& update,
+                        const std::function<void(uint32_t managed, size_t group)>& body) const;
   struct Agreement {
     uint64_t digest = 0;
     ValuesDigest values;  // of gradients that are not as they were reduced

@@ -82,9 +82,13 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
                   .buffers = buffers_replaced(update),
                   .state_was_loaded = update.state_loaded_at.line() != 0,
                   .state_loaded_at = update.state_loaded_at,
+                  .members = {},
                   .hook_probes = reducer_.past().backward.hook_probes,
                   .in_join = count.in_join,
                   .since_join = count.since};
+  for_each_managed(update, [&](uint32_t managed, size_t group) {
+    step.members.push_back({reducer_.parameters()[managed].name, group});
+  });
   for (const Tensor& parameter : update.parameters) {
     const Tensor grad = parameter.grad();
     step.gradients += grad.defined() ? '1' : '0';

@@ -138,6 +138,11 @@ struct StepOnRank {
   std::vector<Edit> buffers;      // replaced from outside forward, where each rank keeps its own
   bool state_was_loaded = false;  // since the latest step
   Place state_loaded_at;
+  struct Member {
+    std::string parameter;
+    size_t group = 0;  // of options
+  };
+  std::vector<Member> members;  // what the optimizer holds of the wrapper's parameters, in its order
   // What the communication hook gave, per bucket: kernels::probe() by the norm. Empty where ranks may differ in it.
   std::vector<double> hook_probes;
   // Of the optimizer's steps: those up to the end of the latest join, and which one this is since.

@@ -14,8 +14,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ParameterVerdict, name, bytes, ready_ranks, m
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verdict, kind, message, parameters, ranks, cause, advice, severity, iteration)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepOnRank::Edit, parameter, op, where)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepOnRank::SetByHand, parameter, where)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepOnRank::Member, parameter, group)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepOnRank, name, where, options, gradients, edits, set_by_hand, writes, buffers,
-                                   state_was_loaded, state_loaded_at, hook_probes, in_join, since_join)
+                                   state_was_loaded, state_loaded_at, members, hook_probes, in_join, since_join)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CollectiveInfo, sequence, kind, op, dtype, count, root, description, iteration,
                                    where)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankReport, rank, round, backward, failure, ready, recorded, recorded_at, causes)

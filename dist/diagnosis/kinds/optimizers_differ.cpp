@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 namespace brigade::dist {
 
@@ -18,16 +19,17 @@ namespace {
 
 constexpr const char* kLossScaler = "loss scaler";  // the line of a loss scaler, behind those of the groups
 
+std::vector<std::string> split(const std::string& text, const std::string& separator) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  for (size_t end = 0; (end = text.find(separator, begin)) != std::string::npos; begin = end + separator.size())
+    parts.push_back(text.substr(begin, end - begin));
+  parts.push_back(text.substr(begin));
+  return parts;
+}
+
 // Hyperparameters that differ: "group 0: lr 0.1" against "group 0: lr 0.01" gives "lr of group 0".
 std::string differing_options(const std::string& a, const std::string& b) {
-  const auto split = [](const std::string& text, const std::string& separator) {
-    std::vector<std::string> parts;
-    size_t begin = 0;
-    for (size_t end = 0; (end = text.find(separator, begin)) != std::string::npos; begin = end + separator.size())
-      parts.push_back(text.substr(begin, end - begin));
-    parts.push_back(text.substr(begin));
-    return parts;
-  };
   std::string found;
   const std::vector<std::string> groups_a = split(a, "\n");
   const std::vector<std::string> groups_b = split(b, "\n");
@@ -80,9 +82,8 @@ Verdict new_verdict(CauseKind cause, std::span<const StepOnRank> steps, const st
 
 Verdict different_steps(std::span<const StepOnRank> steps, const std::vector<int>& odd) {
   Verdict verdict = new_verdict(CauseKind::StepsDiffer, steps, odd);
-  verdict.cause.text = "the ranks are in different optimizer steps: " + each_rank(steps, [](const StepOnRank& step) {
-                         return step.name + " at " + to_string(step.where);
-                       });
+  const auto say = [](const StepOnRank& step) { return step.name + " at " + to_string(step.where); };
+  verdict.cause.text = "the ranks are in different optimizer steps: " + each_rank(steps, say);
   verdict.advice = "let every rank step the same optimizers equally often: decide on all ranks alike whether to skip";
   return verdict;
 }
@@ -127,6 +128,129 @@ Verdict different_options(std::span<const StepOnRank> steps, const std::vector<i
   return verdict;
 }
 
+// "lr 0.1, momentum 0.9" of each group, and of a loss scaler.
+std::vector<std::string> options_of_groups(const StepOnRank& step) {
+  std::vector<std::string> groups = split(step.options, "\n");
+  for (std::string& group : groups)
+    group.erase(0, group.find(':') + 1);
+  return groups;
+}
+
+// Whether all ranks have the same options, in groups of another order.
+bool are_options_in_other_order(std::span<const StepOnRank> steps) {
+  std::vector<std::vector<std::string>> sorted;
+  for (const StepOnRank& step : steps) {
+    sorted.push_back(options_of_groups(step));
+    std::ranges::sort(sorted.back());
+  }
+  return std::ranges::all_of(sorted, [&](const auto& groups) { return groups == sorted.front(); });
+}
+
+Verdict groups_in_other_order(std::span<const StepOnRank> steps, const std::vector<int>& odd,
+                              const std::string& optimizer) {
+  Verdict verdict = new_verdict(CauseKind::OptionsDiffer, steps, odd);
+  verdict.cause.op = "order of the parameter groups";
+  verdict.cause.text = fmt::format(
+      "the parameter groups of {} stand in another order: {}", optimizer,
+      each_rank(steps, [](const StepOnRank& step) { return step.options + " at " + to_string(step.where); }));
+  verdict.advice =
+      "make the groups in the same order on every rank: schedules and checkpoints know them by their numbers (what an "
+      "unordered container lists comes in any order)";
+  return verdict;
+}
+
+// Of each reduced parameter: its group on each rank, -1 where the optimizer does not hold it.
+using Groups = std::map<std::string, std::vector<int64_t>>;
+
+Groups groups_of(std::span<const StepOnRank> steps) {
+  Groups groups;
+  for (size_t r = 0; r < steps.size(); ++r) {
+    for (const StepOnRank::Member& member : steps[r].members)
+      groups.try_emplace(member.parameter, steps.size(), -1).first->second[r] = static_cast<int64_t>(member.group);
+  }
+  return groups;
+}
+
+// Each is moved by one rank alone, which sends it to the others.
+bool are_dealt_out(const Groups& groups) {
+  return !groups.empty() && std::ranges::all_of(groups, [](const auto& each) {
+    return std::ranges::count_if(each.second, [](int64_t group) { return group >= 0; }) == 1;
+  });
+}
+
+const NamedParameter* named(std::span<const NamedParameter> parameters, const std::string& name) {
+  const auto found = std::ranges::find_if(parameters, [&](const NamedParameter& each) { return each.name == name; });
+  return found == parameters.end() ? nullptr : &*found;
+}
+
+ParameterVerdict held(const std::string& name, const std::vector<int64_t>& groups,
+                      std::span<const NamedParameter> parameters) {
+  ParameterVerdict verdict{.name = name};
+  if (const NamedParameter* const known = named(parameters, name)) verdict = about(*known, {}, {});
+  for (size_t r = 0; r < groups.size(); ++r)
+    (groups[r] >= 0 ? verdict.ready_ranks : verdict.missing_ranks).push_back(static_cast<int>(r));
+  return verdict;
+}
+
+// The optimizer holds some on some ranks only.
+std::optional<Verdict> different_members(std::span<const StepOnRank> steps, const Groups& groups,
+                                         const std::string& optimizer, std::span<const NamedParameter> parameters) {
+  std::vector<ParameterVerdict> apart;
+  for (const auto& [name, on_ranks] : groups) {
+    if (std::ranges::count(on_ranks, -1) > 0) apart.push_back(held(name, on_ranks, parameters));
+  }
+  if (apart.empty()) return std::nullopt;
+  const auto odd = odd_by(steps, [&](const StepOnRank& step) {
+    const auto rank = static_cast<size_t>(&step - steps.data());
+    std::string held;
+    for (const auto& [name, on_ranks] : groups)
+      held += on_ranks[rank] >= 0 ? '1' : '0';
+    return held;
+  });
+  Verdict verdict = new_verdict(CauseKind::OptionsDiffer, steps, odd);
+  verdict.cause.op = "parameters";
+  verdict.cause.text =
+      fmt::format("{} holds {} on {} and not on {}, so it would move there only", optimizer, names_in_words(apart, 1),
+                  ranks_in_words(apart.front().ready_ranks), ranks_in_words(apart.front().missing_ranks));
+  verdict.parameters = std::move(apart);
+  verdict.advice =
+      "give the optimizer the same parameters on every rank, by add_param_group() in the same step. To deal them out by "
+      "hand, let each belong to one rank alone, which sends it to the others after its step";
+  return verdict;
+}
+
+// The same options, and some parameter has others of them.
+std::optional<Verdict> different_groups(std::span<const StepOnRank> steps, const Groups& groups,
+                                        const std::string& optimizer, std::span<const NamedParameter> parameters) {
+  std::vector<std::vector<std::string>> options;
+  for (const StepOnRank& step : steps)
+    options.push_back(options_of_groups(step));
+  const auto of = [&](size_t rank, int64_t group) {
+    return group >= 0 && static_cast<size_t>(group) < options[rank].size() ? options[rank][group] : std::string();
+  };
+  Verdict verdict;
+  for (const auto& [name, on_ranks] : groups) {
+    std::vector<std::string> by_rank;
+    for (size_t r = 0; r < steps.size(); ++r)
+      by_rank.push_back(of(r, on_ranks[r]));
+    const std::vector<int> odd = odd_ranks(by_rank);
+    if (odd.empty()) continue;
+    if (verdict.parameters.empty()) {
+      verdict = new_verdict(CauseKind::OptionsDiffer, steps, odd);
+      verdict.cause.op = "parameter groups";
+      verdict.cause.text = fmt::format("{} holds {} in groups with other options: {}", optimizer, name,
+                                       each_rank(steps, [&](const StepOnRank& step) {
+                                         const auto rank = static_cast<size_t>(&step - steps.data());
+                                         return fmt::format("group {},{}", on_ranks[rank], by_rank[rank]);
+                                       }));
+    }
+    verdict.parameters.push_back(held(name, on_ranks, parameters));
+  }
+  if (verdict.parameters.empty()) return std::nullopt;
+  verdict.advice = "put each parameter into the same group on every rank";
+  return verdict;
+}
+
 Verdict different_gradients(std::span<const StepOnRank> steps, const std::vector<int>& odd,
                             std::span<const NamedParameter> parameters) {
   Verdict verdict = new_verdict(CauseKind::StepsDiffer, steps, odd);
@@ -160,9 +284,27 @@ std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const 
       return {different_steps_in_join(steps, ranks, optimizer)};
     return {different_steps(steps, ranks)};
   }
+  const Groups groups = groups_of(steps);
+  if (are_dealt_out(groups)) return {};
+  if (std::optional<Verdict> verdict = different_members(steps, groups, optimizer, parameters))
+    return {std::move(*verdict)};  // nothing else can be compared
   std::vector<Verdict> verdicts;
-  if (const auto ranks = odd_by(steps, [](const StepOnRank& step) { return step.options; }); !ranks.empty())
-    verdicts.push_back(different_options(steps, ranks, optimizer));
+  const bool in_other_order = are_options_in_other_order(steps);
+  if (in_other_order) {
+    if (std::optional<Verdict> verdict = different_groups(steps, groups, optimizer, parameters))
+      verdicts.push_back(std::move(*verdict));
+  }
+  if (const auto ranks = odd_by(steps, [](const StepOnRank& step) { return step.options; });
+      !ranks.empty() && verdicts.empty())
+    verdicts.push_back(in_other_order ? groups_in_other_order(steps, ranks, optimizer)
+                                      : different_options(steps, ranks, optimizer));
+  const auto in_order = [](const StepOnRank& step) {
+    std::string names;
+    for (const StepOnRank::Member& member : step.members)
+      names += member.parameter + "\n";
+    return names;
+  };
+  if (!odd_by(steps, in_order).empty()) return verdicts;
   if (const auto ranks = odd_by(steps, [](const StepOnRank& step) { return step.gradients; }); !ranks.empty())
     verdicts.push_back(different_gradients(steps, ranks, parameters));
   return verdicts;

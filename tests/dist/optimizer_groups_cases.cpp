@@ -1,0 +1,131 @@
+// Parameter groups that are not the same on all ranks: what an optimizer holds, and in which group.
+#include "mechanisms_net.h"
+#include "rank_case.h"
+
+namespace brigade::test::optimizer_groups_cases {
+
+using namespace mechanisms;  // NOLINT: the cases are about this network
+
+namespace {
+
+using Group = optim::SGD::Group;
+using Groups = std::vector<Group>;
+
+// Trains with these groups; the verdict's cause and parameters, or "".
+std::string train_with(const dist::ProcessGroupPtr& group, const std::function<Groups(Net& net, bool is_last)>& groups,
+                       Values* values = nullptr) {
+  manual_seed(1);
+  Net net;
+  Ddp ddp(net, group);
+  optim::SGD optimizer(groups(net, group->rank() == group->size() - 1));
+  try {
+    for (int s = 0; s < 3; ++s) {
+      net->zero_grad();
+      loss_of(ddp(batch_of(group->rank(), s))).backward();
+      optimizer.step();
+    }
+  } catch (const dist::ConsistencyError& error) {
+    if (error.verdicts().size() != 1) return fmt::format("{} verdicts: {}", error.verdicts().size(), error.what());
+    const dist::Verdict& verdict = error.verdicts()[0];
+    std::string text = fmt::format("{} {}:", verdict.kind, verdict.cause.op);
+    for (const dist::ParameterVerdict& parameter : verdict.parameters)
+      text += " " + parameter.name;
+    return text;
+  }
+  if (values) *values = values_of(net->parameters());
+  return ddp.advisories().empty() ? "" : ddp.advisories()[0].message;
+}
+
+std::string expect(const std::string& found, const std::string& expected) {
+  return found == expected ? "" : "'" + found + "', expected '" + expected + "'";
+}
+
+std::string check_other_groups(const dist::ProcessGroupPtr& group) {
+  const std::string found = train_with(group, [](Net& net, bool is_last) {
+    const optim::SGDOptions fast{.lr = 0.1}, slow{.lr = 0.01};
+    std::vector<Tensor> first = net->a->parameters(), second = net->b->parameters();
+    if (is_last) std::swap(first, second);
+    return Groups{{first, fast}, {second, slow}, {net->c->parameters(), slow}};
+  });
+  return expect(found, "optimizers_differ parameter groups: a.bias a.weight b.bias b.weight");
+}
+const AddRankCase add_other_groups("parameters that are in another group on one rank are named before the first step",
+                                   &check_other_groups, everywhere({2, 3}));
+
+std::string check_other_order(const dist::ProcessGroupPtr& group) {
+  const std::string found = train_with(group, [](Net& net, bool is_last) {
+    Groups groups{{net->a->parameters(), {.lr = 0.1}}, {net->b->parameters(), {.lr = 0.01}}};
+    if (is_last) std::swap(groups[0], groups[1]);
+    return groups;
+  });
+  return expect(found, "optimizers_differ order of the parameter groups:");
+}
+const AddRankCase add_other_order("the same groups in another order are told as that", &check_other_order,
+                                  everywhere({2, 3}));
+
+std::string check_a_group_less(const dist::ProcessGroupPtr& group) {
+  const std::string found = train_with(group, [](Net& net, bool is_last) {
+    Groups groups{{net->a->parameters(), {.lr = 0.1}}, {net->b->parameters(), {.lr = 0.01}}};
+    if (is_last) groups.pop_back();
+    return groups;
+  });
+  return expect(found, "optimizers_differ parameters: b.bias b.weight");
+}
+const AddRankCase add_a_group_less("a group that one rank has not added is named by its parameters",
+                                   &check_a_group_less, everywhere({2, 3}));
+
+std::string check_order_within_group(const dist::ProcessGroupPtr& group) {
+  Values values, expected;
+  const std::string found = train_with(
+      group,
+      [](Net& net, bool is_last) {
+        std::vector<Tensor> parameters = net->parameters();
+        if (is_last) std::reverse(parameters.begin(), parameters.end());
+        return Groups{{parameters, {.lr = 0.1}}};
+      },
+      &values);
+  if (!found.empty()) return found;
+  train_with(
+      group,
+      [](Net& net, bool) {
+        return Groups{{net->parameters(), {.lr = 0.1}}};
+      },
+      &expected);
+  return compare(values, expected, 0);
+}
+const AddRankCase add_order_within_group("the order within a group is a rank's own business", &check_order_within_group,
+                                         everywhere({2}));
+
+// Each rank moves every size-th parameter, of other shapes and numbers, and sends them.
+void check_dealt_out(const std::string& backend, int ranks) {
+  const Values expected = reference([&](Net& net, optim::Optimizer& optimizer, int s) {
+    optimizer.zero_grad();
+    loss_of(net(whole_batch(ranks, s))).backward();
+    optimizer.step();
+  });
+  expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) -> std::string {
+    manual_seed(1);
+    Net net;
+    Ddp ddp(net, group);
+    std::vector<Tensor> own;
+    const std::vector<Tensor> all = net->parameters();
+    for (size_t i = static_cast<size_t>(group->rank()); i < all.size(); i += static_cast<size_t>(ranks))
+      own.push_back(all[i]);
+    optim::SGD optimizer(own, {.lr = 0.1, .momentum = 0.9});
+    for (int s = 0; s < kSteps; ++s) {
+      net->zero_grad();
+      loss_of(ddp(batch_of(group->rank(), s))).backward();
+      optimizer.step();
+      for (size_t i = 0; i < all.size(); ++i)
+        group->broadcast(all[i].detach(), {.root = static_cast<int>(i) % ranks})->wait();
+    }
+    if (!ddp.advisories().empty()) return ddp.advisories()[0].message;
+    return compare(values_of(all), expected);
+  });
+}
+const AddRankCase add_dealt_out("parameters that are dealt out by hand, each to one rank, are sound", &check_dealt_out,
+                                everywhere({2, 4}));
+
+}  // namespace
+
+}  // namespace brigade::test::optimizer_groups_cases

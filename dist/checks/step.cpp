@@ -78,14 +78,15 @@ Verdict with_others(const std::vector<Verdict>& buffers) {
 }  // namespace
 
 StepCheck::StepCheck(Reducer& reducer, ProcessGroup& group, StepCheckOptions options, Tensors parameters,
-                     Tensors buffers, std::unordered_set<const TensorImpl*> ignored)
+                     Tensors buffers, std::unordered_set<const TensorImpl*> ignored, const nn::Module& module)
     : reducer_(reducer),
       group_(group),
       options_(options),
       parameters_(std::move(parameters)),
       buffers_(std::move(buffers)),
       ignored_(std::move(ignored)),
-      habits_(reducer, parameters_) {
+      habits_(reducer, parameters_),
+      modes_(module) {
   const std::lock_guard lock(living().mutex);
   living().all.push_back(this);
 }
@@ -304,6 +305,8 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
   hash = fnv(update.name) + (count.of_all ? update.number : count.since);
   hash = fnv(update.options, hash);
   if (!update.moves) return result;  // gradients that gather may differ
+  // Once it is told, a difference is no reason to exchange more.
+  if (!reducer_.advisories().has(kModesDiffer)) hash = fnv_step(hash, modes_.digest());
   uint64_t members = 0;  // within a group the order is of no matter
   for_each_managed(update,
                    [&](uint32_t managed, size_t group) { members += scattered((uint64_t{group} << 32) | managed); });

@@ -10,6 +10,7 @@
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/write_log.h>
 #include <brigade/dist/checks/gradient_values.h>
+#include <brigade/dist/checks/layer_modes.h>
 #include <brigade/dist/checks/local_steps.h>
 #include <brigade/dist/checks/step_habits.h>
 #include <brigade/dist/diagnosis/kinds.h>
@@ -34,19 +35,22 @@ struct StepCheckOptions {
 
 class StepCheck {
  public:
-  // The key of an advisory.
+  // The keys of advisories.
+  static constexpr const char* kModesDiffer = "modes_differ";
   static constexpr const char* kHookResultsDiffer = "hook_result differs";
   using Tensors = std::function<std::vector<NamedParameter>()>;
   // `parameters`, `buffers`: those of the module as they are now. `ignored`: tensors that the user
   // excluded.
   StepCheck(Reducer& reducer, ProcessGroup& group, StepCheckOptions options, Tensors parameters, Tensors buffers,
-            std::unordered_set<const TensorImpl*> ignored);
+            std::unordered_set<const TensorImpl*> ignored, const nn::Module& module);
   ~StepCheck();
   StepCheck(const StepCheck&) = delete;
   StepCheck& operator=(const StepCheck&) = delete;
 
   // Throws ConsistencyError.
   void operator()(const autograd::Update& update);
+  // Before a forward of the wrapper that records.
+  void look_at_modes() { modes_.look(); }
   // In a join nothing is checked. The ranks may have taken different numbers of steps there: those
   // of an optimizer that keeps no state are counted from its end.
   void rest() noexcept { rests_ = true; }
@@ -146,6 +150,7 @@ class StepCheck {
   // By Update::serial: the steps of all ranks at the end of the latest join, where they were not alike.
   std::unordered_map<uint64_t, std::vector<uint64_t>> uneven_;
   StepHabits habits_;
+  LayerModes modes_;
   std::shared_ptr<LocalSteps> local_steps_;  // the group has it as well
 };
 

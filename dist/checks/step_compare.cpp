@@ -84,6 +84,8 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
                   .state_loaded_at = update.state_loaded_at,
                   .members = {},
                   .hook_probes = reducer_.past().backward.hook_probes,
+                  .modes_are_known = modes_.are_known(),
+                  .evaluating = modes_.evaluating(),
                   .in_join = count.in_join,
                   .since_join = count.since};
   for_each_managed(update, [&](uint32_t managed, size_t group) {
@@ -210,6 +212,10 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::str
     for (Verdict& verdict : buffers_written(steps, differing(replaced, Compared::Parameters, about, update.where)))
       verdicts.push_back(std::move(verdict));
     if (std::optional<Verdict> verdict = differing_state(update, steps, about)) verdicts.push_back(std::move(*verdict));
+  }
+  if (std::optional<Verdict> verdict = modes_differ(steps)) {
+    verdict->iteration = reducer_.rounds();
+    reducer_.advisories().add(kModesDiffer, std::move(*verdict));
   }
   for (Verdict& verdict : verdicts)
     verdict.iteration = reducer_.rounds();

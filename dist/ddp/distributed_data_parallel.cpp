@@ -173,7 +173,7 @@ void DistributedDataParallelBase::check_steps(std::unordered_set<const TensorImp
   step_check_ = std::make_unique<StepCheck>(
       *reducer_, *group_, StepCheckOptions{static_cast<uint64_t>(options_.verify_every), !options_.broadcast_buffers},
       [this] { return current(module_->named_parameters()); }, [this] { return current(module_->named_buffers()); },
-      std::move(ignored));
+      std::move(ignored), *module_);
   reducer_->before_optimizer_step([this](const autograd::Update& update) {
     group_->note_activity(step_in_words(update.name, reducer_->accumulation().local_backwards()), update.where);
     (*step_check_)(update);
@@ -227,7 +227,10 @@ void DistributedDataParallelBase::pre_forward(int64_t rows, SourceLocation where
   if (!autograd::GradMode::is_enabled()) return;
   group_->note_activity("a forward of " + module_->name(), where);
   reducer_->prepare_for_forward(rows);
-  if (options_.diagnosis) look_at_buffers(where);
+  if (options_.diagnosis) {
+    look_at_buffers(where);
+    if (step_check_) step_check_->look_at_modes();
+  }
   // Also in eval(), where a backward may follow: frozen statistics are buffers like others. An
   // evaluation on one rank, which must not wait for the others, runs under NoGradGuard.
   const bool broadcasts = options_.broadcast_buffers && !buffers_.empty() && reducer_->syncs();

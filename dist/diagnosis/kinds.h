@@ -145,6 +145,9 @@ struct StepOnRank {
   std::vector<Member> members;  // what the optimizer holds of the wrapper's parameters, in its order
   // What the communication hook gave, per bucket: kernels::probe() by the norm. Empty where ranks may differ in it.
   std::vector<double> hook_probes;
+  // The layers in evaluation, where a forward has looked at that.
+  bool modes_are_known = false;
+  std::vector<std::string> evaluating;
   // Of the optimizer's steps: those up to the end of the latest join, and which one this is since.
   uint64_t in_join = 0, since_join = 0;
 };
@@ -171,6 +174,8 @@ std::optional<Verdict> parameters_written(std::span<const StepOnRank> steps, std
 std::vector<Verdict> buffers_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
 // `apart`: reduced gradients that are not alike on all ranks after the hook of that name has sent them.
 Verdict hook_results_differ(const std::string& hook, std::span<const GradientsApart> apart, const Place& backward);
+// Nothing where all ranks train and evaluate the same layers, as far as it is known.
+std::optional<Verdict> modes_differ(std::span<const StepOnRank> steps);
 // As gradients_edited, for those that were put in place by hand.
 std::vector<Verdict> gradients_set_by_hand(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
 

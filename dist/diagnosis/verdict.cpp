@@ -41,6 +41,7 @@ const char* name(CauseKind kind) noexcept {
                                     "steps_differ",
                                     "values_differ",
                                     "model_differs",
+                                    "modes_differ",
                                     "collective_differs",
                                     "rank_gone",
                                     "rank_behind",

@@ -46,6 +46,7 @@ enum class CauseKind : uint8_t {
   StepsDiffer,          // number of steps, or which parameters move
   ValuesDiffer,         // values of parameters, buffers or gradients
   ModelDiffers,         // names, order, shapes, dtypes of the model
+  ModesDiffer,          // a layer trains on some ranks and evaluates on others
   CollectiveDiffers,    // the ranks met in different collectives
   RankGone,             // a rank left or died
   RankBehind,           // a rank has not come

@@ -42,7 +42,11 @@ TEST_CASE("hook_result: a sum and a mean that was divided twice are told, a loss
   CHECK(sum->message.starts_with("bucket 2 of DDP(Net): the hook `mine` gives 4 x the mean"));
   found.found_probe = 0.5;
   CHECK(dist::hook_result(found, kMoment)->cause.text.find("gives 1/4 of the mean") != std::string::npos);
-  for (const double lossy : {1.7, 2.0, -2.0, 3.9}) {
+  found.found_probe = 4;
+  CHECK(dist::hook_result(found, kMoment)
+            ->cause.text.find("gives 2 x the mean of the ranks' gradients: as a sum over 4 "
+                              "ranks does that is divided by 2") != std::string::npos);
+  for (const double lossy : {1.0, 1.7, 2.0, -2.0, 3.9, 4.1, 6.0}) {
     found.found_probe = lossy;
     CHECK(!dist::hook_result(found, kMoment).has_value());
   }
@@ -97,6 +101,62 @@ TEST_CASE("optimizers_differ: the step, a hyperparameter, the set of gradients; 
   CHECK(verdicts[0].ranks == std::vector<int>{2});
   CHECK(verdicts[0].cause.text.find("rank 1: 2 steps; rank 2: 3 steps") != std::string::npos);
   CHECK(verdicts[0].advice.find("join") != std::string::npos);
+}
+
+TEST_CASE("optimizers_differ: parameters that some ranks hold, or hold in a group with other options") {
+  const auto parameters = three_parameters();
+  std::vector<dist::StepOnRank> steps(3, {"step 1 of SGD", {"a.cpp", 5}, "group 0: lr 0.1\ngroup 1: lr 0.2", "11", {}});
+  for (dist::StepOnRank& step : steps)
+    step.members = {{"a.weight", 0}, {"b.weight", 1}};
+  CHECK(dist::optimizers_differ(steps, "SGD", parameters).empty());
+
+  std::swap(steps[1].members[0].group, steps[1].members[1].group);
+  auto verdicts = dist::optimizers_differ(steps, "SGD", parameters);
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].ranks == std::vector<int>{1});
+  CHECK(verdicts[0].parameters.size() == 2);
+  CHECK(
+      verdicts[0].cause.text ==
+      "SGD holds a.weight in groups with other options: rank 0: group 0, lr 0.1; rank 1: group 1, lr 0.2; rank 2: group "
+      "0, lr 0.1");
+
+  // The groups themselves stand the other way round.
+  steps[1].options = "group 0: lr 0.2\ngroup 1: lr 0.1";
+  verdicts = dist::optimizers_differ(steps, "SGD", parameters);
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].cause.op == "order of the parameter groups");
+
+  steps[1] = steps[0];
+  steps[1].members.pop_back();
+  steps[1].gradients = "1";
+  verdicts = dist::optimizers_differ(steps, "SGD", parameters);
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].cause.text == "SGD holds b.weight on ranks 0 and 2 and not on rank 1, so it would move there only");
+  CHECK(verdicts[0].parameters[0].missing_ranks == std::vector<int>{1});
+
+  // Each is held by one rank alone, which sends it to the others.
+  steps[0].members = {{"a.weight", 0}};
+  steps[1].members = {{"b.weight", 0}};
+  steps[2].members = {};
+  CHECK(dist::optimizers_differ(steps, "SGD", parameters).empty());
+}
+
+TEST_CASE("modes_differ: the layers that evaluate on some ranks only, by those that are in the minority") {
+  std::vector<dist::StepOnRank> steps(3, {"step 1 of SGD", {"a.cpp", 5}, "", "1", {}});
+  steps[2].evaluating = {"norm"};
+  CHECK(!dist::modes_differ(steps).has_value());  // nobody has looked
+  for (dist::StepOnRank& step : steps)
+    step.modes_are_known = true;
+  const auto forgotten = dist::modes_differ(steps);
+  REQUIRE(forgotten.has_value());
+  CHECK(forgotten->kind == "modes_differ");
+  CHECK(forgotten->ranks == std::vector<int>{2});
+  steps[1].evaluating = {"drop", "norm"};
+  CHECK(dist::modes_differ(steps)->ranks == std::vector<int>{1});  // `drop` is the first
+  steps[1].evaluating = {"norm"};
+  CHECK(dist::modes_differ(steps)->ranks == std::vector<int>{0});  // the one that trains
+  steps[0].evaluating = {"norm"};
+  CHECK(!dist::modes_differ(steps).has_value());
 }
 
 TEST_CASE("optimizers_differ: of two ranks none is blamed, and both are told with their values and lines") {

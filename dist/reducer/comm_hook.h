@@ -82,7 +82,8 @@ class CommHook {
   virtual std::vector<std::pair<std::string, Tensor>> state_dict() const { return {}; }
   virtual void load_state_dict(const std::vector<std::pair<std::string, Tensor>>& state);
   // Whether a result may rightly be far from the mean of this round's gradients (what was lost
-  // comes later, or nothing is sent). Its scale is not judged then.
+  // comes later, or nothing is sent), or other ones on other ranks. Neither its scale is judged then,
+  // nor whether all ranks hold the same (which is not asked of a hook that posts no collective).
   virtual bool is_approximate() const { return false; }
 };
 using CommHookPtr = std::shared_ptr<CommHook>;

@@ -29,7 +29,7 @@ Verdict uneven_micro_batches(std::span<const int64_t> gathered, const Moment& mo
   verdict.message = verdict.cause.text + "; a rank with more of them counts for more, and its data ends earlier";
   verdict.advice =
       "run as many backwards under no_sync on every rank before the one that reduces (the same accumulation steps, and "
-      "a DistributedSampler with drop_last); where data ends unevenly on purpose, train inside join()";
+      "a DistributedSampler with drop_last), and clear gradients only before the first of them; where data ends unevenly on purpose, train inside join()";
   return verdict;
 }
 

@@ -6,6 +6,8 @@
 #include <brigade/nn/dropout.h>
 #include <brigade/nn/multihead_attention.h>
 
+#include <utility>
+
 namespace brigade::dist {
 
 namespace {
@@ -19,10 +21,7 @@ bool depends_on_mode(const nn::Module& layer) {
 
 }  // namespace
 
-LayerModes::LayerModes(const nn::Module& module) {
-  collect(module);
-  train_.resize(layers_.size());
-}
+LayerModes::LayerModes(const nn::Module& module) { collect(module); }
 
 void LayerModes::collect(const nn::Module& module) {
   for (const auto& [name, child] : module.named_children()) {
@@ -31,19 +30,22 @@ void LayerModes::collect(const nn::Module& module) {
   }
 }
 
-void LayerModes::look() {
+void LayerModes::look(uint64_t backwards) {
   if (layers_.empty()) return;
-  digest_ = kFnvStart;
+  if (backwards != backwards_) std::swap(before_, latest_);
+  backwards_ = backwards;
+  latest_.train.resize(layers_.size());
+  latest_.digest = kFnvStart;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    train_[i] = layers_[i]->is_training();
-    digest_ = fnv_step(digest_, train_[i] + 1U);
+    latest_.train[i] = layers_[i]->is_training();
+    latest_.digest = fnv_step(latest_.digest, latest_.train[i] + 1U);
   }
 }
 
-std::vector<std::string> LayerModes::evaluating() const {
+std::vector<std::string> LayerModes::evaluating(uint64_t backwards) const {
   std::vector<std::string> paths;
-  for (size_t i = 0; i < layers_.size() && are_known(); ++i) {
-    if (!train_[i]) paths.push_back(layers_[i]->path());
+  for (size_t i = 0; i < layers_.size() && are_known(backwards); ++i) {
+    if (!seen(backwards).train[i]) paths.push_back(layers_[i]->path());
   }
   return paths;
 }

@@ -1,4 +1,4 @@
-// Which layers of a module train and which evaluate, in the latest forward that a backward may follow: where ranks differ
+// Which layers of a module train and which evaluate, in the forward that the latest backward came from: where ranks differ
 // in it, one of them has not called train() since its evaluation.
 #pragma once
 
@@ -16,20 +16,28 @@ class LayerModes {
   // Of the layers that do something else in an evaluation: batch norms, dropouts, attention that drops weights.
   explicit LayerModes(const nn::Module& module);
 
-  // Before a forward.
-  void look();
-  // What look() has seen; 0 before it, and where no layer cares. For the ranks to compare.
-  uint64_t digest() const noexcept { return digest_; }
-  bool are_known() const noexcept { return digest_ != 0; }
+  // Before a forward that a backward may follow, after `backwards` of them.
+  void look(uint64_t backwards);
+  // What was seen before the latest of as many backwards; 0 where nothing was, and where no layer cares. For the ranks to
+  // compare.
+  uint64_t digest(uint64_t backwards) const noexcept { return seen(backwards).digest; }
+  bool are_known(uint64_t backwards) const noexcept { return digest(backwards) != 0; }
   // Paths of those that evaluate.
-  std::vector<std::string> evaluating() const;
+  std::vector<std::string> evaluating(uint64_t backwards) const;
 
  private:
   void collect(const nn::Module& module);
 
+  struct Seen {
+    std::vector<uint8_t> train;  // by layer
+    uint64_t digest = 0;
+  };
+  const Seen& seen(uint64_t backwards) const noexcept { return backwards > backwards_ ? latest_ : before_; }
+
   std::vector<std::shared_ptr<const nn::Module>> layers_;
-  std::vector<uint8_t> train_;
-  uint64_t digest_ = 0;
+  // In the latest forward, after so many backwards; and in the last one before the latest of these.
+  Seen latest_, before_;
+  uint64_t backwards_ = 0;
 };
 
 }  // namespace brigade::dist

@@ -286,17 +286,6 @@ StepCheck::Count StepCheck::count_of(const autograd::Update& update) const {
   return {in_join, update.number - in_join, in_join == 0 || !is_forgotten};
 }
 
-void StepCheck::for_each_managed(const autograd::Update& update,
-                                 const std::function<void(uint32_t managed, size_t group)>& body) const {
-  size_t group = 0, end = update.groups.empty() ? update.parameters.size() : update.groups.front();
-  for (size_t i = 0; i < update.parameters.size(); ++i) {
-    while (i == end && group + 1 < update.groups.size())
-      end += update.groups[++group];
-    if (const int64_t position = reducer_.find(update.parameters[i]); position >= 0)
-      body(static_cast<uint32_t>(position), group);
-  }
-}
-
 StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const {
   // As own_step, but lines may differ (ranks in different branches that do the same).
   Agreement result;
@@ -306,16 +295,15 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
   hash = fnv(update.options, hash);
   if (!update.moves) return result;  // gradients that gather may differ
   // Once it is told, a difference is no reason to exchange more.
-  if (!reducer_.advisories().has(kModesDiffer)) hash = fnv_step(hash, modes_.digest());
-  uint64_t members = 0;  // within a group the order is of no matter
-  for_each_managed(update,
-                   [&](uint32_t managed, size_t group) { members += scattered((uint64_t{group} << 32) | managed); });
-  hash = fnv_step(hash, members);
+  if (!reducer_.advisories().has(kModesDiffer)) hash = fnv_step(hash, modes_.digest(reducer_.rounds()));
+  uint64_t members = 0;  // a sum, since within a group the order is of no matter
+  GroupAt group(update.groups);
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const Tensor& parameter = update.parameters[i];
     const Tensor grad = parameter.grad();
     hash = fnv_step(hash, grad.defined() ? 1 : 2);
     const int64_t position = reducer_.find(parameter);
+    if (position >= 0) members += scattered((uint64_t{group(i)} << 32) | static_cast<uint32_t>(position));
     if (position < 0 || !grad.defined() || ignored_.contains(parameter.impl())) continue;
     if (!reducer_.past().backward.sent) continue;  // gradients of this rank alone: clipped, they differ as before
     const bool by_hand = autograd::meta(parameter)->stamp.by_hand;
@@ -333,6 +321,7 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
         });
     result.values.add(i, by_rule ? values_of_some(grad) : values_of(grad));
   }
+  hash = fnv_step(hash, members);
   if (!reducer_.advisories().has(kHookResultsDiffer)) {
     const std::vector<double>& probes = reducer_.past().backward.hook_probes;
     for (size_t b = 0; b < probes.size(); ++b)

@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -31,6 +32,22 @@ struct StepCheckOptions {
   // hash. 0: never.
   uint64_t verify_every = 0;
   bool own_buffers = false;  // each rank keeps its own: they are not broadcast
+};
+
+// The group of options that a parameter of an optimizer is in; positions are asked for in ascending order.
+class GroupAt {
+ public:
+  // `sizes`: of the groups; none for an optimizer that has one.
+  explicit GroupAt(std::span<const size_t> sizes) noexcept : sizes_(sizes), end_(sizes.empty() ? 0 : sizes.front()) {}
+  size_t operator()(size_t position) noexcept {
+    while (position >= end_ && group_ + 1 < sizes_.size())
+      end_ += sizes_[++group_];
+    return group_;
+  }
+
+ private:
+  std::span<const size_t> sizes_;
+  size_t group_ = 0, end_;
 };
 
 class StepCheck {
@@ -50,7 +67,7 @@ class StepCheck {
   // Throws ConsistencyError.
   void operator()(const autograd::Update& update);
   // Before a forward of the wrapper that records.
-  void look_at_modes() { modes_.look(); }
+  void look_at_modes() { modes_.look(reducer_.rounds()); }
   // In a join nothing is checked. The ranks may have taken different numbers of steps there: those
   // of an optimizer that keeps no state are counted from its end.
   void rest() noexcept { rests_ = true; }
@@ -85,9 +102,6 @@ class StepCheck {
   std::optional<Verdict> look_at(uint32_t managed, const autograd::GradStamp& stamp, SourceLocation step_at) const;
   // Everything in which the ranks have to agree.
   StepOnRank own_step(const autograd::Update& update) const;
-  // Of what the optimizer holds: those that the reducer manages, with their groups.
-  void for_each_managed(const autograd::Update& update,
-                        const std::function<void(uint32_t managed, size_t group)>& body) const;
   struct Agreement {
     uint64_t digest = 0;
     ValuesDigest values;  // of gradients that are not as they were reduced

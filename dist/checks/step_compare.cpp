@@ -84,17 +84,17 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
                   .state_loaded_at = update.state_loaded_at,
                   .members = {},
                   .hook_probes = reducer_.past().backward.hook_probes,
-                  .modes_are_known = modes_.are_known(),
-                  .evaluating = modes_.evaluating(),
+                  .modes_are_known = modes_.are_known(reducer_.rounds()),
+                  .evaluating = modes_.evaluating(reducer_.rounds()),
                   .in_join = count.in_join,
                   .since_join = count.since};
-  for_each_managed(update, [&](uint32_t managed, size_t group) {
-    step.members.push_back({reducer_.parameters()[managed].name, group});
-  });
-  for (const Tensor& parameter : update.parameters) {
+  GroupAt group(update.groups);
+  for (size_t i = 0; i < update.parameters.size(); ++i) {
+    const Tensor& parameter = update.parameters[i];
     const Tensor grad = parameter.grad();
     step.gradients += grad.defined() ? '1' : '0';
     const int64_t position = reducer_.find(parameter);
+    if (position >= 0) step.members.push_back({reducer_.parameters()[static_cast<size_t>(position)].name, group(i)});
     if (position < 0 || !grad.defined() || !reducer_.past().backward.sent) continue;
     const auto managed = static_cast<uint32_t>(position);
     const std::string& name = reducer_.parameters()[managed].name;

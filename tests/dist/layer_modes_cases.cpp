@@ -51,6 +51,30 @@ std::vector<dist::Verdict> train_with(const dist::ProcessGroupPtr& group, After 
   return ddp.advisories();
 }
 
+// Rank 0 evaluates between the backward and the step, by the wrapper and without NoGradGuard.
+std::string check_between(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  nn::Sequential net(nn::Linear(4, 8), nn::Dropout(0.2), nn::Linear(8, 3));
+  net->to(kFloat64);
+  dist::DistributedDataParallel<nn::Sequential> ddp(net, group);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+  for (int s = 0; s < 5; ++s) {
+    optimizer.zero_grad();
+    loss_of(ddp(batch_of(group->rank(), s))).backward();
+    if (group->rank() == 0) {
+      net->eval();
+      ddp(batch_of(0, 90));
+      if (s < 3) net->train();
+    }
+    optimizer.step();
+    const size_t expected = s < 4 ? 0 : 1;  // from then on rank 0 has not called train() again
+    if (ddp.advisories().size() != expected) return fmt::format("{} verdicts in step {}", ddp.advisories().size(), s);
+  }
+  return ddp.advisories()[0].kind == "modes_differ" ? "" : ddp.advisories()[0].message;
+}
+const AddRankCase add_between("an evaluation of one rank between backward and step is not the forward of that step",
+                              &check_between, everywhere({2}));
+
 std::string check_forgotten(const dist::ProcessGroupPtr& group) {
   const std::vector<dist::Verdict> said = train_with<NormNet>(group, After::Nothing);
   if (said.size() != 1) return fmt::format("{} verdicts", said.size());

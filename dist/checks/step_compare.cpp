@@ -50,6 +50,12 @@ std::unordered_set<std::string> written_to(const std::vector<StepOnRank>& steps)
   return names;
 }
 
+// Whether the ranks' loss scalers have different scales.
+bool have_other_scales(const std::vector<Verdict>& verdicts) {
+  return std::ranges::any_of(
+      verdicts, [](const Verdict& verdict) { return verdict.cause.op.find("loss scaler") != std::string::npos; });
+}
+
 // What no wrapper names: its path, of a parameter of a module; else its number, and the line that made it trainable.
 std::string name_elsewhere(const autograd::Update& update, size_t position) {
   const autograd::AutogradMeta* const known = autograd::meta(update.parameters[position]);
@@ -196,6 +202,7 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::str
     std::vector<GradientsApart> apart =
         differing(named(reducer_.parameters(), touched(steps)), Compared::Gradients, about, update.where);
     std::erase_if(apart, [&](const GradientsApart& each) { return find(by_hook, each.parameter.name) != nullptr; });
+    if (have_other_scales(verdicts)) apart.clear();  // unscaled by other numbers they differ, whoever has done what
     if (std::optional<Verdict> edited = gradients_edited(steps, apart)) {
       std::erase_if(apart, [&](const GradientsApart& each) {
         return std::any_of(edited->parameters.begin(), edited->parameters.end(),

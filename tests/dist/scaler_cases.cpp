@@ -127,7 +127,15 @@ std::string check_other_scale(const dist::ProcessGroupPtr& group) {
   }
   const Values before = values_of(net->parameters());
   const std::string problem = expect_error<dist::ConsistencyError>(
-      [&] { train(1); }, {"scale of loss scaler differs between the ranks", "scale 128", "scale 64", "update()"});
+      [&] {
+        try {
+          train(1);
+        } catch (const dist::ConsistencyError& error) {
+          // That the gradients differ once they are unscaled is no fault of its own.
+          if (error.verdicts().size() == 1) throw;
+        }
+      },
+      {"scale of loss scaler differs between the ranks", "scale 128", "scale 64", "update()"});
   if (!problem.empty()) return problem;
   return values_of(net->parameters()) == before ? "" : "a weight has moved";
 }

@@ -113,7 +113,13 @@ Found other_hooks(const Mismatch&, const Sides& sides) {
   if (!sides.both(Part::Backward)) return std::nullopt;
   const auto [bucket, hook] = split_at_hook(*sides.first.info);
   const auto [other_bucket, other_hook] = split_at_hook(*sides.second.info);
-  if (bucket != other_bucket || hook == other_hook) return std::nullopt;
+  if (bucket != other_bucket) return std::nullopt;
+  if (hook == other_hook) {
+    if (hook.empty() || sides.first.info->description != sides.second.info->description ||
+        sides.first.info->iteration != sides.second.info->iteration)
+      return std::nullopt;
+    return advise(fmt::format("register the communication hook {} with the same options on every rank", hook));
+  }
   const auto way = [](std::string_view name) {
     return name.empty() ? std::string("without a communication hook")
                         : fmt::format("by the communication hook {}", name);

@@ -73,6 +73,20 @@ std::string check_left_out(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_left_out("a hook that leaves a gradient out is told before the first step, clipped or not",
                                &check_left_out, everywhere({2, 3}));
 
+std::string check_other_options(const dist::ProcessGroupPtr& group) {
+  const int rank_of_matrices = group->rank() == 0 ? 1 : 2;
+  return expect_error<dist::CollectiveError>(
+      [&] {
+        train(group, {}, [&](Ddp& ddp) {
+          ddp.register_comm_hook(
+              dist::powersgd_hook({.matrix_approximation_rank = rank_of_matrices, .min_compression_rate = 0.1}));
+        });
+      },
+      {"register the communication hook powersgd with the same options on every rank"});
+}
+const AddRankCase add_other_options("a hook that has other options on one rank is told as that", &check_other_options,
+                                    everywhere({2}));
+
 std::string check_local_on_purpose(const dist::ProcessGroupPtr& group) {
   const Trained trained = train_with(
       group, [](dist::ProcessGroup&, const dist::GradBucket&) { return dist::completed_work(); }, 0, 2);

@@ -19,7 +19,7 @@ Tensor BackwardContext::fit(const Edge& edge, Tensor grad) {
                                     : OutputInfo{edge.leaf->sizes, edge.leaf->dtype, edge.leaf->storage->device()};
   if (grad.sizes() != like.sizes) grad = sum_to(grad, like.sizes, {});
   if (grad.dtype() != like.dtype) grad = grad.to(like.dtype, {});
-  if (grad.device() != like.device) grad = grad.to(like.device, SourceLocation());
+  if (grad.device() != like.device) grad = grad.to(like.device, {});
   return grad;
 }
 

@@ -6,6 +6,7 @@
 #include <brigade/core/error.h>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -139,6 +140,21 @@ class Shape {
 
   int64_t values_[kMaxDims] = {};
   int size_ = 0;
+};
+
+// A whole number, and no truth value.
+template <class T>
+concept WholeNumber = std::integral<T> && !std::same_as<T, bool>;
+
+// The dimensions that an operation goes over: a list in braces, a Shape, or one alone.
+class Dims : public Shape {
+ public:
+  Dims() noexcept = default;
+  Dims(const Shape& dims) noexcept : Shape(dims) {}           // NOLINT
+  Dims(std::initializer_list<int64_t> dims) : Shape(dims) {}  // NOLINT
+  Dims(const std::vector<int64_t>& dims) : Shape(dims) {}     // NOLINT
+  template <WholeNumber Dim>
+  Dims(Dim dim) : Shape({static_cast<int64_t>(dim)}) {}  // NOLINT
 };
 
 // "[2, 3, 4]"

@@ -110,10 +110,6 @@ struct IndexArg {
   SourceLocation where;
   IndexArg(int64_t i, SourceLocation w = SourceLocation::current()) noexcept : index(i), where(w) {}
 };
-// A whole number that is the only dimension; not a list of them in braces.
-template <class T>
-concept OneDim = std::integral<T> && !std::same_as<T, bool>;
-
 class Tensor {
  public:
   // An undefined tensor: no shape, no data; asking for more than defined() throws ValueError.
@@ -219,7 +215,8 @@ class Tensor {
   // On another device; the gradient comes back to this one. `*this` when it is there already.
   // Throws DeviceError.
   Tensor to(Device device, SourceLocation where = SourceLocation::current()) const;
-  Tensor to(Device device, DType dtype, SourceLocation where = SourceLocation::current()) const {
+  template <std::same_as<DType> D>  // so that {} stands for a line
+  Tensor to(Device device, D dtype, SourceLocation where = SourceLocation::current()) const {
     return to(device, where).to(dtype, where);
   }
   Tensor cpu(SourceLocation where = SourceLocation::current()) const;
@@ -251,17 +248,9 @@ class Tensor {
   Tensor index(std::initializer_list<TensorIndex> indices, SourceLocation where = SourceLocation::current()) const;
   // Of all elements, or over `dims`.
   Tensor sum(SourceLocation where = SourceLocation::current()) const;
-  Tensor sum(const Shape& dims, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
+  Tensor sum(const Dims& dims, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
   Tensor mean(SourceLocation where = SourceLocation::current()) const;
-  Tensor mean(const Shape& dims, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
-  template <OneDim Dim>
-  Tensor sum(Dim dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) const {
-    return sum(Shape{static_cast<int64_t>(dim)}, keepdim, where);
-  }
-  template <OneDim Dim>
-  Tensor mean(Dim dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) const {
-    return mean(Shape{static_cast<int64_t>(dim)}, keepdim, where);
-  }
+  Tensor mean(const Dims& dims, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
 
   // Each of these is the free function of its name, in autograd/ops/*.h, where its rules stand; so
   // are many operations that have no method.
@@ -292,7 +281,7 @@ class Tensor {
   Tensor argmin(SourceLocation where = SourceLocation::current()) const;
   Tensor argmin(int64_t dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
   Tensor norm(double p = 2, SourceLocation where = SourceLocation::current()) const;
-  Tensor norm(double p, int64_t dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
+  Tensor norm(double p, const Dims& dims, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
   Tensor std(SourceLocation where = SourceLocation::current()) const;
   Tensor var(SourceLocation where = SourceLocation::current()) const;
   Tensor prod(SourceLocation where = SourceLocation::current()) const;

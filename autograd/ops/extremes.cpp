@@ -152,10 +152,10 @@ Tensor max(const Tensor& x, SourceLocation where) { return extremum("max", x, {.
 Tensor min(const Tensor& x, SourceLocation where) {
   return extremum("min", x, {.is_max = false, .shares_among_nans = true}, where);
 }
-Tensor amax(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+Tensor amax(const Tensor& x, const Dims& dims, bool keepdim, SourceLocation where) {
   return extremum("amax", x, {.dims = dims, .keepdim = keepdim}, where);
 }
-Tensor amin(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+Tensor amin(const Tensor& x, const Dims& dims, bool keepdim, SourceLocation where) {
   return extremum("amin", x, {.dims = dims, .keepdim = keepdim, .is_max = false}, where);
 }
 

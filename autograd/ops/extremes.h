@@ -27,9 +27,9 @@ inline Tensor min(const Tensor& a, const Tensor& b, SourceLocation where = Sourc
   return minimum(a, b, where);
 }
 // Over `dims` (empty: all); equals share the gradient evenly.
-Tensor amax(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
+Tensor amax(const Tensor& x, const Dims& dims = {}, bool keepdim = false,
             SourceLocation where = SourceLocation::current());
-Tensor amin(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
+Tensor amin(const Tensor& x, const Dims& dims = {}, bool keepdim = false,
             SourceLocation where = SourceLocation::current());
 
 // int64, no derivative. Without a dimension: the place in row-major order among all elements.

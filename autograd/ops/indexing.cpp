@@ -1,6 +1,7 @@
 // Goes through the indices from the left, each of which makes a view of what the ones before have left.
 #include <brigade/autograd/ops/indexing.h>
 
+#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/concat.h>
 #include <brigade/autograd/ops/gather.h>
 #include <brigade/autograd/ops/where.h>

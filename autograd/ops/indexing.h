@@ -49,7 +49,7 @@ class Slice {
 // int64 or int32 takes the elements at its places, a bool tensor those where it is true.
 class TensorIndex {
  public:
-  template <OneDim Number>
+  template <WholeNumber Number>
   TensorIndex(Number number) : index_(static_cast<int64_t>(number)) {}  // NOLINT
   TensorIndex(indexing::Slice slice) : index_(slice) {}                 // NOLINT
   TensorIndex(indexing::NoneType none) : index_(none) {}                // NOLINT

@@ -82,11 +82,11 @@ Tensor isclose(const Tensor& a, const Tensor& b, const CloseOptions& options, So
 }
 
 bool allclose(const Tensor& a, const Tensor& b, const CloseOptions& options, SourceLocation where) {
-  return all(isclose(a, b, options, where), Shape{}, false, where).item<bool>(where);
+  return all(isclose(a, b, options, where), {}, false, where).item<bool>(where);
 }
 
 bool equal(const Tensor& a, const Tensor& b, SourceLocation where) {
-  return a.sizes() == b.sizes() && all(eq(a, b, where), Shape{}, false, where).item<bool>(where);
+  return a.sizes() == b.sizes() && all(eq(a, b, where), {}, false, where).item<bool>(where);
 }
 
 }  // namespace brigade

@@ -85,7 +85,7 @@ struct NormNode final : Node {
   }
 };
 
-Tensor apply(const char* op, const Tensor& x, double p, const Shape& dims, bool keepdim, SourceLocation where) {
+Tensor apply(const char* op, const Tensor& x, double p, const Dims& dims, bool keepdim, SourceLocation where) {
   Tensor y = located(op, where, [&] { return kernels::norm(x, p, dims, keepdim); });
   if (auto* node = record<NormNode>({.op = op, .where = where}, {x}, y)) {
     node->x.save_input(*node, x);
@@ -98,13 +98,13 @@ Tensor apply(const char* op, const Tensor& x, double p, const Shape& dims, bool 
 
 }  // namespace
 
-Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim, SourceLocation where) {
+Tensor norm(const Tensor& x, double p, const Dims& dims, bool keepdim, SourceLocation where) {
   if (autograd::autocast_is_on()) [[unlikely]] {
     if (const auto in = autograd::cast_inputs<"norm">(where, x)) return norm(in[0], p, dims, keepdim, where);
   }
   return apply("norm", x, p, dims, keepdim, where);
 }
-Tensor vector_norm(const Tensor& x, double ord, const Shape& dims, bool keepdim, SourceLocation where) {
+Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim, SourceLocation where) {
   if (autograd::autocast_is_on()) [[unlikely]] {
     if (const auto in = autograd::cast_inputs<"vector_norm">(where, x))
       return vector_norm(in[0], ord, dims, keepdim, where);
@@ -112,7 +112,7 @@ Tensor vector_norm(const Tensor& x, double ord, const Shape& dims, bool keepdim,
   return apply("vector_norm", x, ord, dims, keepdim, where);
 }
 
-Tensor matrix_norm(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+Tensor matrix_norm(const Tensor& x, const Dims& dims, bool keepdim, SourceLocation where) {
   if (autograd::autocast_is_on()) [[unlikely]] {
     if (const auto in = autograd::cast_inputs<"matrix_norm">(where, x)) return matrix_norm(in[0], dims, keepdim, where);
   }

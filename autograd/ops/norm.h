@@ -10,13 +10,13 @@ namespace brigade {
 // any other number, negative ones too. The gradient at 0, where there is none or many, is 0; of p =
 // 0 it is 0 everywhere; equals share that of an infinite norm. Throws ShapeError when an infinite
 // or negative norm of no elements is asked for.
-Tensor norm(const Tensor& x, double p = 2, const Shape& dims = {}, bool keepdim = false,
+Tensor norm(const Tensor& x, double p = 2, const Dims& dims = {}, bool keepdim = false,
             SourceLocation where = SourceLocation::current());
 // The same, by the name in torch.linalg.
-Tensor vector_norm(const Tensor& x, double ord = 2, const Shape& dims = {}, bool keepdim = false,
+Tensor vector_norm(const Tensor& x, double ord = 2, const Dims& dims = {}, bool keepdim = false,
                    SourceLocation where = SourceLocation::current());
 // The Frobenius norm of matrices that lie in two dimensions.
-Tensor matrix_norm(const Tensor& x, const Shape& dims = {-2, -1}, bool keepdim = false,
+Tensor matrix_norm(const Tensor& x, const Dims& dims = {-2, -1}, bool keepdim = false,
                    SourceLocation where = SourceLocation::current());
 
 // x / max(norm, eps), the norm of order p along `dim`.

@@ -40,7 +40,7 @@ struct SumNode final : Node {
   }
 };
 
-Tensor reduce(const char* op, const Tensor& x, const Shape& dims, bool keepdim, bool is_mean, SourceLocation where) {
+Tensor reduce(const char* op, const Tensor& x, const Dims& dims, bool keepdim, bool is_mean, SourceLocation where) {
   const kernels::ReduceOptions options{.dims = dims, .keepdim = keepdim};
   Tensor y = located(op, where, [&] { return is_mean ? kernels::mean(x, options) : kernels::sum(x, options); });
   if (auto* node = record<SumNode>({.op = op, .where = where}, {x}, y)) {
@@ -99,7 +99,7 @@ struct LogsumexpNode final : Node {
 };
 
 // How many elements are 0, or are not.
-Tensor count(const Tensor& x, kernels::CompareOp op, const Shape& dims, bool keepdim) {
+Tensor count(const Tensor& x, kernels::CompareOp op, const Dims& dims, bool keepdim) {
   const bool is_counted = x.dtype() == kBool && op == kernels::CompareOp::NotEqual;
   return kernels::sum(is_counted ? x : kernels::compare_scalar(x, 0.0, op), {.dims = dims, .keepdim = keepdim});
 }
@@ -121,17 +121,17 @@ void check_broadcast(const Shape& from, const Shape& to, SourceLocation where) {
 
 }  // namespace
 
-Tensor sum(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+Tensor sum(const Tensor& x, const Dims& dims, bool keepdim, SourceLocation where) {
   if (autograd::autocast_is_on()) [[unlikely]] {
     if (const auto in = autograd::cast_inputs<"sum">(where, x)) return sum(in[0], dims, keepdim, where);
   }
   return reduce("sum", x, dims, keepdim, false, where);
 }
-Tensor mean(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+Tensor mean(const Tensor& x, const Dims& dims, bool keepdim, SourceLocation where) {
   return reduce("mean", x, dims, keepdim, true, where);
 }
 
-Tensor prod(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+Tensor prod(const Tensor& x, const Dims& dims, bool keepdim, SourceLocation where) {
   if (autograd::autocast_is_on()) [[unlikely]] {
     if (const auto in = autograd::cast_inputs<"prod">(where, x)) return prod(in[0], dims, keepdim, where);
   }
@@ -143,7 +143,7 @@ Tensor prod(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation whe
   return y;
 }
 
-Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim, SourceLocation where) {
   if (autograd::autocast_is_on()) [[unlikely]] {
     if (const auto in = autograd::cast_inputs<"logsumexp">(where, x)) return logsumexp(in[0], dims, keepdim, where);
   }
@@ -157,13 +157,13 @@ Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim, SourceLocatio
   return y;
 }
 
-Tensor count_nonzero(const Tensor& x, const Shape& dims, SourceLocation where) {
+Tensor count_nonzero(const Tensor& x, const Dims& dims, SourceLocation where) {
   Tensor y = located("count_nonzero", where, [&] { return count(x, kernels::CompareOp::NotEqual, dims, false); });
   autograd::record_without_node({.op = "count_nonzero", .where = where, .differentiable = false}, {x}, y);
   return y;
 }
 
-Tensor any(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+Tensor any(const Tensor& x, const Dims& dims, bool keepdim, SourceLocation where) {
   Tensor y = located("any", where, [&] {
     return truth(count(x, kernels::CompareOp::NotEqual, dims, keepdim), kernels::CompareOp::Greater, x.dtype());
   });
@@ -171,7 +171,7 @@ Tensor any(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation wher
   return y;
 }
 
-Tensor all(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+Tensor all(const Tensor& x, const Dims& dims, bool keepdim, SourceLocation where) {
   Tensor y = located("all", where, [&] {
     return truth(count(x, kernels::CompareOp::Equal, dims, keepdim), kernels::CompareOp::Equal, x.dtype());
   });

@@ -91,7 +91,7 @@ struct CastNode final : Node {
 
 struct ToDeviceNode final : Node {
   Device device;
-  void backward(BackwardContext& context) override { context.set(0, context.grad().to(device, SourceLocation())); }
+  void backward(BackwardContext& context) override { context.set(0, context.grad().to(device, {})); }
 };
 
 Tensor viewed(const char* op, const Tensor& x, Tensor y, SourceLocation where) {

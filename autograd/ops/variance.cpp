@@ -66,7 +66,7 @@ struct VarianceNode final : Node {
   }
 };
 
-SpreadAndMean spread(const autograd::OpInfo& info, const Tensor& x, const Shape& dims, double correction, bool keepdim,
+SpreadAndMean spread(const autograd::OpInfo& info, const Tensor& x, const Dims& dims, double correction, bool keepdim,
                      bool is_root, bool with_mean) {
   const kernels::Variance found =
       located(info.op, info.where, [&] { return kernels::variance(x, dims, correction, keepdim, is_root); });
@@ -87,16 +87,16 @@ SpreadAndMean spread(const autograd::OpInfo& info, const Tensor& x, const Shape&
 
 }  // namespace
 
-Tensor var(const Tensor& x, const Shape& dims, double correction, bool keepdim, SourceLocation where) {
+Tensor var(const Tensor& x, const Dims& dims, double correction, bool keepdim, SourceLocation where) {
   return spread({.op = "var", .where = where}, x, dims, correction, keepdim, false, false).spread;
 }
-Tensor std(const Tensor& x, const Shape& dims, double correction, bool keepdim, SourceLocation where) {
+Tensor std(const Tensor& x, const Dims& dims, double correction, bool keepdim, SourceLocation where) {
   return spread({.op = "std", .where = where}, x, dims, correction, keepdim, true, false).spread;
 }
-SpreadAndMean var_mean(const Tensor& x, const Shape& dims, double correction, bool keepdim, SourceLocation where) {
+SpreadAndMean var_mean(const Tensor& x, const Dims& dims, double correction, bool keepdim, SourceLocation where) {
   return spread({.op = "var_mean", .where = where}, x, dims, correction, keepdim, false, true);
 }
-SpreadAndMean std_mean(const Tensor& x, const Shape& dims, double correction, bool keepdim, SourceLocation where) {
+SpreadAndMean std_mean(const Tensor& x, const Dims& dims, double correction, bool keepdim, SourceLocation where) {
   return spread({.op = "std_mean", .where = where}, x, dims, correction, keepdim, true, true);
 }
 

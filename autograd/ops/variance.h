@@ -11,19 +11,19 @@
 
 namespace brigade {
 
-Tensor var(const Tensor& x, const Shape& dims = {}, double correction = 1, bool keepdim = false,
+Tensor var(const Tensor& x, const Dims& dims = {}, double correction = 1, bool keepdim = false,
            SourceLocation where = SourceLocation::current());
 // Where all elements are equal the gradient is 0.
-Tensor std(const Tensor& x, const Shape& dims = {}, double correction = 1, bool keepdim = false,
+Tensor std(const Tensor& x, const Dims& dims = {}, double correction = 1, bool keepdim = false,
            SourceLocation where = SourceLocation::current());
 
 // Both in one pass over x; `spread` is the variance or the standard deviation.
 struct SpreadAndMean {
   Tensor spread, mean;
 };
-SpreadAndMean var_mean(const Tensor& x, const Shape& dims = {}, double correction = 1, bool keepdim = false,
+SpreadAndMean var_mean(const Tensor& x, const Dims& dims = {}, double correction = 1, bool keepdim = false,
                        SourceLocation where = SourceLocation::current());
-SpreadAndMean std_mean(const Tensor& x, const Shape& dims = {}, double correction = 1, bool keepdim = false,
+SpreadAndMean std_mean(const Tensor& x, const Dims& dims = {}, double correction = 1, bool keepdim = false,
                        SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade

@@ -1,8 +1,7 @@
-// Counts local steps up to the first sign of an average: the versions of the parameters tell who writes to them.
+// Looks for a sign of an average: the versions of the parameters tell who writes to them.
 #include <brigade/dist/checks/local_steps.h>
 
 #include <brigade/autograd/meta.h>
-#include <brigade/core/place.h>
 #include <brigade/core/warning.h>
 #include <brigade/dist/groups/process_group.h>
 
@@ -12,17 +11,9 @@
 
 namespace brigade::dist {
 
-namespace {
-
-// As for a Fabric's optimizer without its module: local SGD averages more often.
-constexpr uint64_t kLocalStepsForCertain = 1000;
-constexpr uint64_t kLocalStepsToTell = 2;  // one step alone may be to see that all works
-
-}  // namespace
-
 bool LocalSteps::is_written() const {
-  return std::ranges::any_of(left_, [](const auto& each) {
-    return each.second.parameter.version() != each.second.version || was_reduced_by_hand(each.second.parameter);
+  return steps_.any_left([](const Tensor& parameter, uint32_t version) {
+    return parameter.version() != version || was_reduced_by_hand(parameter);
   });
 }
 
@@ -33,33 +24,26 @@ bool LocalSteps::is_averaged_by_hand(const autograd::Update& update) const {
   });
 }
 
-void LocalSteps::end() noexcept {
-  is_over_ = true;
-  left_.clear();  // they may be gone otherwise
-}
-
 void LocalSteps::look_at(const autograd::Update& update) {
-  if (is_over_) return;
-  if (is_written() || is_averaged_by_hand(update)) return end();
+  if (steps_.is_over()) return;
+  if (is_written() || is_averaged_by_hand(update)) return steps_.end();
   bool any = false;
   for (const Tensor& parameter : update.parameters) {
     const bool has_gradient = parameter.grad().defined();
     any = any || has_gradient;
-    left_.insert_or_assign(parameter.impl(), Left{parameter, parameter.version() + (has_gradient ? 1 : 0)});
+    steps_.leave(parameter, parameter.version() + (has_gradient ? 1 : 0));
   }
-  if (!any) return;
-  if (++count_ == kLocalStepsToTell) second_ = fmt::format("{}.step() at {}", update.name, to_string(update.where));
-  if (count_ == kLocalStepsForCertain) tell();
+  if (any && steps_.add(update.name, update.where)) tell();
 }
 
 void LocalSteps::tell() {
-  if (is_over_ || count_ < kLocalStepsToTell) return;
-  const bool for_certain = count_ == kLocalStepsForCertain;  // the step that was counted has not moved anything yet
-  if (!for_certain && is_written()) return end();
-  end();
+  if (!steps_.are_enough()) return;
+  // Of many, the step that was counted last has not moved anything yet.
+  if (!steps_.are_many() && is_written()) return steps_.end();
+  steps_.end();
   warn({fmt::format("{}: {}: the communication hook {} lets the gradients stay local, and in {} nothing has averaged "
                     "the parameters: each rank trains a model of its own",
-                    title_, second_, hook_, for_certain ? fmt::format("{} steps", count_) : "all local steps so far"),
+                    title_, steps_.second(), hook_, steps_.how_many("all local steps so far")),
         "average the parameters every so often, after the step: PeriodicModelAverager(group, period)."
         "average_parameters(net), or average_parameters(*group, net->parameters()); or register no such hook"});
 }

@@ -1,15 +1,11 @@
-// LocalSteps: steps by gradients that a communication hook has let stay local, while nothing averages the parameters.
-//
-// Local SGD averages them every so often: until it has done so for the first time, a loop that never will looks the same.
-// So it is told when it must have happened: where a model is saved, at the end of the group, or after many steps.
+// Local steps of a wrapper: by gradients that a communication hook has let stay local, while nothing averages the
+// parameters.
 #pragma once
 
 #include <brigade/autograd/listener.h>
-#include <brigade/core/tensor.h>
+#include <brigade/dist/checks/lone_steps.h>
 
-#include <cstdint>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 namespace brigade::dist {
@@ -28,18 +24,9 @@ class LocalSteps {
   // By something else than the steps seen here: an average, or what may have been one.
   bool is_written() const;
   bool is_averaged_by_hand(const autograd::Update& update) const;
-  void end() noexcept;
 
   std::string title_, hook_;
-  uint64_t count_ = 0;
-  bool is_over_ = false;
-  std::string second_;  // "SGD.step() at train.cpp:5"
-  // Parameters, with the versions that the latest step leaves them.
-  struct Left {
-    Tensor parameter;
-    uint32_t version;
-  };
-  std::unordered_map<const TensorImpl*, Left> left_;
+  LoneSteps steps_;
 };
 
 }  // namespace brigade::dist

@@ -2,7 +2,6 @@
 #include <brigade/dist/fabric/optimizer_steps.h>
 
 #include <brigade/autograd/meta.h>
-#include <brigade/core/place.h>
 #include <brigade/core/warning.h>
 #include <brigade/dist/reducer/reducer.h>
 
@@ -50,7 +49,7 @@ void OptimizerSteps::add(optim::Optimizer& optimizer, SourceLocation where) {
                        optimizer.name());
     }
   }
-  entries_.push_back({.optimizer = &optimizer, .name = optimizer.name()});
+  entries_.push_back({.optimizer = &optimizer});
 }
 
 std::vector<optim::Optimizer*> OptimizerSteps::all() const {
@@ -93,10 +92,6 @@ void OptimizerSteps::unscale(optim::Optimizer& optimizer, SourceLocation where) 
 
 namespace {
 
-// Where training goes on for ever it is told after so many: local SGD averages more often.
-constexpr int kStepsForCertain = 1000;
-constexpr int kStepsToTell = 2;  // one step alone may be to see that all works
-
 // By a wrapper, or by the user.
 bool is_averaged(const Tensor& parameter, const autograd::AutogradMeta& known) {
   return known.stamp.by_hand || was_reduced_by_hand(known.grad) || was_reduced_by_hand(parameter) ||
@@ -109,48 +104,39 @@ bool is_averaged(const Tensor& parameter, const autograd::AutogradMeta& known) {
 
 // Parameters are averaged in one piece as well, or by all_gather, and copied back: then something has written them, and
 // there was a collective.
-bool OptimizerSteps::are_averaged_since(const LoneSteps& lone) {
-  if (collectives_of_this_thread() == lone.collectives) return false;
-  return std::ranges::any_of(lone.versions, [](const auto& each) { return each.first.version() != each.second; });
+bool OptimizerSteps::are_averaged_since(const Entry& entry) {
+  if (collectives_of_this_thread() == entry.collectives) return false;
+  return entry.lone.any_left([](const Tensor& parameter, uint32_t version) { return parameter.version() != version; });
 }
 
 // An optimizer that was set up, and its module not.
 void OptimizerSteps::look_for_averages(Entry& entry, SourceLocation where) const {
-  LoneSteps& lone = entry.lone;
-  if (!expects_averages_ || lone.is_over) return;
+  if (!expects_averages_ || entry.lone.is_over()) return;
   bool has_gradient = false;
-  lone.is_over = are_averaged_since(lone);
+  bool any_averaged = are_averaged_since(entry);
   for (const Tensor& parameter : entry.optimizer->parameters()) {
     const autograd::AutogradMeta* const known = autograd::meta(parameter);
     if (!known || !known->grad.defined()) continue;
     has_gradient = true;
-    lone.is_over = lone.is_over || is_averaged(parameter, *known);
+    any_averaged = any_averaged || is_averaged(parameter, *known);
   }
-  if (lone.is_over) lone.versions.clear();
-  if (!has_gradient || lone.is_over) return;
-  if (++lone.count == kStepsToTell) lone.where = where;
-  if (lone.count == kStepsForCertain) tell_of(entry);
+  if (any_averaged) return entry.lone.end();
+  if (has_gradient && entry.lone.add(entry.optimizer->name(), where)) tell_of(entry.lone);
 }
 
 void OptimizerSteps::note_lone_step(Entry& entry) const {
-  LoneSteps& lone = entry.lone;
-  if (!expects_averages_ || lone.is_over) return;
-  lone.versions.clear();
+  if (!expects_averages_ || entry.lone.is_over()) return;
   for (const Tensor& parameter : entry.optimizer->parameters())
-    lone.versions.emplace_back(parameter, parameter.version());
-  lone.collectives = collectives_of_this_thread();
+    entry.lone.leave(parameter, parameter.version());
+  entry.collectives = collectives_of_this_thread();
 }
 
-void OptimizerSteps::tell_of(Entry& entry) {
-  LoneSteps& lone = entry.lone;
-  lone.is_over = true;
-  lone.versions.clear();
+void OptimizerSteps::tell_of(LoneSteps& lone) {
+  lone.end();
   warn(
-      {fmt::format(
-           "Fabric: {}.step() at {}: its module was not set up, and in {} nothing has averaged its gradients or its "
-           "parameters: each rank trains a model of its own",
-           entry.name, to_string(Place(lone.where)),
-           lone.count == kStepsForCertain ? fmt::format("{} steps", lone.count) : "all steps so far"),
+      {fmt::format("Fabric: {}: its module was not set up, and in {} nothing has averaged its gradients or its "
+                   "parameters: each rank trains a model of its own",
+                   lone.second(), lone.how_many("all steps so far")),
        "set the module up with its optimizer (auto [model, optimizer] = fabric.setup(net, adam)) and call that model; or "
        "average the gradients before the step (fabric.group()->all_reduce(p.grad(), {.op = ReduceOp::Avg})), or the "
        "parameters every so often (average_parameters(*fabric.group(), net->parameters()))"});
@@ -158,7 +144,7 @@ void OptimizerSteps::tell_of(Entry& entry) {
 
 void OptimizerSteps::tell_of_lone_steps() {
   for (Entry& each : entries_) {
-    if (!each.lone.is_over && each.lone.count >= kStepsToTell && !are_averaged_since(each.lone)) tell_of(each);
+    if (each.lone.are_enough() && !are_averaged_since(each)) tell_of(each.lone);
   }
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <brigade/amp/grad_scaler.h>
+#include <brigade/dist/checks/lone_steps.h>
 #include <brigade/optim/optimizer.h>
 
 #include <cstdint>
@@ -56,22 +57,12 @@ class OptimizerSteps {
   std::vector<optim::Optimizer*> all() const;
 
  private:
-  // Steps by gradients that nothing has averaged, into parameters that nothing has: counted up to the first that something
-  // has.
-  struct LoneSteps {
-    int count = 0;
-    bool is_over = false;  // something averages, or it was told
-    SourceLocation where;  // the second
-    // As the latest of them has left the parameters, which the user may have let go of when it is told.
-    std::vector<std::pair<Tensor, uint32_t>> versions;
-    uint64_t collectives = 0;  // posted before it by this thread
-  };
   struct Entry {
     optim::Optimizer* optimizer;
-    std::string name;          // which may be asked for when the optimizer is gone
     bool has_stepped = false;  // since the scale was last updated
     bool is_unscaled = false;
     LoneSteps lone = {};
+    uint64_t collectives = 0;  // posted before the latest of them by this thread
   };
   Entry& find(const optim::Optimizer& optimizer, SourceLocation where);
   bool step_now(optim::Optimizer& optimizer, SourceLocation where);
@@ -79,8 +70,8 @@ class OptimizerSteps {
   // Before a step, and after it.
   void look_for_averages(Entry& entry, SourceLocation where) const;
   void note_lone_step(Entry& entry) const;
-  static bool are_averaged_since(const LoneSteps& lone);
-  static void tell_of(Entry& entry);
+  static bool are_averaged_since(const Entry& entry);
+  static void tell_of(LoneSteps& lone);
   static bool holds_scaled_gradients(const optim::Optimizer& optimizer);
 
   amp::GradScaler scaler_;

@@ -1,0 +1,35 @@
+// How many are enough, and which line is told.
+#include <brigade/dist/checks/lone_steps.h>
+
+#include <brigade/core/place.h>
+
+#include <fmt/format.h>
+
+namespace brigade::dist {
+
+namespace {
+
+constexpr uint64_t kMany = 1000;  // local SGD averages more often
+constexpr uint64_t kEnough = 2;   // one step alone may be to see that all works
+
+}  // namespace
+
+void LoneSteps::end() noexcept {
+  is_over_ = true;
+  left_.clear();
+}
+
+bool LoneSteps::add(const std::string& optimizer, SourceLocation where) {
+  if (++count_ == kEnough) second_ = fmt::format("{}.step() at {}", optimizer, to_string(Place(where)));
+  return are_many();
+}
+
+bool LoneSteps::are_many() const noexcept { return count_ == kMany; }
+
+bool LoneSteps::are_enough() const noexcept { return !is_over_ && count_ >= kEnough; }
+
+std::string LoneSteps::how_many(const std::string& all) const {
+  return are_many() ? fmt::format("{} steps", count_) : all;
+}
+
+}  // namespace brigade::dist

@@ -34,18 +34,23 @@ void LayerModes::look(uint64_t backwards) {
   if (layers_.empty()) return;
   if (backwards != backwards_) std::swap(before_, latest_);
   backwards_ = backwards;
-  latest_.train.resize(layers_.size());
-  latest_.digest = kFnvStart;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    latest_.train[i] = layers_[i]->is_training();
-    latest_.digest = fnv_step(latest_.digest, latest_.train[i] + 1U);
-  }
+  latest_.clear();
+  for (const auto& layer : layers_)
+    latest_.push_back(layer->is_training());
+}
+
+uint64_t LayerModes::digest(uint64_t backwards) const noexcept {
+  uint64_t digest = are_known(backwards) ? kFnvStart : 0;
+  for (const uint8_t trains : seen(backwards))
+    digest = fnv_step(digest, trains + 1U);
+  return digest;
 }
 
 std::vector<std::string> LayerModes::evaluating(uint64_t backwards) const {
   std::vector<std::string> paths;
-  for (size_t i = 0; i < layers_.size() && are_known(backwards); ++i) {
-    if (!seen(backwards).train[i]) paths.push_back(layers_[i]->path());
+  const Trains& trains = seen(backwards);
+  for (size_t i = 0; i < trains.size(); ++i) {
+    if (!trains[i]) paths.push_back(layers_[i]->path());
   }
   return paths;
 }

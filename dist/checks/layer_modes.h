@@ -18,25 +18,22 @@ class LayerModes {
 
   // Before a forward that a backward may follow, after `backwards` of them.
   void look(uint64_t backwards);
-  // What was seen before the latest of as many backwards; 0 where nothing was, and where no layer cares. For the ranks to
-  // compare.
-  uint64_t digest(uint64_t backwards) const noexcept { return seen(backwards).digest; }
-  bool are_known(uint64_t backwards) const noexcept { return digest(backwards) != 0; }
+  // What was seen before the latest of as many backwards, for the ranks to compare; 0 where nothing was, and where no layer
+  // cares.
+  uint64_t digest(uint64_t backwards) const noexcept;
+  bool are_known(uint64_t backwards) const noexcept { return !seen(backwards).empty(); }
   // Paths of those that evaluate.
   std::vector<std::string> evaluating(uint64_t backwards) const;
 
  private:
   void collect(const nn::Module& module);
 
-  struct Seen {
-    std::vector<uint8_t> train;  // by layer
-    uint64_t digest = 0;
-  };
-  const Seen& seen(uint64_t backwards) const noexcept { return backwards > backwards_ ? latest_ : before_; }
+  using Trains = std::vector<uint8_t>;  // by layer
+  const Trains& seen(uint64_t backwards) const noexcept { return backwards > backwards_ ? latest_ : before_; }
 
   std::vector<std::shared_ptr<const nn::Module>> layers_;
   // In the latest forward, after so many backwards; and in the last one before the latest of these.
-  Seen latest_, before_;
+  Trains latest_, before_;
   uint64_t backwards_ = 0;
 };
 

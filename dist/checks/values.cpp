@@ -2,6 +2,7 @@
 #include <brigade/dist/checks/values.h>
 
 #include <brigade/autograd/tape.h>
+#include <brigade/core/fnv.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/majority.h>
 #include <brigade/kernels/elementwise.h>
@@ -19,14 +20,6 @@ namespace brigade::dist {
 namespace {
 
 constexpr int64_t kChunk = 16384;  // elements; narrowed by hash before values are exchanged
-
-uint64_t mix(uint64_t x) noexcept {
-  // Finalizer of splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
-  // OOPSLA 2014).
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
-  return x ^ (x >> 31);
-}
 
 uint64_t hash_bytes(const char* data, size_t bytes) noexcept {
   // Four chains, so that a multiplication need not wait for the one before.

@@ -2,7 +2,6 @@
 // apart.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -36,13 +35,13 @@ class WrapperHistory {
   void tell_at_end(std::function<void()> call) { calls_.push_back(std::move(call)); }
   void tell_rest() const;
 
-  // Steps after which every rank holds what the owner of each parameter has made of it: a ZeroRedundancyOptimizer's.
-  void note_shared_step() noexcept { ++shared_steps_; }
-  uint64_t shared_steps() const noexcept { return shared_steps_; }
+  // After such a step every rank holds what the owner of each parameter has made of it: a ZeroRedundancyOptimizer's.
+  void note_shared_step() noexcept { has_shared_steps_ = true; }
+  bool has_shared_steps() const noexcept { return has_shared_steps_; }
 
  private:
   std::vector<std::function<void()>> calls_;
-  uint64_t shared_steps_ = 0;
+  bool has_shared_steps_ = false;
   std::map<std::string, int> made_;
   std::map<std::string, std::vector<std::vector<std::string>>> lines_;  // by module, wrapper and rank
 };

@@ -74,6 +74,21 @@ std::string check_a_group_less(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_a_group_less("a group that one rank has not added is named by its parameters",
                                    &check_a_group_less, everywhere({2, 3}));
 
+// The first of all, whose number is 0, and one that no wrapper knows in its place.
+std::string check_another_in_its_place(const dist::ProcessGroupPtr& group) {
+  const std::string found = train_with(group, [](Net& net, bool is_last) {
+    std::vector<Tensor> parameters = net->parameters();
+    if (is_last) {
+      parameters[0] = zeros_like(parameters[0]).requires_grad_();
+      parameters[0].set_grad(zeros_like(parameters[0]));
+    }
+    return Groups{{parameters, {.lr = 0.1}}};
+  });
+  return expect(found, "optimizers_differ parameters: a.weight");
+}
+const AddRankCase add_another_in_its_place("a parameter in whose place one rank holds another is named",
+                                           &check_another_in_its_place, everywhere({2, 3}));
+
 std::string check_order_within_group(const dist::ProcessGroupPtr& group) {
   Values values, expected;
   const std::string found = train_with(

@@ -3,6 +3,7 @@
 
 #include <brigade/core/error.h>
 
+#include <exception>
 #include <string>
 
 namespace brigade::test {
@@ -14,6 +15,19 @@ std::string error_of(const auto& action) {
     return error.what();
   }
   return "no error";
+}
+
+// Of an E: "another error: ..." where it throws another one, "nothing" where it throws nothing.
+template <class E>
+std::string text_of(const auto& action) {
+  try {
+    action();
+  } catch (const E& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return std::string("another error: ") + error.what();
+  }
+  return "nothing";
 }
 
 }  // namespace brigade::test

@@ -8,6 +8,8 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace brigade::test {
 
@@ -28,6 +30,27 @@ inline bool on_gpus(int ranks, const OnGpu& body, std::chrono::milliseconds time
       },
       timeout);
   return true;
+}
+
+// What each rank's body throws, "" for nothing.
+inline std::vector<std::string> errors_of(int ranks, const OnGpu& body,
+                                          std::chrono::milliseconds timeout = std::chrono::seconds(5)) {
+  std::vector<std::string> errors(static_cast<size_t>(ranks));
+  try {
+    on_gpus(
+        ranks,
+        [&](const dist::ProcessGroupPtr& group, Device device) {
+          try {
+            body(group, device);
+          } catch (const std::exception& error) {
+            errors[static_cast<size_t>(group->rank())] = error.what();
+            throw;
+          }
+        },
+        timeout);
+  } catch (const std::exception&) {
+  }
+  return errors;
 }
 
 }  // namespace brigade::test

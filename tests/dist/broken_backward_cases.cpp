@@ -2,6 +2,8 @@
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
+#include <core/error_of.h>
+
 #include <stdexcept>
 
 namespace brigade::test::broken_backward_cases {
@@ -9,19 +11,6 @@ namespace brigade::test::broken_backward_cases {
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
 namespace {
-
-// The text of what `body` throws; "nothing" where it throws nothing.
-template <class E, class F>
-std::string text_of(F&& body) {
-  try {
-    body();
-  } catch (const E& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    return std::string("another error: ") + error.what();
-  }
-  return "nothing";
-}
 
 // Backwards after `broke`, with and without a forward of the wrapper, throw an E of that text and leave no gradient.
 template <class E>

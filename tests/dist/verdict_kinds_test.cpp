@@ -4,7 +4,6 @@
 #include <brigade/dist/checks/gradient_values.h>
 #include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/diagnosis/kinds.h>
-#include <brigade/dist/diagnosis/majority.h>
 #include <brigade/dist/diagnosis/report.h>
 #include <brigade/dist/diagnosis/wire.h>
 
@@ -454,23 +453,6 @@ TEST_CASE(
   CHECK(noted({report}) == "of a.weight: ready in backwards 1 to 3, not in 4");
 }
 
-TEST_CASE("a verdict goes over the wire unharmed, bytes that are no text included") {
-  dist::Verdict verdict = dist::verdict_at(kMoment, "slow_rank", Severity::Warning, CauseKind::Slow);
-  verdict.message = "a line\n\"quoted\" \x1f";
-  verdict.parameters.push_back({"w", 8, {0}, {1, 2}});
-  const auto back =
-      dist::from_text(dist::to_text(std::vector<dist::Verdict>{verdict})).get<std::vector<dist::Verdict>>();
-  REQUIRE(back.size() == 1);
-  CHECK(back[0].message == verdict.message);
-  CHECK(back[0].severity == verdict.severity);
-  CHECK(back[0].cause.same_as(verdict.cause));
-  CHECK(back[0].cause.place == Place(kMoment.where));
-  CHECK(back[0].parameters[0].missing_ranks == std::vector<int>{1, 2});
-  CHECK(back[0].iteration == 7);
-  CHECK_NOTHROW(dist::to_text("\xff\xfe"));
-  CHECK_THROWS_AS(dist::from_text("{\"cut\": "), DistError);
-}
-
 TEST_CASE("collective_timeout points at what the missing rank does, or else at its last collective") {
   const dist::CollectiveInfo waiting{.sequence = 4, .kind = "barrier", .where = {"train.cpp", 30}};
   const dist::CollectiveInfo last{.sequence = 3, .kind = "barrier", .where = {"train.cpp", 20}};
@@ -490,16 +472,6 @@ TEST_CASE("collective_timeout points at what the missing rank does, or else at i
   CHECK(verdict.message.ends_with("rank 2 was last in barrier at train.cpp:20 (collective 3)"));
   missing[0].last = {};
   CHECK(!dist::collective_timeout(waiting, missing).cause.place);
-}
-
-TEST_CASE("names in words stop at the given number; the odd ranks are those unlike most, or unlike rank 0") {
-  const std::vector<dist::ParameterVerdict> parameters{{"a", 1, {}, {}}, {"b", 1, {}, {}}, {"c", 1, {}, {}}};
-  CHECK(dist::names_in_words(parameters) == "a, b, c");
-  CHECK(dist::names_in_words(parameters, 1) == "a and 2 more");
-  CHECK(dist::names_in_words({}) == "");
-  CHECK(dist::odd_ranks(std::vector<int>{1, 2, 2}) == std::vector<int>{0});
-  CHECK(dist::odd_ranks(std::vector<int>{1, 2}) == std::vector<int>{1});
-  CHECK(dist::odd_ranks(std::vector<int>{5, 5}).empty());
 }
 
 }  // namespace brigade::test::verdict_kinds_test

@@ -36,26 +36,6 @@ void connect(const ProcessGroupPtr& group, Device device) {
   group->all_reduce(filled(1, {4}, kFloat32, device))->wait();
 }
 
-std::vector<std::string> errors_of(int ranks, const OnGpu& body,
-                                   std::chrono::milliseconds timeout = std::chrono::seconds(5)) {
-  std::vector<std::string> errors(static_cast<size_t>(ranks));
-  try {
-    on_gpus(
-        ranks,
-        [&](const ProcessGroupPtr& group, Device device) {
-          try {
-            body(group, device);
-          } catch (const std::exception& error) {
-            errors[static_cast<size_t>(group->rank())] = error.what();
-            throw;
-          }
-        },
-        timeout);
-  } catch (const std::exception&) {
-  }
-  return errors;
-}
-
 // The collectives of these sizes together, waited for.
 void reduce_together(const ProcessGroupPtr& group, Device device, const std::vector<int64_t>& sizes) {
   std::vector<Tensor> tensors;

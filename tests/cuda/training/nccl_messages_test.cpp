@@ -3,6 +3,8 @@
 #include "hold_stream.h"
 #include "on_gpus.h"
 
+#include <core/error_of.h>
+
 #include <brigade/core/cuda/graph.h>
 #include <brigade/core/cuda/stream.h>
 #include <brigade/dist/diagnosis/verdict.h>
@@ -11,7 +13,6 @@
 
 #include <fmt/format.h>
 
-#include <functional>
 #include <thread>
 
 #ifndef BRIGADE_REAL_CUDA
@@ -29,18 +30,6 @@ using dist::WorkPtr;
 constexpr std::chrono::milliseconds kShort{600};
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-template <class E>
-std::string text_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const E& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    return std::string("another error: ") + error.what();
-  }
-  return "nothing was thrown";
-}
 
 }  // namespace
 

@@ -28,27 +28,6 @@ namespace {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// What each rank's body throws, "" for nothing.
-std::vector<std::string> errors_of(int ranks, const OnGpu& body,
-                                   std::chrono::milliseconds timeout = std::chrono::seconds(5)) {
-  std::vector<std::string> errors(static_cast<size_t>(ranks));
-  try {
-    on_gpus(
-        ranks,
-        [&](const dist::ProcessGroupPtr& group, Device device) {
-          try {
-            body(group, device);
-          } catch (const std::exception& error) {
-            errors[static_cast<size_t>(group->rank())] = error.what();
-            throw;
-          }
-        },
-        timeout);
-  } catch (const std::exception&) {
-  }
-  return errors;
-}
-
 #ifdef BRIGADE_TEST_HAS_NCCL_H
 template <class A, class B>
 constexpr bool same(A a, B b) {

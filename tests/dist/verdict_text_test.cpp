@@ -1,0 +1,46 @@
+// What ranks send each other of a verdict, and how the names and ranks in it are put into words.
+#include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/diagnosis/majority.h>
+#include <brigade/dist/diagnosis/wire.h>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+namespace brigade::test::verdict_text_test {
+
+namespace {
+
+const dist::Moment kMoment{.iteration = 7, .where = SourceLocation::current(), .ranks = 4};
+
+}  // namespace
+
+TEST_CASE("a verdict goes over the wire unharmed, bytes that are no text included") {
+  dist::Verdict verdict = dist::verdict_at(kMoment, "slow_rank", dist::Severity::Warning, dist::CauseKind::Slow);
+  verdict.message = "a line\n\"quoted\" \x1f";
+  verdict.parameters.push_back({"w", 8, {0}, {1, 2}});
+  const auto back =
+      dist::from_text(dist::to_text(std::vector<dist::Verdict>{verdict})).get<std::vector<dist::Verdict>>();
+  REQUIRE(back.size() == 1);
+  CHECK(back[0].message == verdict.message);
+  CHECK(back[0].severity == verdict.severity);
+  CHECK(back[0].cause.same_as(verdict.cause));
+  CHECK(back[0].cause.place == Place(kMoment.where));
+  CHECK(back[0].parameters[0].missing_ranks == std::vector<int>{1, 2});
+  CHECK(back[0].iteration == 7);
+  CHECK_NOTHROW(dist::to_text("\xff\xfe"));
+  CHECK_THROWS_AS(dist::from_text("{\"cut\": "), DistError);
+}
+
+TEST_CASE("names in words stop at the given number; the odd ranks are those unlike most, or unlike rank 0") {
+  const std::vector<dist::ParameterVerdict> parameters{{"a", 1, {}, {}}, {"b", 1, {}, {}}, {"c", 1, {}, {}}};
+  CHECK(dist::names_in_words(parameters) == "a, b, c");
+  CHECK(dist::names_in_words(parameters, 1) == "a and 2 more");
+  CHECK(dist::names_in_words({}) == "");
+  CHECK(dist::odd_ranks(std::vector<int>{1, 2, 2}) == std::vector<int>{0});
+  CHECK(dist::odd_ranks(std::vector<int>{1, 2}) == std::vector<int>{1});
+  CHECK(dist::odd_ranks(std::vector<int>{5, 5}).empty());
+}
+
+}  // namespace brigade::test::verdict_text_test

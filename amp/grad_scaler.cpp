@@ -2,6 +2,7 @@
 // iteration is in grad_scaler_steps.cpp.
 #include <brigade/amp/grad_scaler.h>
 
+#include <brigade/amp/detail/device_scale.h>
 #include <brigade/amp/detail/loss_scale_node.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/warning.h>
@@ -34,7 +35,24 @@ GradScaler::~GradScaler() {
   if (enabled_) autograd::end_scaler(options_.fused_step);
 }
 
+void GradScaler::place_on(Device device, SourceLocation where) {
+  if (on_device_) {
+    if (on_device_->device() == device) return;
+    throw ScalerError(where,
+                      "GradScaler.scale() with .capturable = true: expected a loss on {}, where the scale is, got one "
+                      "on {}. Use a scaler for each device, or one without .capturable",
+                      on_device_->device(), device);
+  }
+  if (device.type != kCPU && device_runtime(device).is_capturing(device.index)) {
+    throw ScalerError(where,
+                      "GradScaler.scale() is first called while a graph is captured: each replay would begin with the "
+                      "initial scale. Take at least one step outside of the capture before it");
+  }
+  on_device_ = std::make_unique<detail::DeviceScale>(device, scale_, growth_tracker_);
+}
+
 const Tensor& GradScaler::scale_on(Device device) {
+  if (on_device_) return on_device_->scale();
   for (const auto& [where, scale] : scales_) {
     if (where == device) return scale;
   }
@@ -42,6 +60,7 @@ const Tensor& GradScaler::scale_on(Device device) {
 }
 
 void GradScaler::set_scale(float scale, const char* by, SourceLocation where) {
+  if (on_device_) on_device_->set(scale);
   if (scale == scale_) return;
   scale_ = scale;
   scales_.clear();  // losses that were scaled already keep the old ones
@@ -61,6 +80,7 @@ Tensor GradScaler::scale(const Tensor& loss, SourceLocation where) {
     is_in_place_ = true;
     scale_ = static_cast<float>(init_scale_);
   }
+  if (options_.capturable) place_on(loss.device(), where);
   return detail::scaled_loss(loss, scale_on(loss.device()), {.scaler = number_, .scale = scale_, .where = where});
 }
 
@@ -74,22 +94,26 @@ std::vector<Tensor> GradScaler::scale(const std::vector<Tensor>& losses, SourceL
 
 double GradScaler::get_scale() const noexcept {
   if (!enabled_) return 1;
-  const double scale = is_in_place_ ? scale_ : init_scale_;
+  const double scale = on_device_ ? on_device_->read_scale() : is_in_place_ ? scale_ : init_scale_;
   autograd::note_told_scale(scale);
   return scale;
 }
 
-int64_t GradScaler::growth_tracker() const noexcept { return enabled_ ? growth_tracker_ : 0; }
+int64_t GradScaler::growth_tracker() const noexcept {
+  return !enabled_ ? 0 : on_device_ ? on_device_->read_growth_tracker() : growth_tracker_;
+}
 
 optim::OptimizerState GradScaler::state_dict() const {
   optim::OptimizerState state;
   state.optimizer = "GradScaler";
   if (!enabled_) return state;
-  state.numbers = {{"scale", is_in_place_ ? scale_ : init_scale_},
+  state.numbers = {{"scale", on_device_     ? on_device_->read_scale()
+                             : is_in_place_ ? scale_
+                                            : init_scale_},
                    {"growth_factor", options_.growth_factor},
                    {"backoff_factor", options_.backoff_factor},
                    {"growth_interval", static_cast<double>(options_.growth_interval)},
-                   {"_growth_tracker", static_cast<double>(growth_tracker_)}};
+                   {"_growth_tracker", static_cast<double>(growth_tracker())}};
   return state;
 }
 
@@ -120,6 +144,7 @@ void GradScaler::load_state_dict(const optim::OptimizerState& state, SourceLocat
   options_.backoff_factor = numbers["backoff_factor"];
   options_.growth_interval = static_cast<int64_t>(numbers["growth_interval"]);
   growth_tracker_ = static_cast<int32_t>(numbers["_growth_tracker"]);
+  if (on_device_) on_device_->set_growth_tracker(growth_tracker_);
 }
 
 }  // namespace brigade::amp

@@ -27,6 +27,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -44,7 +45,17 @@ struct GradScalerOptions {
   // hooks) divides them as it reads them: they are not written, and stay scaled. Else step() leaves
   // them unscaled, as PyTorch's does.
   bool fused_step = false;
+  // The scale, its count and what was found stay in the memory of the losses' device, at addresses that do not change.
+  // No call waits for the host, and a whole step, update() included, can be captured into a CUDA graph
+  // (core/cuda/graph.h) after one outside. For SGD without hooks (with momentum: without dampening) and parameters on
+  // the losses' device. step() returns true and counts no skipped step, since the host does not know; backward() comes
+  // before update(), which changes the scale that a loss was multiplied by.
+  bool capturable = false;
 };
+
+namespace detail {
+class DeviceScale;
+}
 
 class GradScaler {
  public:
@@ -67,7 +78,8 @@ class GradScaler {
   // gradients.", and for gradients of another scale (see above); then nothing has changed.
   void unscale_(optim::Optimizer& optimizer, SourceLocation where = SourceLocation::current());
   // Unscales, unless unscale_() was called, and calls optimizer.step() if all gradients are finite.
-  // Returns whether it did. Reads from the device what was found: the host waits here. Throws as
+  // Returns whether it did. Reads from the device what was found: the host waits here (not with `capturable`: then the
+  // device decides, and the result is true). Throws as
   // unscale_(), as optimizer.step(), and ScalerError "Attempted step but _scale is None ...", "step()
   // has already been called since the last update().", "No inf checks were recorded for this
   // optimizer."
@@ -111,11 +123,12 @@ class GradScaler {
     Stage stage = Stage::Ready;
     std::vector<Tensor> found_inf;  // one for each device; float32, 1 where something was found
     std::optional<bool> asked;      // what has been said of its step
+    bool is_agreed = false;         // the ranks of a group have stepped together
     SourceLocation unscaled_at, stepped_at;
 
-    // Notes what is not finite, and multiplies by `factor` unless it is 1. `grads`: of the
-    // optimizer's parameters.
-    void look_at(const std::vector<Tensor>& grads, float factor);
+    // Notes what is not finite, and multiplies by `factor` unless it is 1, or by `in_memory` (as in
+    // kernels::foreach_unscale) where that is defined. `grads`: of the optimizer's parameters.
+    void look_at(const std::vector<Tensor>& grads, float factor, const Tensor& in_memory = {});
     bool found_any() const;
   };
 
@@ -133,6 +146,10 @@ class GradScaler {
   // What the optimizer's listeners have made of the question.
   void take_answer(PerOptimizer& state, const autograd::ScaledStep& answer) noexcept;
   [[noreturn]] void throw_no_gradients(const optim::Optimizer& optimizer, SourceLocation where) const;
+  // Throws ScalerError for losses, gradients or optimizers that a `capturable` scaler cannot take.
+  void place_on(Device device, SourceLocation where);
+  void require_on_device(const optim::Optimizer& optimizer, bool steps, SourceLocation where) const;
+  void update_on_device(SourceLocation where);
   // The scale as a tensor on that device.
   const Tensor& scale_on(Device device);
   void set_scale(float scale, const char* by, SourceLocation where);
@@ -144,8 +161,9 @@ class GradScaler {
   // Until scale() is first called: what is to be put in place.
   bool is_in_place_ = false;
   double init_scale_;
-  float scale_ = 0;
+  float scale_ = 0;  // with on_device_: the latest that the host has set, by which gradients are labelled
   int32_t growth_tracker_ = 0;
+  std::unique_ptr<detail::DeviceScale> on_device_;  // with `capturable`, once in place: who knows the scale
   std::vector<std::pair<Device, Tensor>> scales_;
   std::deque<PerOptimizer> states_;  // in the order in which they came
   // Ranks that train together keep one scale. What an optimizer has found of which no other rank

@@ -1,4 +1,5 @@
 // An iteration of a scaler: each optimizer is ready, then unscaled, then stepped, until update().
+#include <brigade/amp/detail/device_scale.h>
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/meta.h>
@@ -109,20 +110,41 @@ bool has_float16_gradients(const optim::Optimizer& optimizer) {
 
 }  // namespace
 
-void GradScaler::PerOptimizer::look_at(const std::vector<Tensor>& grads, float factor) {
+void GradScaler::require_on_device(const optim::Optimizer& optimizer, bool steps, SourceLocation where) const {
+  if (!on_device_) return;
+  if (steps && !optimizer.can_step_unknown()) {
+    throw ScalerError(where,
+                      "GradScaler.step() with .capturable = true: expected an optimizer whose step the device can "
+                      "leave out by itself (SGD without hooks and, with momentum, without dampening), got {}. Use "
+                      "such an SGD, or a scaler without .capturable and its step() outside of a graph",
+                      optimizer.name());
+  }
+  const std::vector<Tensor> parameters = optimizer.parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Tensor grad = parameters[i].grad();
+    if (!grad.defined() || grad.device() == on_device_->device()) continue;
+    throw ScalerError(where,
+                      "GradScaler with .capturable = true: expected gradients on {}, where the scale is, got {} of {} "
+                      "on {}. Use an optimizer and a scaler for each device, or a scaler without .capturable",
+                      on_device_->device(), optim::detail::parameter_in_words(parameters[i], i), optimizer.name(),
+                      grad.device());
+  }
+}
+
+void GradScaler::PerOptimizer::look_at(const std::vector<Tensor>& grads, float factor, const Tensor& in_memory) {
   std::vector<std::pair<Device, Tensor>> factors;
   found_inf.clear();
   asked.reset();
   const std::vector<Tensor> parameters = optimizer->parameters();
   const auto is_known_finite = [&](size_t i) {
-    return factor == 1 && autograd::meta(parameters[i])->stamp.scale.is_known_finite(grads[i]);
+    return factor == 1 && !in_memory.defined() && autograd::meta(parameters[i])->stamp.scale.is_known_finite(grads[i]);
   };
   for (const optim::detail::Batch& batch : optim::detail::batches(grads, is_known_finite)) {
     size_t place = 0;
     while (place < factors.size() && factors[place].first != batch.device)
       ++place;
     if (place == factors.size()) {
-      factors.emplace_back(batch.device, full({}, factor, {kFloat32, batch.device}));
+      factors.emplace_back(batch.device, in_memory.defined() ? in_memory : full({}, factor, {kFloat32, batch.device}));
       found_inf.push_back(full({}, 0, {kFloat32, batch.device}));
     }
     if (batch.key == 0) kernels::foreach_unscale(batch.of(grads), factors[place].second, found_inf[place]);
@@ -137,8 +159,10 @@ void GradScaler::unscale_before(Before before, optim::Optimizer& optimizer, Sour
   require_scale("unscale_", &optimizer, where);
   PerOptimizer& state = state_of(optimizer);
   require_stage_ready(state, where);
+  require_on_device(optimizer, before == Before::Step, where);
   check_gradients(optimizer, before, where);
-  state.look_at(gradients_to_unscale(optimizer, false, where), inverse_scale());
+  state.look_at(gradients_to_unscale(optimizer, false, where), inverse_scale(),
+                on_device_ ? on_device_->inverse() : Tensor());
   for (const Tensor& parameter : optimizer.parameters()) {
     autograd::AutogradMeta* const known = autograd::meta(parameter);
     if (!known || !known->grad.defined()) continue;
@@ -188,13 +212,19 @@ bool GradScaler::step(optim::Optimizer& optimizer, SourceLocation where) {
                       "the end of every iteration, after the steps of all its optimizers",
                       optimizer.name(), to_string(state.stepped_at));
   }
+  require_on_device(optimizer, true, where);
   const bool is_fused = state.stage == Stage::Ready && prepare_fused_step(state, where);
   if (state.stage == Stage::Ready && !is_fused) unscale_before(Before::Step, optimizer, where);
   if (state.found_inf.empty()) throw_no_gradients(optimizer, where);
   autograd::ScaledStep question{.loss_scale = scale_,
                                 .grad_factor = is_fused ? inverse_scale() : 1.0F,
-                                .found_inf = state.found_any(),
+                                .found_inf = !on_device_ && state.found_any(),
                                 .found_elsewhere = found_by_rank_};
+  if (on_device_) {
+    question.device_found_inf = state.found_inf.front();
+    question.grad_factor = 1;
+    if (is_fused) question.device_factor = on_device_->inverse();
+  }
   optimizer.step_unless_found(question, where);
   take_answer(state, question);
   state.stage = Stage::Stepped;
@@ -203,7 +233,8 @@ bool GradScaler::step(optim::Optimizer& optimizer, SourceLocation where) {
 }
 
 void GradScaler::take_answer(PerOptimizer& state, const autograd::ScaledStep& answer) noexcept {
-  state.asked = answer.found_inf;
+  if (!on_device_) state.asked = answer.found_inf;
+  state.is_agreed = answer.is_agreed;
   if (answer.is_agreed) {
     is_shared_ = true;
     found_by_rank_ = false;
@@ -221,9 +252,47 @@ void GradScaler::end_iteration(SourceLocation where) noexcept {
   autograd::forget_scaled_aside();
 }
 
+namespace {
+
+[[noreturn]] void throw_nothing_found(SourceLocation updated_at, SourceLocation where) {
+  throw ScalerError(where,
+                    "No inf checks were recorded prior to update. No optimizer was stepped or unscaled by this scaler "
+                    "{}. Call scaler.step(optimizer) before scaler.update(); optimizer.step() alone tells the scaler "
+                    "nothing",
+                    updated_at.line() != 0 ? "since update() at " + to_string(updated_at) : "yet");
+}
+
+}  // namespace
+
+// Each rank changes its own scale, by what all of them have found: that of an optimizer that only this rank knows
+// would change it here alone.
+void GradScaler::update_on_device(SourceLocation where) {
+  std::vector<Tensor> found;
+  const PerOptimizer* agreed = nullptr;
+  const PerOptimizer* alone = nullptr;
+  for (const PerOptimizer& state : states_) {
+    if (state.found_inf.empty()) continue;
+    found.push_back(state.found_inf.front());
+    (state.is_agreed ? agreed : alone) = &state;
+  }
+  if (found.empty()) throw_nothing_found(updated_at_, where);
+  if (agreed && alone) {
+    throw ScalerError(where,
+                      "GradScaler.update() with .capturable = true: {} has stepped together with the other ranks, and "
+                      "{} by this rank alone, so that the ranks' scales would become different ones. Give the second "
+                      "one a scaler of its own, or use a scaler without .capturable",
+                      agreed->optimizer->name(), alone->optimizer->name());
+  }
+  on_device_->update(found, {.growth_factor = options_.growth_factor,
+                             .backoff_factor = options_.backoff_factor,
+                             .growth_interval = options_.growth_interval});
+  end_iteration(where);
+}
+
 void GradScaler::update(SourceLocation where) {
   if (!enabled_) return;
   require_scale("update", nullptr, where);
+  if (on_device_) return update_on_device(where);
   bool any = false;
   for (PerOptimizer& state : states_) {
     if (state.found_inf.empty()) continue;
@@ -236,14 +305,7 @@ void GradScaler::update(SourceLocation where) {
     take_answer(state, question);
   }
   const bool found = found_by_others_ || (found_by_rank_ && !is_shared_);
-  if (!any) {
-    throw ScalerError(
-        where,
-        "No inf checks were recorded prior to update. No optimizer was stepped or unscaled by this scaler "
-        "{}. Call scaler.step(optimizer) before scaler.update(); optimizer.step() alone tells the scaler "
-        "nothing",
-        updated_at_.line() != 0 ? "since update() at " + to_string(updated_at_) : "yet");
-  }
+  if (!any) throw_nothing_found(updated_at_, where);
   // As PyTorch's kernel: products in double, kept as float32, and no growth out of its range.
   if (found) {
     set_scale(static_cast<float>(scale_ * options_.backoff_factor), "update()", where);

@@ -10,7 +10,7 @@ namespace brigade::amp {
 namespace {
 
 struct LossScaleNode final : autograd::Node {
-  Tensor scale;  // never written to: a new scale is a new tensor
+  Tensor scale;  // a new scale is a new tensor, unless the device keeps it (DeviceScale)
   autograd::ScaleMark mark;
 
   // With create_graph this records a plain product: what is made of the gradient later is no scaled

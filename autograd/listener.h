@@ -59,6 +59,10 @@ struct ScaledStep {
   // So was one of another optimizer of the scaler, of whom no other rank has heard yet.
   bool found_elsewhere = false;
   bool is_agreed = false;  // the other ranks were asked
+  // What only the device knows, of float32 with one element there: a further factor of the gradients, and whether
+  // one of them is not finite. Then found_inf stays false, and the step itself leaves everything as it is. Undefined:
+  // the host knows.
+  Tensor device_factor = {}, device_found_inf = {};
 };
 
 // What an optimizer keeps for one of its parameters, of what ranks that train one model have alike.

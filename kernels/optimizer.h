@@ -18,6 +18,9 @@ struct SgdParams {
   double lr, momentum, dampening, weight_decay;
   bool nesterov, first_step, maximize;
   double grad_factor = 1;  // of gradients that a loss scaler has made larger
+  // What a device knows and the host does not: a further factor, and a number that is 0 unless nothing shall move.
+  // Float32 with one element, on the parameters' device, read when the step runs; undefined: none.
+  Tensor device_factor = {}, found_inf = {};
 };
 // `momentum_buffers`: empty when momentum is 0.
 extern Kernel<void(std::span<const Tensor> params, std::span<const Tensor> grads,

@@ -83,7 +83,8 @@ void Optimizer::announced_step(autograd::ScaledStep* scaled, bool moves, SourceL
   const std::vector<Tensor> all = parameters();
   if (moves) autograd::announce_reading(all);
   // Where hooks come before the step, they may unscale. A step that multiplies was looked at by its scaler.
-  const bool is_skipped_or_multiplies = scaled && (scaled->found_inf || scaled->grad_factor != 1);
+  const bool is_skipped_or_multiplies =
+      scaled && (scaled->found_inf || scaled->grad_factor != 1 || scaled->device_factor.defined());
   std::optional<autograd::ScaleFault> fault;
   if (moves && !is_skipped_or_multiplies && pre_hooks_.empty()) fault = detail::scale_fault_of_step(all);
   if (fault) {
@@ -98,6 +99,7 @@ void Optimizer::announced_step(autograd::ScaledStep* scaled, bool moves, SourceL
     return;
   }
   const GradFactor factor(*this, scaled ? scaled->grad_factor : 1);
+  const OnDevice on_device(*this, scaled);
   move_all(all, where);
 }
 
@@ -112,6 +114,12 @@ void Optimizer::refuse_step(const autograd::ScaleFault& fault, SourceLocation wh
   } catch (const std::exception&) {
     return;  // the caller throws the fault, whatever else is wrong
   }
+}
+
+Optimizer::OnDevice::OnDevice(Optimizer& optimizer, const autograd::ScaledStep* scaled) : optimizer_(optimizer) {
+  if (!scaled) return;
+  optimizer.device_factor_ = scaled->device_factor;
+  optimizer.device_found_inf_ = scaled->device_found_inf;
 }
 
 void Optimizer::step(SourceLocation where) { announced_step(nullptr, true, where); }

@@ -64,6 +64,9 @@ class Optimizer {
   virtual bool keeps_master_weights() const { return false; }
   // Whether a grad_factor is taken: by SGD, Adam and AdamW, where no hook might look at the gradients.
   virtual bool takes_grad_factor() const { return false; }
+  // Whether a step, as now set, can be left out by the device alone, where the host does not know of it: SGD's can,
+  // without hooks, since it counts nothing.
+  virtual bool can_step_unknown() const { return false; }
   // Whether a step looks at its gradients, and may change them, after the ranks have agreed on it.
   bool has_step_pre_hooks() const noexcept { return !pre_hooks_.empty(); }
   bool can_step_scaled() const { return pre_hooks_.empty() && post_hooks_.empty() && takes_grad_factor(); }
@@ -123,6 +126,9 @@ class Optimizer {
   // Of the parameters that have a state.
   virtual std::vector<autograd::KeptState> kept_state() const;
   double grad_factor() const noexcept { return grad_factor_; }
+  // Of a step whose fate the device knows (ScaledStep); else undefined.
+  const Tensor& device_factor() const noexcept { return device_factor_; }
+  const Tensor& device_found_inf() const noexcept { return device_found_inf_; }
   // While it lives, that is the grad_factor().
   class GradFactor {
    public:
@@ -151,6 +157,17 @@ class Optimizer {
   // Announces, and moves what may move.
   void announced_step(autograd::ScaledStep* scaled, bool moves, SourceLocation where);
   void move_all(const std::vector<Tensor>& all, SourceLocation where);
+  // While it lives, the step is that one: what the device knows.
+  class OnDevice {
+   public:
+    OnDevice(Optimizer& optimizer, const autograd::ScaledStep* scaled);
+    ~OnDevice() { optimizer_.device_factor_ = optimizer_.device_found_inf_ = Tensor(); }
+    OnDevice(const OnDevice&) = delete;
+    OnDevice& operator=(const OnDevice&) = delete;
+
+   private:
+    Optimizer& optimizer_;
+  };
 
   std::vector<std::pair<uint64_t, StepHook>> pre_hooks_;
   std::vector<std::pair<uint64_t, StepHook>> post_hooks_;
@@ -158,6 +175,7 @@ class Optimizer {
   SourceLocation state_loaded_at_;  // since the latest step
   SourceLocation stepping_at_;
   double grad_factor_ = 1;
+  Tensor device_factor_, device_found_inf_;
   uint64_t serial_ = 0;
   uint64_t steps_ = 0, skipped_ = 0;
   SourceLocation skipped_at_;
@@ -175,7 +193,8 @@ struct StepBatch {
   int64_t key;
   std::vector<Tensor> parameters, grads;
   std::vector<State*> states;
-  double grad_factor;  // to be multiplied into each gradient
+  double grad_factor;                      // to be multiplied into each gradient
+  Tensor device_factor, device_found_inf;  // of Optimizer
 
   // One tensor of each state; made, and filled, where it is missing.
   std::vector<Tensor> state(Tensor State::*member, double fill = 0) const;

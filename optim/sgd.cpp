@@ -22,12 +22,21 @@ bool SGD::keeps_state() const {
                      [](const Group& group) { return group.options.momentum != 0; });
 }
 
+// A first step that the device leaves out must leave a buffer that the next one can read: zeros, which make a first
+// step of the usual one where nothing dampens it.
+bool SGD::can_step_unknown() const {
+  return can_step_scaled() && std::none_of(all_groups().begin(), all_groups().end(), [](const Group& group) {
+           return group.options.momentum != 0 && group.options.dampening != 0;
+         });
+}
+
 void SGD::do_step() {
   const auto is_first = [](const SGDOptions& o, const SGDState& state) -> int64_t {
     return o.momentum != 0 && !state.momentum_buffer.defined();
   };
   step_in_batches(is_first, [](const SGDOptions& o, const StepBatch<SGDState>& batch) {
-    const bool first = batch.key != 0;
+    const bool is_unknown = batch.device_found_inf.defined();
+    const bool first = batch.key != 0 && !is_unknown;
     std::vector<Tensor> buffers;
     if (first) {
       for (const Tensor& parameter : batch.parameters)
@@ -35,9 +44,9 @@ void SGD::do_step() {
     } else if (o.momentum != 0) {
       buffers = batch.state(&SGDState::momentum_buffer);
     }
-    kernels::foreach_sgd_step(
-        batch.parameters, batch.grads, buffers,
-        {o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov, first, o.maximize, batch.grad_factor});
+    kernels::foreach_sgd_step(batch.parameters, batch.grads, buffers,
+                              {o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov, first, o.maximize,
+                               batch.grad_factor, batch.device_factor, batch.device_found_inf});
     // Only a step that was taken leaves a buffer: an uninitialised one must never be read.
     for (size_t k = 0; k < buffers.size(); ++k)
       batch.states[k]->momentum_buffer = buffers[k];

@@ -43,6 +43,7 @@ class SGD final : public GroupedOptimizer<SGDOptions, SGDState> {
   using GroupedOptimizer::GroupedOptimizer;
   bool keeps_state() const override;
   bool takes_grad_factor() const override { return true; }
+  bool can_step_unknown() const override;
 
  protected:
   void do_step() override;

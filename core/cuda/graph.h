@@ -22,6 +22,7 @@
 // - An optimizer's step is captured with the numbers that it computes on the CPU: the learning rate, the bias
 //   correction of Adam (which counts steps), whether SGD's momentum begins. SGD after its first step, at a constant
 //   learning rate, is captured rightly; for others capture forward and backward, and call step() after each replay.
+//   A loss scaler is captured with GradScalerOptions::capturable (amp/grad_scaler.h).
 // - What Brigade does on the CPU besides (hooks, version counters, the tape, the reducer's checks) happened once.
 //
 // Other threads may go on working on the same device during a capture.

@@ -1,6 +1,7 @@
 // Sums with weights in place of hashes: a hash would tell of rounding, too.
 #include <brigade/dist/checks/gradient_values.h>
 
+#include <brigade/core/device_runtime.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
@@ -41,13 +42,24 @@ bool GradientValues::is_like(const GradientValues& other) const noexcept {
   return std::abs(direction - other.direction) <= kTolerance && std::abs(size - other.size) <= kTolerance;
 }
 
+namespace {
+
+// While a graph is captured nothing is computed, and nothing may wait.
+bool has_values(const Tensor& tensor) {
+  if (!tensor.defined() || tensor.numel() == 0) return false;
+  const Device device = tensor.device();
+  return device.type == kCPU || !device_runtime(device).is_capturing(device.index);
+}
+
+}  // namespace
+
 GradientValues values_of(const Tensor& gradient) {
-  if (!gradient.defined() || gradient.numel() == 0) return {};
+  if (!has_values(gradient)) return {};
   return values_of_host(brigade::detail::on_host(kernels::contiguous(gradient)));
 }
 
 GradientValues values_of_some(const Tensor& gradient) {
-  if (!gradient.defined() || gradient.numel() == 0) return {};
+  if (!has_values(gradient)) return {};
   if (gradient.numel() <= kSome || !gradient.is_contiguous()) return values_of(gradient);
   const Tensor flat = view::as_strided(gradient, {kSome}, {1}, gradient.storage_offset());
   return values_of_host(brigade::detail::on_host(flat));

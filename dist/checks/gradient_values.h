@@ -23,7 +23,7 @@ struct GradientValues {
   bool is_like(const GradientValues& other) const noexcept;
 };
 
-// Of a floating tensor on any device; an undefined one is like zeros.
+// Of a floating tensor on any device; an undefined one is like zeros, and so is one that a graph captures.
 GradientValues values_of(const Tensor& gradient);
 // Of its first elements: enough where an operation changes all elements alike.
 GradientValues values_of_some(const Tensor& gradient);

@@ -346,6 +346,21 @@ void StepCheck::operator()(const autograd::Update& update) {
                                      .skipped = update.scaled && update.scaled->found_inf});
 }
 
+void StepCheck::tell_scaler(const autograd::Update& update, Found found, bool moves,
+                            const std::string& description) const {
+  autograd::ScaledStep& scaled = *update.scaled;
+  // A rank whose own device has found something must not be the only one that leaves this step out.
+  if (moves && scaled.device_found_inf.defined()) {
+    group_
+        .all_reduce(scaled.device_found_inf,
+                    {.op = ReduceOp::Max, .description = description + ": what the scaler has found"}, update.where)
+        ->wait();
+  }
+  scaled.found_inf = found == kHere;
+  scaled.found_elsewhere = found == kElsewhere;
+  scaled.is_agreed = true;
+}
+
 void StepCheck::agree(const autograd::Update& update) {
   if (group_.size() == 1) return;
   const bool ours = std::any_of(update.parameters.begin(), update.parameters.end(),
@@ -376,8 +391,6 @@ void StepCheck::agree(const autograd::Update& update) {
   values[0] = static_cast<int64_t>(own.digest);
   values[1] = ~values[0];
   values[2] = !verdicts.empty() ? 2 : reducer_.advisories().has_untold() || has_held_warnings() ? 1 : 0;
-  // What stops this step counts in what another optimizer has found.
-  enum Found : int64_t { kNothing, kElsewhere, kHere };
   values[3] = !update.scaled                   ? kNothing
               : update.scaled->found_inf       ? kHere
               : update.scaled->found_elsewhere ? kElsewhere
@@ -396,11 +409,7 @@ void StepCheck::agree(const autograd::Update& update) {
   }
   const bool moves = update.moves && values[3] != kHere;               // it is not left out
   if (update.moves) steps_[update.optimizer].compared(update, moves);  // else nothing was compared
-  if (update.scaled) {                                                 // on all ranks alike
-    update.scaled->found_inf = values[3] == kHere;
-    update.scaled->found_elsewhere = values[3] == kElsewhere;
-    update.scaled->is_agreed = true;
-  }
+  if (update.scaled) tell_scaler(update, static_cast<Found>(values[3]), moves, description);
   if (!moves) return;
   look_at_local(update);
   const bool are_replicas = reducer_.past().backward.sent;  // in local SGD the ranks hold weights of their own

@@ -82,6 +82,10 @@ class StepCheck {
   void look_at_local(const autograd::Update& update);
   // On one step, with the other ranks.
   void agree(const autograd::Update& update);
+  // What stops the step of a loss scaler counts in what another of its optimizers has found.
+  enum Found : int64_t { kNothing, kElsewhere, kHere };
+  // After it, on all ranks alike.
+  void tell_scaler(const autograd::Update& update, Found found, bool moves, const std::string& description) const;
   // How many steps the optimizer had taken when the latest join ended, and which step this is
   // since.
   struct Count {

@@ -77,6 +77,15 @@ template <class C, bool has_buffer>
 struct SgdUpdate {
   static constexpr int kArrays = has_buffer ? 3 : 2;
   SgdStep<C> step;
+  // Of SgdParams, or null.
+  const float* device_factor = nullptr;
+  const float* found_inf = nullptr;
+  // To be called first, where the numbers can be read. false: nothing moves.
+  BRIGADE_HOST_DEVICE bool begin() {
+    if (found_inf && *found_inf != 0) return false;
+    if (device_factor) step.sign *= static_cast<C>(*device_factor);
+    return true;
+  }
   BRIGADE_HOST_DEVICE void operator()(C (&v)[kArrays]) const {
     if constexpr (has_buffer) {
       v[0] = step(v[0], v[1], v[2]);

@@ -149,7 +149,9 @@ void GroupedOptimizer<Options, State>::step_in_batches(KeyOf&& key_of, Run&& run
                              .parameters = in_copies ? masters_.of(parameters) : members.dense(group.parameters),
                              .grads = members.of(grads),
                              .states = {},
-                             .grad_factor = this->grad_factor()};
+                             .grad_factor = this->grad_factor(),
+                             .device_factor = this->device_factor(),
+                             .device_found_inf = this->device_found_inf()};
       for (size_t k = 0; in_copies && k < batch.grads.size(); ++k)
         batch.grads[k] = kernels::cast(batch.grads[k], kFloat32);
       batch.states.reserve(members.members.size());

@@ -41,7 +41,7 @@ bool same(const Tensor& tensor, const json& expected) {
 
 class Replay {
  public:
-  explicit Replay(const json& sequence) : sequence_(sequence) {
+  Replay(const json& sequence, bool is_capturable) : sequence_(sequence), is_capturable_(is_capturable) {
     for (const json& group : sequence["optimizers"]) {
       std::vector<Tensor>& parameters = parameters_.emplace_back();
       for (const json& parameter : group) {
@@ -126,7 +126,8 @@ class Replay {
                                .backoff_factor = given.value("backoff_factor", 0.5),
                                .growth_interval = given.value("growth_interval", int64_t{2000}),
                                .enabled = given.value("enabled", true),
-                               .fused_step = sequence_["kind"] == "fused"});
+                               .fused_step = sequence_["kind"] == "fused",
+                               .capturable = is_capturable_});
     return "";
   }
 
@@ -163,6 +164,7 @@ class Replay {
   }
 
   const json& sequence_;
+  bool is_capturable_;
   std::vector<std::vector<Tensor>> parameters_;
   std::vector<std::unique_ptr<optim::SGD>> optimizers_;
   std::unique_ptr<amp::GradScaler> scaler_;
@@ -177,7 +179,8 @@ TEST_CASE("every call of more than 200 sequences does what PyTorch's does") {
   std::set<std::string> errors;
   size_t of_device = 0, fused = 0;
   for (const json& sequence : traces["sequences"]) {
-    CHECK(Replay(sequence).run() == "");
+    CHECK(Replay(sequence, false).run() == "");
+    CHECK(Replay(sequence, true).run() == "");
     of_device += sequence["kind"] == "device";
     fused += sequence["kind"] == "fused";
     for (const json& call : sequence["calls"])

@@ -10,12 +10,15 @@
 
 namespace brigade::kernels::cuda {
 
-// Update: kernels/common/optimizer_math.h.
+// Update: kernels/common/optimizer_math.h. One that may find that nothing is to be done has begin().
 template <class T, class Update>
 __global__ void __launch_bounds__(kMultiThreads) update_kernel(MultiTable<Update::kArrays> table, Update update) {
   using C = compute_type<T>;
   constexpr int kArrays = Update::kArrays;
   constexpr int kLength = kVectorBytes / static_cast<int>(sizeof(T));
+  if constexpr (requires { update.begin(); }) {
+    if (!update.begin()) return;
+  }
   const Piece piece = table.piece();
   T* row[kArrays];
   bool vectors = true;

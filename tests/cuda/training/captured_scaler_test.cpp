@@ -1,0 +1,162 @@
+// A whole step of mixed precision as one CUDA graph: autocast, a scaled loss, backward, all-reduce, the scaler's step
+// and its update. Replays leave what the usual scaler leaves step by step, skipped steps and changes of the scale
+// among them.
+#include "on_gpus.h"
+
+#include "on_device.h"
+
+#include <brigade/amp/autocast.h>
+#include <brigade/amp/grad_scaler.h>
+#include <brigade/autograd/functional.h>
+#include <brigade/core/cuda/graph.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/optim/optim.h>
+#include "../../core/error_of.h"
+#include "../../dist/branching_net.h"
+
+#include <cmath>
+
+namespace brigade::test::captured_scaler_test {
+
+namespace {
+
+struct Step {
+  std::vector<std::vector<double>> weights;
+  double scale;
+  int64_t tracker;
+  bool operator==(const Step&) const = default;
+};
+
+enum class Way : uint8_t { Usual, OnDevice, Captured };
+enum class Call : uint8_t { Step, FusedStep, UnscaleAndClip };
+
+// What is infinite on one rank: the gradients that DDP averages, or that of a parameter that it ignores, of which only
+// this rank knows.
+enum class Spoils : uint8_t { Net, Own };
+
+struct Training {
+  BranchingNet net;
+  std::unique_ptr<dist::DistributedDataParallel<BranchingNet>> ddp;
+  std::unique_ptr<optim::SGD> optimizer;
+  Call call;
+  amp::GradScaler scaler;
+  Tensor x, of_net, of_own;
+  int rank;
+
+  Training(const dist::ProcessGroupPtr& group, Device device, Way way, Call call_, Spoils spoils)
+      : call(call_),
+        scaler({.init_scale = 1024,
+                .growth_interval = 2,
+                .device = kCUDA,
+                .fused_step = call_ == Call::FusedStep,
+                .capturable = way != Way::Usual}),
+        rank(group->rank()) {
+    manual_seed(11);
+    net = BranchingNet();
+    net->to(device);
+    x = zeros({6, 4}).to(device);
+    of_net = ones({}).to(device);
+    of_own = ones({}).to(device);
+    dist::DDPOptions options;
+    if (spoils == Spoils::Own) options.parameters_and_buffers_to_ignore = {"c.bias"};
+    ddp = std::make_unique<dist::DistributedDataParallel<BranchingNet>>(net, group, options);
+    optimizer = std::make_unique<optim::SGD>(net->parameters(), optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
+  }
+  void set_batch(int step, Spoils spoils) {
+    kernels::copy(x, numbers({6, 4}, kFloat32, static_cast<uint64_t>(10 * step + rank + 1)));
+    const bool is_bad = rank == 1 && (step == 3 || step == 4);
+    const double factor = is_bad ? INFINITY : 1;
+    kernels::fill(spoils == Spoils::Net ? of_net : of_own, factor);
+  }
+  void step() {
+    optimizer->zero_grad();
+    Tensor loss;
+    {
+      const amp::autocast guard(kCUDA, kFloat16);
+      const Tensor y = (*ddp)(x);
+      loss = (y * y).mean() * of_net;
+    }
+    loss = loss + (net->c->bias * of_own).sum() * 0.01;
+    scaler.scale(loss).backward();
+    if (call == Call::UnscaleAndClip) {
+      scaler.unscale_(*optimizer);
+      optim::clip_grad_value_(optimizer->parameters(), 0.05);
+    }
+    scaler.step(*optimizer);
+    scaler.update();
+  }
+  Step state() const {
+    Step now{{}, scaler.get_scale(), scaler.growth_tracker()};
+    for (const Tensor& parameter : optimizer->parameters())
+      now.weights.push_back(parameter.to_vector<double>());
+    return now;
+  }
+};
+
+std::vector<std::vector<Step>> run(int ranks, Way way, Call call, Spoils spoils) {
+  constexpr int kWarmUp = 2;
+  constexpr int kSteps = 9;
+  std::vector<std::vector<Step>> all(static_cast<size_t>(ranks));
+  on_gpus(ranks, [&](const dist::ProcessGroupPtr& group, Device device) {
+    Training training(group, device, way, call, spoils);
+    cuda::Graph graph;
+    for (int i = 0; i < kSteps; ++i) {
+      const bool replays = way == Way::Captured && i >= kWarmUp;
+      if (replays && i == kWarmUp) graph.capture([&] { training.step(); });
+      training.set_batch(i, spoils);
+      if (replays) {
+        graph.replay();
+      } else {
+        training.step();
+      }
+      all[static_cast<size_t>(group->rank())].push_back(training.state());
+    }
+  });
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("replays of a captured step with autocast and a scaler leave what the usual scaler leaves") {
+  for (const int ranks : {1, 2, 4}) {
+    if (device_count(DeviceType::CUDA) < ranks) {
+      MESSAGE("left out: ", ranks, " ranks over NCCL need as many GPUs");
+      continue;
+    }
+    for (const Call call : {Call::Step, Call::FusedStep, Call::UnscaleAndClip}) {
+      for (const Spoils spoils : {Spoils::Net, Spoils::Own}) {
+        CAPTURE(ranks);
+        CAPTURE(static_cast<int>(call));
+        CAPTURE(static_cast<int>(spoils));
+        const auto usual = run(ranks, Way::Usual, call, spoils);
+        const auto on_device = run(ranks, Way::OnDevice, call, spoils);
+        const auto captured = run(ranks, Way::Captured, call, spoils);
+        for (size_t rank = 0; rank < usual.size(); ++rank) {
+          for (size_t step = 0; step < usual[rank].size(); ++step) {
+            CAPTURE(rank);
+            CAPTURE(step);
+            CHECK(on_device[rank][step] == usual[rank][step]);
+            CHECK(captured[rank][step] == usual[rank][step]);
+            CHECK(captured[rank][step].scale == captured[0][step].scale);
+            if (spoils == Spoils::Net) CHECK(captured[rank][step] == captured[0][step]);
+          }
+        }
+        if (ranks > 1) {
+          CHECK(captured[0][3].weights == captured[0][2].weights);
+          CHECK(captured[0][3].scale == captured[0][2].scale / 2);
+        }
+        CHECK(captured[0].back().weights != captured[0][4].weights);
+      }
+    }
+  }
+}
+
+TEST_CASE("a scaler that begins in a capture is told to begin before it") {
+  const Tensor weight = ones({2}).to(kDevice).requires_grad_();
+  amp::GradScaler scaler({.device = kCUDA, .capturable = true});
+  cuda::Graph graph;
+  const std::string text = error_of([&] { graph.capture([&] { scaler.scale(weight.sum()).backward(); }); });
+  CHECK(text.find("Take at least one step outside of the capture") != std::string::npos);
+}
+
+}  // namespace brigade::test::captured_scaler_test

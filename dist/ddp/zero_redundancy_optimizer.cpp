@@ -3,12 +3,14 @@
 
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
+#include <brigade/dist/checks/gradient_values.h>
 #include <brigade/dist/checks/model.h>
 #include <brigade/dist/ddp/detail/zero_overlap.h>
 #include <brigade/dist/ddp/join.h>
 #include <brigade/dist/diagnosis/json.h>
 #include <brigade/dist/groups/wrapper_history.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
 
 #include <fmt/format.h>
 
@@ -38,6 +40,21 @@ std::optional<Entry> entry_of(const std::string& name) {
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), parameter);
   if (error != std::errc()) return std::nullopt;
   return Entry{parameter, std::string(end, name.data() + name.size())};
+}
+
+// What the ranks compare of a state that each of them has loaded.
+std::vector<autograd::KeptState> summary_of(const optim::OptimizerState& state) {
+  std::vector<autograd::KeptState> summary;
+  for (const auto& [name, tensor] : state.tensors) {
+    const auto entry = entry_of(name);
+    if (!entry) continue;
+    if (summary.empty() || summary.back().position != entry->parameter)
+      summary.push_back({.position = entry->parameter, .tensors = {}});
+    const GradientValues values = values_of(tensor);
+    for (const double number : {values.direction, values.size})
+      summary.back().tensors.push_back(full({1}, number, kFloat64));
+  }
+  return summary;
 }
 
 // One rank's share of a state, under the names of the whole: without the tensors' values, which
@@ -209,6 +226,7 @@ void ZeroRedundancyOptimizerBase::do_step() {
   group_->wrappers().note_shared_step();
   Join::notify_join_context(*this, 0, stepping_at());
   consolidated_.reset();
+  loaded_.clear();
   const std::vector<Tensor> all = parameters();
   std::vector<uint8_t> moved(all.size(), 0);  // in backward
   if (overlap_) moved = overlap_->take_moved(stepping_at());
@@ -306,10 +324,11 @@ optim::OptimizerState ZeroRedundancyOptimizerBase::state_dict() const {
 std::function<void()> ZeroRedundancyOptimizerBase::undo_point() {
   optim::Optimizer* const own = inner();
   return [this, share = own ? own->undo_point() : nullptr, options = std::shared_ptr<const optim::Optimizer>(plain()),
-          consolidated = consolidated_] {
+          consolidated = consolidated_, loaded = loaded_] {
     if (share) share();
     take_options(*options);
     consolidated_ = consolidated;
+    loaded_ = loaded;
   };
 }
 
@@ -317,8 +336,8 @@ void ZeroRedundancyOptimizerBase::load_state_dict(const optim::OptimizerState& s
   const auto whole = plain();
   whole->load_state_dict(state, where);
   take_options(*whole);
+  const optim::OptimizerState all = whole->state_dict();
   if (optim::Optimizer* const own = inner()) {
-    const optim::OptimizerState all = whole->state_dict();
     optim::OptimizerState share;
     for (auto& [name, number] : own->state_dict().numbers) {
       if (!entry_of(name)) share.numbers.emplace_back(name, number);  // options come with each step
@@ -339,6 +358,8 @@ void ZeroRedundancyOptimizerBase::load_state_dict(const optim::OptimizerState& s
     own->load_state_dict(share, where);
   }
   consolidated_.reset();
+  loaded_ = summary_of(all);
+  note_state_loaded(where);
 }
 
 }  // namespace brigade::dist

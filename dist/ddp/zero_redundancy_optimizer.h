@@ -11,6 +11,7 @@
 // runs.
 #pragma once
 
+#include <brigade/autograd/listener.h>
 #include <brigade/dist/ddp/detail/owner_buffer.h>
 #include <brigade/dist/ddp/joinable.h>
 #include <brigade/dist/groups/process_group.h>
@@ -77,7 +78,8 @@ class ZeroRedundancyOptimizerBase : public optim::Optimizer, public Joinable {
   // and every rank loads, also on another number of ranks.
   optim::OptimizerState state_dict() const override;
   // The state of a plain optimizer, or a consolidated one, on every rank; each keeps its part. All
-  // of it is checked on every rank, so that all refuse it or none does. Local.
+  // of it is checked on every rank, so that all refuse it or none does. Local; whether every rank has
+  // loaded, and the same, is compared before the next step (StepCheck).
   void load_state_dict(const optim::OptimizerState& state, SourceLocation where = SourceLocation::current()) override;
   std::function<void()> undo_point() override;
   // The owner of each parameter, in the order of parameters().
@@ -95,6 +97,8 @@ class ZeroRedundancyOptimizerBase : public optim::Optimizer, public Joinable {
   bool owns(size_t i) const noexcept { return owners_[i] == group_->rank(); }
   bool overlaps() const noexcept { return overlap_ != nullptr; }
   void do_step() override;
+  // The ranks hold different parts; what they have alike is the whole that was loaded since the latest step.
+  std::vector<autograd::KeptState> kept_state() const override { return loaded_; }
 
   // --- What the kind decides.
   // One of the kind over all parameters, with the options of now and no state.
@@ -115,6 +119,8 @@ class ZeroRedundancyOptimizerBase : public optim::Optimizer, public Joinable {
   std::shared_ptr<Overlap> overlap_;
   std::vector<detail::OwnerBuffer> buffers_;
   std::shared_ptr<const optim::OptimizerState> consolidated_;
+  // In the place of each tensor of the whole two numbers of it (values_of()): nobody keeps the whole.
+  std::vector<autograd::KeptState> loaded_;
 };
 
 // `Inner`: optim::SGD, Adam, AdamW, or another GroupedOptimizer.

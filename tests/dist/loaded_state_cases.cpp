@@ -4,6 +4,7 @@
 #include "rank_case.h"
 
 #include <brigade/dist/checks/values.h>
+#include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 
 namespace brigade::test::loaded_state_cases {
 
@@ -166,6 +167,86 @@ std::string check_count_is_no_matter(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_count_is_no_matter("another number of steps is no matter where no step reads it, or all load it",
                                          &check_count_is_no_matter, everywhere({2, 3}));
+
+// Each rank of a ZeroRedundancyOptimizer keeps its part of what it loads: what the last rank has loaded, or not, shows
+// in no part of the others. `load`: a state for this rank, after `step`; null for none.
+std::string said_of_split(const dist::ProcessGroupPtr& group,
+                          const std::function<const optim::OptimizerState*(bool is_last, int step)>& load) {
+  Net net;
+  Ddp ddp(net, group);
+  dist::ZeroRedundancyOptimizer<optim::Adam> optimizer(net->parameters(), {.lr = 0.1}, group);
+  for (int s = 0; s < 3; ++s) {
+    optimizer.zero_grad();
+    loss_of(ddp(batch_of(group->rank(), s))).backward();
+    if (const optim::OptimizerState* state = load(group->rank() == group->size() - 1, s))
+      optimizer.load_state_dict(*state);
+    try {
+      optimizer.step();
+    } catch (const dist::ConsistencyError& error) {
+      return error.what();
+    }
+  }
+  return "";
+}
+
+std::string check_split(const dist::ProcessGroupPtr& group) {
+  std::vector<optim::OptimizerState> states;  // after one step, and after two
+  Net net;
+  Ddp ddp(net, group);
+  optim::Adam plain(net->parameters(), {.lr = 0.1});
+  for (int s = 0; s < 2; ++s) {
+    plain.zero_grad();
+    loss_of(ddp(batch_of(group->rank(), s))).backward();
+    plain.step();
+    states.push_back(copy_of(plain.state_dict()));
+  }
+  for (const int at : {0, 1}) {
+    const auto all = [&](bool, int s) { return s == at ? &states[0] : nullptr; };
+    if (const std::string said = said_of_split(group, all); !said.empty()) return "all load: " + said;
+    const auto back_and_forth = [&](bool, int s) { return s == at ? &states[0] : s == at + 1 ? &states[1] : nullptr; };
+    if (const std::string said = said_of_split(group, back_and_forth); !said.empty()) return "twice: " + said;
+    const auto last = [&](bool is_last, int s) { return s == at && is_last ? &states[0] : nullptr; };
+    const auto other = [&](bool is_last, int s) { return s == at ? &states[is_last ? 0 : 1] : nullptr; };
+    const std::string expected =
+        fmt::format("rank {} loaded another state into ZeroRedundancyOptimizer (moments, momentum)", group->size() - 1);
+    const std::string of_two = group->size() == 2 ? "the ranks loaded different states into" : expected;
+    if (const std::string said = said_of_split(group, last); said.find(expected) == std::string::npos)
+      return "the last alone: " + said;
+    if (const std::string said = said_of_split(group, other); said.find(of_two) == std::string::npos)
+      return "the last another: " + said;
+  }
+  return "";
+}
+const AddRankCase add_split("a state that is split over the ranks is to be loaded by all of them, and the same",
+                            &check_split, everywhere({2, 3}));
+
+// An optimizer counts its own steps: one that a rank has made anew begins again.
+std::string check_made_anew(const dist::ProcessGroupPtr& group) {
+  for (const bool on_all : {true, false}) {
+    Net net;
+    Ddp ddp(net, group);
+    auto optimizer = std::make_unique<optim::Adam>(net->parameters(), optim::AdamOptions{.lr = 0.1});
+    const auto train = [&] {
+      for (int s = 0; s < 3; ++s) {
+        if (s == 2 && (on_all || group->rank() == group->size() - 1))
+          optimizer = std::make_unique<optim::Adam>(net->parameters(), optim::AdamOptions{.lr = 0.1});
+        optimizer->zero_grad();
+        loss_of(ddp(batch_of(group->rank(), s))).backward();
+        optimizer->step();
+      }
+    };
+    if (on_all) {
+      train();
+      continue;
+    }
+    const std::string wrong = expect_error<dist::ConsistencyError>(
+        train, {"different optimizer steps", "make an optimizer anew", "on every rank or on none"});
+    if (!wrong.empty()) return wrong;
+  }
+  return "";
+}
+const AddRankCase add_made_anew("an optimizer that one rank has made anew is told with what to do", &check_made_anew,
+                                everywhere({2}));
 
 std::string check_line(const dist::ProcessGroupPtr& group) {
   Training training(group);

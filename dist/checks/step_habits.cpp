@@ -27,6 +27,14 @@ constexpr uint64_t kStepsOfUnused = 16;
 
 }  // namespace
 
+StepHabits::StepHabits(Reducer& reducer, std::function<std::vector<NamedParameter>()> parameters)
+    : reducer_(reducer), parameters_(std::move(parameters)) {
+  for (const NamedParameter& each : reducer_.parameters()) {
+    const autograd::AutogradMeta* meta = autograd::meta(each.tensor);
+    places_.push_back(meta ? meta->held_by_modules : 0);
+  }
+}
+
 void StepHabits::warn(Verdict verdict) {
   verdict.ranks = {reducer_.group().rank()};
   verdict.iteration = reducer_.rounds();
@@ -155,7 +163,36 @@ void StepHabits::look_for_gone(const autograd::Update& update) {
                                         [&](const NamedParameter& each) { return each.name == known.name; });
     return warn(stale_optimizer(update.name, same_name != current.end(), update.where, about(known, {}, {})));
   }
+  look_for_broken_ties(update);
   look_for_gone_modules(update);
+}
+
+// Of the two names of a tied weight one has another tensor now. The other one is used as ever, so nothing is missing;
+// but what is new is neither averaged nor moved.
+void StepHabits::look_for_broken_ties(const autograd::Update& update) {
+  bool any = false;
+  for (size_t i = 0; i < places_.size() && !any; ++i) {
+    const autograd::AutogradMeta* meta = autograd::meta(reducer_.parameters()[i].tensor);
+    any = meta && meta->held_by_modules < places_[i];
+  }
+  if (!any) return;
+  std::unordered_set<const TensorImpl*> held;
+  for (const optim::Optimizer* optimizer : optim::optimizers_of_this_thread()) {
+    for (const Tensor& parameter : optimizer->parameters())
+      held.insert(parameter.impl());
+  }
+  bool all_known = true;
+  for (const NamedParameter& each : parameters_()) {
+    if (!each.tensor.requires_grad() || reducer_.find(each.tensor) >= 0 || held.contains(each.tensor.impl())) continue;
+    all_known = false;  // its first backward may be the next one
+    if (each.tensor.grad().defined())
+      return warn(stale_optimizer(update.name, true, update.where, about(each, {}, {})));
+  }
+  if (!all_known) return;
+  for (size_t i = 0; i < places_.size(); ++i) {
+    const autograd::AutogradMeta* meta = autograd::meta(reducer_.parameters()[i].tensor);
+    places_[i] = std::min(places_[i], meta ? meta->held_by_modules : 0);
+  }
 }
 
 // A layer was put in the place of another one before the module was wrapped, and after its optimizer was made: that holds

@@ -16,8 +16,7 @@ class Reducer;
 class StepHabits {
  public:
   // `parameters`: those of the module as they are now.
-  StepHabits(Reducer& reducer, std::function<std::vector<NamedParameter>()> parameters)
-      : reducer_(reducer), parameters_(std::move(parameters)) {}
+  StepHabits(Reducer& reducer, std::function<std::vector<NamedParameter>()> parameters);
 
   // Before a step of an optimizer that holds a managed parameter. Warnings go to the reducer's advisories.
   void look_at(const autograd::Update& update);
@@ -31,6 +30,7 @@ class StepHabits {
   void look_for_second_average(const autograd::Update& update);
   void look_for_gone(const autograd::Update& update);
   void look_for_gone_modules(const autograd::Update& update);
+  void look_for_broken_ties(const autograd::Update& update);
   void look_for_unheld(const autograd::Update& update);
   // Those that are averaged and used, and that no optimizer of this thread holds.
   std::vector<NamedParameter> unheld(const autograd::Update& update) const;
@@ -47,6 +47,8 @@ class StepHabits {
   std::unordered_map<const void*, Unreached> unreached_;
   uint64_t first_step_at_ = 0;         // backwards before the first step, and one more
   uint64_t writes_at_first_step_ = 0;  // autograd::writes_by_hand()
+  // Of each managed parameter: in how many places of modules it stood when all that is there was known.
+  std::vector<uint32_t> places_;
   bool looked_for_unheld_ = false;
   bool looked_for_gone_modules_ = false;
 };

@@ -99,7 +99,8 @@ CommHookPtr bf16_compress_hook();
 // float16 could not hold then fits. Throws ValueError for a dtype that is not floating, and for a
 // factor that is not above 0, or not 1 with another dtype than float16.
 CommHookPtr reduce_in_hook(DType dtype, double predivide_factor = 1);
-// Does nothing: gradients stay as they are on each rank. To measure what communication costs.
+// Does nothing: gradients stay as they are on each rank. To measure what communication costs; a training that goes on
+// so is told at its end, unless something averages the parameters.
 CommHookPtr noop_hook();
 
 struct PowerSGDOptions {

@@ -139,6 +139,30 @@ TEST_CASE("a hook that lets gradients stay local is no matter where something av
   }
 }
 
+// A hook that was to measure, and was left there.
+TEST_CASE("noop_hook is told where training ends, unless something has averaged the parameters") {
+  for (const bool averages : {false, true}) {
+    Said said;
+    test::expect_well("threads", 2, [&](const dist::ProcessGroupPtr& group) -> std::string {
+      Net net;
+      dist::DistributedDataParallel<Net> ddp(net, group);
+      ddp.register_comm_hook(dist::noop_hook());
+      optim::SGD optimizer(net->parameters(), {.lr = 1e-4});
+      for (int step = 0; step < 4; ++step) {
+        optimizer.zero_grad();
+        ddp(full({2, 3}, 1.0 + step + group->rank())).mean().backward();
+        optimizer.step();
+        if (averages) dist::average_parameters(*group, net->parameters());
+      }
+      return "";
+    });
+    REQUIRE(said.texts.size() == (averages ? 0 : 1));
+    if (averages) continue;
+    CHECK(said.texts[0].find("the communication hook noop lets the gradients stay local") != std::string::npos);
+    CHECK(said.texts[0].find("local_steps_threads_test.cpp:") != std::string::npos);
+  }
+}
+
 TEST_CASE("a hook that lets gradients stay local is told after a thousand steps without an average") {
   const std::vector<std::string> said = said_of(By::Nobody, 1001);
   REQUIRE(said.size() == 1);

@@ -195,6 +195,65 @@ std::string check_gone_layer(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_gone_layer("an optimizer that was made before a layer was replaced is told, and no other",
                                  &check_gone_layer, everywhere({2}));
 
+// An embedding whose weight is the head's too, until `change` comes, before the third step.
+struct TiedImpl : nn::Module {
+  nn::Embedding table{nullptr};
+  nn::Linear head{nullptr};
+  TiedImpl() {
+    table = register_module("table", nn::Embedding(6, 4));
+    head = register_module("head", nn::Linear(4, 6));
+    tie();
+  }
+  void tie() { head->weight = head->replace_parameter("weight", table->weight); }
+  void untie() { head->weight = head->replace_parameter("weight", table->weight.detach().clone().requires_grad_()); }
+  Tensor forward(const Tensor& tokens) { return head(table(tokens)); }
+};
+BRIGADE_MODULE(Tied);
+
+std::string said_of_tied(const dist::ProcessGroupPtr& group, const std::function<void(Tied&)>& change) {
+  Tied net;
+  dist::DistributedDataParallel<Tied> ddp(net, group);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+  const Tensor tokens = tensor(std::vector<int64_t>{0, 2, group->rank() + 1}, {3});
+  for (int s = 0; s < 5; ++s) {
+    if (s == 2) change(net);
+    optimizer.zero_grad();
+    cross_entropy(ddp(tokens), tokens).backward();
+    optimizer.step();
+  }
+  if (ddp.advisories().empty()) return "";
+  return kinds_of(ddp.advisories()) + ddp.advisories().front().message;
+}
+
+std::string check_broken_tie(const dist::ProcessGroupPtr& group) {
+  const std::string said = said_of_tied(group, [](Tied& net) { net->untie(); });
+  if (!said.starts_with("stale_optimizer replaced;") ||
+      said.find("holds an earlier `head.weight`") == std::string::npos)
+    return "told: " + said;
+  const std::pair<const char*, std::function<void(Tied&)>> sound[] = {
+      {"nothing", [](Tied&) {}},
+      {"a frozen copy",
+       [](Tied& net) {
+         net->untie();
+         net->head->weight.requires_grad_(false);
+       }},
+      {"tied again",
+       [](Tied& net) {
+         net->untie();
+         net->tie();
+       }},
+      {"another module with the same weight, which goes", [](Tied& net) {
+         nn::Linear other(4, 6);
+         other->weight = other->replace_parameter("weight", net->table->weight);
+       }}};
+  for (const auto& [what, change] : sound) {
+    if (const std::string told = said_of_tied(group, change); !told.empty()) return fmt::format("{}: {}", what, told);
+  }
+  return "";
+}
+const AddRankCase add_broken_tie("a tied weight that one of its names has no more is told, and no other change",
+                                 &check_broken_tie, everywhere({2}));
+
 }  // namespace
 
 }  // namespace brigade::test::unreached_modules_cases

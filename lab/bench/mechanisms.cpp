@@ -60,6 +60,11 @@ struct Ways {
   }
 };
 
+// Averages after the first step alone: replicas that nothing ever averages are told at the end.
+std::unique_ptr<dist::PeriodicModelAverager> averager_of_local(const dist::ProcessGroupPtr& group) {
+  return std::make_unique<dist::PeriodicModelAverager>(group, uint64_t{1} << 40);
+}
+
 void add_options(Ways& ways, size_t strict, const Step& plain) {
   const auto option = [&](const std::string& name, const dist::DDPOptions& options) {
     ways.add(name, ways.wrapped(options), plain, {strict});
@@ -87,7 +92,16 @@ void add_hooks(Ways& ways, size_t strict, const Step& plain) {
   hook("bf16_compress_hook", dist::bf16_compress_hook());
   hook("reduce_in_hook(kFloat16, 8)", dist::reduce_in_hook(kFloat16, 8));
   hook("powersgd_hook, rank 4", dist::powersgd_hook({.matrix_approximation_rank = 4}));
-  hook("noop_hook", dist::noop_hook());
+
+  auto noop = ways.wrapped();
+  noop->ddp->register_comm_hook(dist::noop_hook());
+  noop->averager = averager_of_local(ways.group);
+  ways.add("noop_hook", noop,
+           [plain](Setup& one) {
+             plain(one);
+             one.averager->average_parameters(one.net);
+           },
+           {strict});
 }
 
 void add_optimizers(Ways& ways, size_t strict, const Step& plain) {

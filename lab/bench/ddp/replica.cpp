@@ -32,6 +32,7 @@ Replica::Replica(const Workload& workload, Mode mode, const dist::ProcessGroupPt
   if (mode_.wrapped) {
     ddp_.emplace(network_, group, mode_.options);
     if (mode_.hook) ddp_->register_comm_hook(mode_.hook());
+    if (mode_.stays_local) averager_.emplace(group, uint64_t{1} << 40);
   }
   optimizer_ = std::make_unique<optim::SGD>(network_->parameters(), optim::SGDOptions{.lr = 1e-4});
 }
@@ -63,6 +64,7 @@ StepTimes Replica::step() {
   }
   optimizer_->step();
   times.step_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count() / mode_.micro_batches;
+  if (averager_) averager_->average_parameters(network_);
   if (ddp_) {
     const dist::RoundEvents& round = ddp_->reducer().timeline().rounds().back();
     times.shares = shares_of(round);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/ddp/model_averaging.h>
 #include <brigade/lab/bench/ddp/workloads.h>
 #include <brigade/lab/bench/round_shares.h>
 #include <brigade/optim/sgd.h>
@@ -19,6 +20,7 @@ struct Mode {
   std::string about;
   dist::DDPOptions options = {};
   dist::CommHookPtr (*hook)() = nullptr;
+  bool stays_local = false;      // the hook lets gradients stay local
   bool wrapped = true;           // false: no DDP at all
   bool unused_tenth = false;     // beside a tenth of parameters that no forward uses
   int micro_batches = 1;         // all but the last under no_sync
@@ -67,6 +69,8 @@ class Replica {
   size_t next_ = 0;
   std::optional<dist::DistributedDataParallel<Network>> ddp_;
   std::unique_ptr<optim::SGD> optimizer_;
+  // Averages after the first step alone, where gradients stay local: replicas that nothing ever averages are told.
+  std::optional<dist::PeriodicModelAverager> averager_;
 };
 
 }  // namespace brigade::lab::bench

@@ -143,7 +143,7 @@ void GradScaler::load_state_dict(const optim::OptimizerState& state, SourceLocat
   options_.growth_factor = numbers["growth_factor"];
   options_.backoff_factor = numbers["backoff_factor"];
   options_.growth_interval = static_cast<int64_t>(numbers["growth_interval"]);
-  growth_tracker_ = static_cast<int32_t>(numbers["_growth_tracker"]);
+  growth_tracker_ = static_cast<int64_t>(numbers["_growth_tracker"]);
   if (on_device_) on_device_->set_growth_tracker(growth_tracker_);
 }
 

@@ -23,6 +23,7 @@
 
 #include <brigade/autograd/gradient_scale.h>
 #include <brigade/core/tensor.h>
+#include <brigade/kernels/loss_scale.h>
 #include <brigade/optim/optimizer.h>
 
 #include <cstdint>
@@ -140,6 +141,9 @@ class GradScaler {
   enum class Before : uint8_t { Step, AnotherCall };
   void check_gradients(const optim::Optimizer& optimizer, Before before, SourceLocation where) const;
   void unscale_before(Before before, optim::Optimizer& optimizer, SourceLocation where);
+  kernels::LossScaleRule rule() const noexcept {
+    return {options_.growth_factor, options_.backoff_factor, options_.growth_interval};
+  }
   float inverse_scale() const noexcept { return static_cast<float>(1.0 / static_cast<double>(scale_)); }
   // Whether the optimizer can do the division; then its gradients were looked at.
   bool prepare_fused_step(PerOptimizer& state, SourceLocation where);
@@ -162,7 +166,7 @@ class GradScaler {
   bool is_in_place_ = false;
   double init_scale_;
   float scale_ = 0;  // with on_device_: the latest that the host has set, by which gradients are labelled
-  int32_t growth_tracker_ = 0;
+  int64_t growth_tracker_ = 0;
   std::unique_ptr<detail::DeviceScale> on_device_;  // with `capturable`, once in place: who knows the scale
   std::vector<std::pair<Device, Tensor>> scales_;
   std::deque<PerOptimizer> states_;  // in the order in which they came

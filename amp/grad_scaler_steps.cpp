@@ -283,9 +283,7 @@ void GradScaler::update_on_device(SourceLocation where) {
                       "one a scaler of its own, or use a scaler without .capturable",
                       agreed->optimizer->name(), alone->optimizer->name());
   }
-  on_device_->update(found, {.growth_factor = options_.growth_factor,
-                             .backoff_factor = options_.backoff_factor,
-                             .growth_interval = options_.growth_interval});
+  on_device_->update(found, rule());
   end_iteration(where);
 }
 
@@ -306,17 +304,9 @@ void GradScaler::update(SourceLocation where) {
   }
   const bool found = found_by_others_ || (found_by_rank_ && !is_shared_);
   if (!any) throw_nothing_found(updated_at_, where);
-  // As PyTorch's kernel: products in double, kept as float32, and no growth out of its range.
-  if (found) {
-    set_scale(static_cast<float>(scale_ * options_.backoff_factor), "update()", where);
-    growth_tracker_ = 0;
-  } else if (growth_tracker_ + 1 == options_.growth_interval) {
-    const auto grown = static_cast<float>(scale_ * options_.growth_factor);
-    if (std::isfinite(grown)) set_scale(grown, "update()", where);
-    growth_tracker_ = 0;
-  } else {
-    ++growth_tracker_;
-  }
+  const kernels::LossScale next = kernels::next_loss_scale({scale_, growth_tracker_}, found, rule());
+  set_scale(next.scale, "update()", where);
+  growth_tracker_ = next.growth_tracker;
   end_iteration(where);
 }
 

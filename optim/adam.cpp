@@ -59,10 +59,11 @@ void warn_of_lost_moments(const AdamOptionsOf<kDecoupled>& o, const StepBatch<Ad
 
 template <bool kDecoupled>
 void move(const AdamOptionsOf<kDecoupled>& o, const StepBatch<AdamState>& batch) {
-  kernels::foreach_adam_step(
-      batch.parameters, batch.grads, batch.state(&AdamState::exp_avg), batch.state(&AdamState::exp_avg_sq),
-      o.amsgrad ? batch.state(&AdamState::max_exp_avg_sq) : std::vector<Tensor>(),
-      {o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, batch.key + 1, kDecoupled, o.maximize, batch.grad_factor});
+  kernels::foreach_adam_step(batch.parameters, batch.grads, batch.state(&AdamState::exp_avg),
+                             batch.state(&AdamState::exp_avg_sq),
+                             o.amsgrad ? batch.state(&AdamState::max_exp_avg_sq) : std::vector<Tensor>(),
+                             {o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, batch.key + 1, kDecoupled,
+                              o.maximize, batch.scaling.grad_factor});
 }
 
 int64_t steps_of(const AdamState& state) { return state.step; }

@@ -98,8 +98,8 @@ void Optimizer::announced_step(autograd::ScaledStep* scaled, bool moves, SourceL
     skipped_at_ = where;
     return;
   }
-  const GradFactor factor(*this, scaled ? scaled->grad_factor : 1);
-  const OnDevice on_device(*this, scaled);
+  const ScalingGuard scaling(
+      *this, scaled ? Scaling{scaled->grad_factor, scaled->device_factor, scaled->device_found_inf} : Scaling{});
   move_all(all, where);
 }
 
@@ -114,12 +114,6 @@ void Optimizer::refuse_step(const autograd::ScaleFault& fault, SourceLocation wh
   } catch (const std::exception&) {
     return;  // the caller throws the fault, whatever else is wrong
   }
-}
-
-Optimizer::OnDevice::OnDevice(Optimizer& optimizer, const autograd::ScaledStep* scaled) : optimizer_(optimizer) {
-  if (!scaled) return;
-  optimizer.device_factor_ = scaled->device_factor;
-  optimizer.device_found_inf_ = scaled->device_found_inf;
 }
 
 void Optimizer::step(SourceLocation where) { announced_step(nullptr, true, where); }
@@ -155,7 +149,7 @@ void Optimizer::move_all(const std::vector<Tensor>& all, SourceLocation where) {
 }
 
 void Optimizer::check_scale(std::span<const Tensor> parameters, SourceLocation where) const {
-  if (grad_factor_ != 1) return;
+  if (scaling_.grad_factor != 1 || scaling_.device_factor.defined()) return;
   if (const auto fault = detail::scale_fault_of_step(parameters))
     detail::throw_scale_fault(name() + ".step()", parameters, *fault, where);
 }

@@ -34,6 +34,13 @@ struct OptimizerState {
   std::vector<std::pair<std::string, double>> numbers;
 };
 
+// How a loss scaler lets a step read its gradients (autograd::ScaledStep).
+struct Scaling {
+  double grad_factor = 1;  // to be multiplied into each of them
+  // What the device knows and the host does not; else undefined.
+  Tensor device_factor = {}, device_found_inf = {};
+};
+
 class Optimizer {
  public:
   Optimizer();
@@ -125,17 +132,16 @@ class Optimizer {
   void note_state_loaded(SourceLocation where) noexcept { state_loaded_at_ = where; }
   // Of the parameters that have a state.
   virtual std::vector<autograd::KeptState> kept_state() const;
-  double grad_factor() const noexcept { return grad_factor_; }
-  // Of a step whose fate the device knows (ScaledStep); else undefined.
-  const Tensor& device_factor() const noexcept { return device_factor_; }
-  const Tensor& device_found_inf() const noexcept { return device_found_inf_; }
-  // While it lives, that is the grad_factor().
-  class GradFactor {
+  const Scaling& scaling() const noexcept { return scaling_; }
+  // While it lives, that is the scaling().
+  class ScalingGuard {
    public:
-    GradFactor(Optimizer& optimizer, double factor) : optimizer_(optimizer) { optimizer_.grad_factor_ = factor; }
-    ~GradFactor() { optimizer_.grad_factor_ = 1; }
-    GradFactor(const GradFactor&) = delete;
-    GradFactor& operator=(const GradFactor&) = delete;
+    ScalingGuard(Optimizer& optimizer, Scaling scaling) : optimizer_(optimizer) {
+      optimizer_.scaling_ = std::move(scaling);
+    }
+    ~ScalingGuard() { optimizer_.scaling_ = {}; }
+    ScalingGuard(const ScalingGuard&) = delete;
+    ScalingGuard& operator=(const ScalingGuard&) = delete;
 
    private:
     Optimizer& optimizer_;
@@ -157,25 +163,13 @@ class Optimizer {
   // Announces, and moves what may move.
   void announced_step(autograd::ScaledStep* scaled, bool moves, SourceLocation where);
   void move_all(const std::vector<Tensor>& all, SourceLocation where);
-  // While it lives, the step is that one: what the device knows.
-  class OnDevice {
-   public:
-    OnDevice(Optimizer& optimizer, const autograd::ScaledStep* scaled);
-    ~OnDevice() { optimizer_.device_factor_ = optimizer_.device_found_inf_ = Tensor(); }
-    OnDevice(const OnDevice&) = delete;
-    OnDevice& operator=(const OnDevice&) = delete;
-
-   private:
-    Optimizer& optimizer_;
-  };
 
   std::vector<std::pair<uint64_t, StepHook>> pre_hooks_;
   std::vector<std::pair<uint64_t, StepHook>> post_hooks_;
   uint64_t next_handle_ = 1;
   SourceLocation state_loaded_at_;  // since the latest step
   SourceLocation stepping_at_;
-  double grad_factor_ = 1;
-  Tensor device_factor_, device_found_inf_;
+  Scaling scaling_;
   uint64_t serial_ = 0;
   uint64_t steps_ = 0, skipped_ = 0;
   SourceLocation skipped_at_;
@@ -193,8 +187,7 @@ struct StepBatch {
   int64_t key;
   std::vector<Tensor> parameters, grads;
   std::vector<State*> states;
-  double grad_factor;                      // to be multiplied into each gradient
-  Tensor device_factor, device_found_inf;  // of Optimizer
+  Scaling scaling;
 
   // One tensor of each state; made, and filled, where it is missing.
   std::vector<Tensor> state(Tensor State::*member, double fill = 0) const;

@@ -35,7 +35,7 @@ void SGD::do_step() {
     return o.momentum != 0 && !state.momentum_buffer.defined();
   };
   step_in_batches(is_first, [](const SGDOptions& o, const StepBatch<SGDState>& batch) {
-    const bool is_unknown = batch.device_found_inf.defined();
+    const bool is_unknown = batch.scaling.device_found_inf.defined();
     const bool first = batch.key != 0 && !is_unknown;
     std::vector<Tensor> buffers;
     if (first) {
@@ -46,7 +46,7 @@ void SGD::do_step() {
     }
     kernels::foreach_sgd_step(batch.parameters, batch.grads, buffers,
                               {o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov, first, o.maximize,
-                               batch.grad_factor, batch.device_factor, batch.device_found_inf});
+                               batch.scaling.grad_factor, batch.scaling.device_factor, batch.scaling.device_found_inf});
     // Only a step that was taken leaves a buffer: an uninitialised one must never be read.
     for (size_t k = 0; k < buffers.size(); ++k)
       batch.states[k]->momentum_buffer = buffers[k];

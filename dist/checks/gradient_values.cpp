@@ -22,6 +22,13 @@ constexpr double kScale = 1e9;  // of sums in words
 // The ranks' numbers differ by so much in whole digests, whose weights are below 2.
 constexpr auto kMostApart = static_cast<int64_t>(kTolerance * kScale);
 
+// While a graph is captured nothing is computed, and nothing may wait.
+bool has_values(const Tensor& tensor) {
+  if (!tensor.defined() || tensor.numel() == 0) return false;
+  const Device device = tensor.device();
+  return device.type == kCPU || !device_runtime(device).is_capturing(device.index);
+}
+
 GradientValues values_of_host(const Tensor& values) {
   const double squares = kernels::sum_of_squares(values);
   // NaN, infinite, or a float64's that stands for more.
@@ -41,17 +48,6 @@ double weight(size_t position) noexcept {
 bool GradientValues::is_like(const GradientValues& other) const noexcept {
   return std::abs(direction - other.direction) <= kTolerance && std::abs(size - other.size) <= kTolerance;
 }
-
-namespace {
-
-// While a graph is captured nothing is computed, and nothing may wait.
-bool has_values(const Tensor& tensor) {
-  if (!tensor.defined() || tensor.numel() == 0) return false;
-  const Device device = tensor.device();
-  return device.type == kCPU || !device_runtime(device).is_capturing(device.index);
-}
-
-}  // namespace
 
 GradientValues values_of(const Tensor& gradient) {
   if (!has_values(gradient)) return {};

@@ -240,7 +240,7 @@ void ZeroRedundancyOptimizerBase::do_step() {
     if (owns(i)) own.push_back(all[i]);
     to_send[i] = all[i].requires_grad() || all[i].grad().defined();
   }
-  step_part(own, grad_factor(), stepping_at());
+  step_part(own, scaling().grad_factor, stepping_at());
   send_buffers(all, to_send);
   std::vector<std::vector<Tensor>> of_owner(static_cast<size_t>(group_->size()));
   for (size_t i = 0; i < all.size(); ++i) {

@@ -2,6 +2,7 @@
 #include <brigade/kernels/foreach.h>
 
 #include <brigade/kernels/common/foreach.h>
+#include <brigade/kernels/common/number_argument.h>
 
 #include <string>
 
@@ -23,27 +24,16 @@ void check_alike(const char* what, std::span<const Tensor> tensors) {
 
 namespace {
 
-void check_scalar(const char* what, const char* role, const Tensor& scalar, std::span<const Tensor> tensors) {
-  if (!scalar.defined() || scalar.numel() != 1)
-    throw ShapeError("{}: {} must have one element, got {}", what, role, describe(scalar));
-  if (!tensors.empty() && scalar.device() != tensors.front().device()) {
-    throw DeviceError("{}: {} must be on {}, got {}", what, role, tensors.front().device(), describe(scalar));
-  }
-}
-
-void check_float32(const char* what, const char* role, const Tensor& scalar) {
-  if (scalar.dtype() != kFloat32) throw DTypeError("{}: {} must be float32, got {}", what, role, describe(scalar));
-}
+// Of the device on which they are.
+Tensor first_of(std::span<const Tensor> tensors) { return tensors.empty() ? Tensor() : tensors.front(); }
 
 }  // namespace
 
 void check_unscale(std::span<const Tensor> grads, const Tensor& inv_scale, const Tensor& found_inf) {
   const char* what = "foreach_unscale";
   check_alike(what, grads);
-  check_scalar(what, "inv_scale", inv_scale, grads);
-  check_scalar(what, "found_inf", found_inf, grads);
-  check_float32(what, "inv_scale", inv_scale);
-  check_float32(what, "found_inf", found_inf);
+  check_number(what, "inv_scale", inv_scale, first_of(grads), kFloat32);
+  check_number(what, "found_inf", found_inf, first_of(grads), kFloat32);
 }
 
 void check_norm(std::span<const Tensor> tensors, const Tensor& out) {
@@ -68,7 +58,7 @@ void check_scale(std::span<const Tensor> tensors, const Tensor& by) {
   const char* what = "foreach_scale";
   check_alike(what, tensors);
   if (!by.defined()) return;
-  check_scalar(what, "by", by, tensors);
+  check_number(what, "by", by, first_of(tensors));
   if (by.dtype() != kFloat32 && by.dtype() != kFloat64)
     throw DTypeError("foreach_scale: by must be float32 or float64, got {}", describe(by));
 }

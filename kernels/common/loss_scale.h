@@ -1,10 +1,8 @@
-// The rule of loss_scale.h and the check of its arguments, on every device.
+// What loss_scale.h does in memory, and the check of its arguments, on every device.
 #pragma once
 
 #include <brigade/core/host_device.h>
 #include <brigade/kernels/loss_scale.h>
-
-#include <cmath>
 
 namespace brigade::kernels {
 
@@ -16,17 +14,10 @@ struct LossScaleUpdate {
   LossScaleRule rule;
 
   BRIGADE_HOST_DEVICE void operator()() const {
-    if (*found_inf != 0) {
-      *scale = static_cast<float>(*scale * rule.backoff_factor);
-      *growth_tracker = 0;
-    } else if (*growth_tracker + 1 == rule.growth_interval) {
-      const auto grown = static_cast<float>(*scale * rule.growth_factor);
-      if (std::isfinite(grown)) *scale = grown;
-      *growth_tracker = 0;
-    } else {
-      ++*growth_tracker;
-    }
-    *inverse = static_cast<float>(1.0 / static_cast<double>(*scale));
+    const LossScale next = next_loss_scale({*scale, *growth_tracker}, *found_inf != 0, rule);
+    *scale = next.scale;
+    *growth_tracker = next.growth_tracker;
+    *inverse = static_cast<float>(1.0 / static_cast<double>(next.scale));
   }
 };
 

@@ -2,6 +2,7 @@
 #include <brigade/kernels/optimizer.h>
 
 #include <brigade/kernels/common/foreach.h>
+#include <brigade/kernels/common/number_argument.h>
 #include <brigade/kernels/common/optimizer.h>
 
 #include <cmath>
@@ -30,18 +31,10 @@ void check_step(const char* what, std::span<const Tensor> params, std::initializ
   }
 }
 
-void check_device_number(const char* what, const char* role, const Tensor& number, Device device) {
-  if (number.dtype() != kFloat32) throw DTypeError("{}: {} must be float32, got {}", what, role, describe(number));
-  if (number.numel() != 1) throw ShapeError("{}: {} must have one element, got {}", what, role, describe(number));
-  if (number.device() != device)
-    throw DeviceError("{}: {} must be on {}, got {}", what, role, device, describe(number));
-}
-
 void check_foreach_sgd(TensorList params, TensorList grads, TensorList momentum_buffers, const SgdParams& options) {
   for (const auto& [role, number] :
        {std::pair("device_factor", &options.device_factor), {"found_inf", &options.found_inf}}) {
-    if (number->defined() && !params.empty())
-      check_device_number("foreach_sgd_step", role, *number, params.front().device());
+    if (number->defined() && !params.empty()) check_number("foreach_sgd_step", role, *number, params.front(), kFloat32);
   }
   check_step("foreach_sgd_step", params, {{"gradient", grads}, {"momentum buffer", momentum_buffers, true}});
 }

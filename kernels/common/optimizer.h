@@ -20,8 +20,6 @@ struct StepList {
 void check_step(const char* what, std::span<const Tensor> params, std::initializer_list<StepList> lists);
 
 using TensorList = std::span<const Tensor>;
-// A number of SgdParams that a device knows. Throws DTypeError, ShapeError, DeviceError.
-void check_device_number(const char* what, const char* role, const Tensor& number, Device device);
 void check_foreach_sgd(TensorList params, TensorList grads, TensorList momentum_buffers, const SgdParams& options);
 void check_foreach_adam(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
                         TensorList max_exp_avg_sqs);

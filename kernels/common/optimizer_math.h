@@ -5,6 +5,7 @@
 #pragma once
 
 #include <brigade/core/host_device.h>
+#include <brigade/kernels/common/data_or_null.h>
 #include <brigade/kernels/optimizer.h>
 
 #include <cmath>
@@ -77,9 +78,14 @@ template <class C, bool has_buffer>
 struct SgdUpdate {
   static constexpr int kArrays = has_buffer ? 3 : 2;
   SgdStep<C> step;
-  // Of SgdParams, or null.
-  const float* device_factor = nullptr;
-  const float* found_inf = nullptr;
+  // Null for none.
+  const float* device_factor;
+  const float* found_inf;
+
+  explicit SgdUpdate(const SgdParams& s)
+      : step(s),
+        device_factor(data_or_null<const float>(s.device_factor)),
+        found_inf(data_or_null<const float>(s.found_inf)) {}
   // To be called first, where the numbers can be read. false: nothing moves.
   BRIGADE_HOST_DEVICE bool begin() {
     if (found_inf && *found_inf != 0) return false;

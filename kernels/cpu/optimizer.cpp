@@ -13,18 +13,15 @@ void foreach_sgd_step_cpu(std::span<const Tensor> params, std::span<const Tensor
                           std::span<const Tensor> momentum_buffers, const SgdParams& s) {
   check_foreach_sgd(params, grads, momentum_buffers, s);
   if (params.empty()) return;
-  const auto* const factor = s.device_factor.defined() ? s.device_factor.data_ptr<float>() : nullptr;
-  if (s.found_inf.defined() && *s.found_inf.data_ptr<float>() != 0) return;
-  const auto begun = [&]<class Update>(Update update) {
-    update.device_factor = factor;
+  if (s.found_inf.defined() && *data_or_null<const float>(s.found_inf) != 0) return;
+  const auto begun = []<class Update>(Update update) {
     update.begin();
     return update;
   };
   if (momentum_buffers.empty()) {
-    cpu::update_rows({params, grads}, [&]<class C>() { return begun(SgdUpdate<C, false>{SgdStep<C>(s)}); });
+    cpu::update_rows({params, grads}, [&]<class C>() { return begun(SgdUpdate<C, false>(s)); });
   } else {
-    cpu::update_rows({params, grads, momentum_buffers},
-                     [&]<class C>() { return begun(SgdUpdate<C, true>{SgdStep<C>(s)}); });
+    cpu::update_rows({params, grads, momentum_buffers}, [&]<class C>() { return begun(SgdUpdate<C, true>(s)); });
   }
 }
 

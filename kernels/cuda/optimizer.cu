@@ -12,15 +12,12 @@ namespace {
 void foreach_sgd_step_cuda(std::span<const Tensor> params, std::span<const Tensor> grads,
                            std::span<const Tensor> momentum_buffers, const SgdParams& s) {
   check_foreach_sgd(params, grads, momentum_buffers, s);
-  const auto* const factor = s.device_factor.defined() ? s.device_factor.data_ptr<float>() : nullptr;
-  const auto* const found_inf = s.found_inf.defined() ? s.found_inf.data_ptr<float>() : nullptr;
   visit_floating(params.front().dtype(), "sgd step", [&]<class T>() {
     using C = compute_type<T>;
-    const SgdStep<C> step(s);
     if (momentum_buffers.empty()) {
-      cuda::update_rows<T>("sgd_step", {params, grads}, SgdUpdate<C, false>{step, factor, found_inf});
+      cuda::update_rows<T>("sgd_step", {params, grads}, SgdUpdate<C, false>(s));
     } else {
-      cuda::update_rows<T>("sgd_step", {params, grads, momentum_buffers}, SgdUpdate<C, true>{step, factor, found_inf});
+      cuda::update_rows<T>("sgd_step", {params, grads, momentum_buffers}, SgdUpdate<C, true>(s));
     }
   });
 }

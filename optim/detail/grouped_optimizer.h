@@ -149,9 +149,7 @@ void GroupedOptimizer<Options, State>::step_in_batches(KeyOf&& key_of, Run&& run
                              .parameters = in_copies ? masters_.of(parameters) : members.dense(group.parameters),
                              .grads = members.of(grads),
                              .states = {},
-                             .grad_factor = this->grad_factor(),
-                             .device_factor = this->device_factor(),
-                             .device_found_inf = this->device_found_inf()};
+                             .scaling = this->scaling()};
       for (size_t k = 0; in_copies && k < batch.grads.size(); ++k)
         batch.grads[k] = kernels::cast(batch.grads[k], kFloat32);
       batch.states.reserve(members.members.size());
@@ -178,7 +176,7 @@ template <class Options, class State>
 void GroupedOptimizer<Options, State>::step_part(std::span<const Tensor> parameters, double grad_factor,
                                                  SourceLocation where) {
   if (parameters.empty()) return;
-  const typename Optimizer::GradFactor factor(*this, grad_factor);
+  const typename Optimizer::ScalingGuard scaling(*this, {.grad_factor = grad_factor});
   this->check_scale(parameters, where);
   const NoGradGuard no_grad(where);
   const struct Part {

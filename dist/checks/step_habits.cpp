@@ -25,14 +25,27 @@ constexpr uint64_t kStepsAlone = 2;
 constexpr uint64_t kStepsBesideOthers = 3;
 constexpr uint64_t kStepsOfUnused = 16;
 
+std::unordered_set<const TensorImpl*> held_by_optimizers() {
+  std::unordered_set<const TensorImpl*> held;
+  for (const optim::Optimizer* optimizer : optim::optimizers_of_this_thread()) {
+    for (const Tensor& parameter : optimizer->parameters())
+      held.insert(parameter.impl());
+  }
+  return held;
+}
+
+// In how many places of modules it stands.
+uint32_t places_of(const Tensor& parameter) {
+  const autograd::AutogradMeta* const meta = autograd::meta(parameter);
+  return meta ? meta->held_by_modules : 0;
+}
+
 }  // namespace
 
 StepHabits::StepHabits(Reducer& reducer, std::function<std::vector<NamedParameter>()> parameters)
     : reducer_(reducer), parameters_(std::move(parameters)) {
-  for (const NamedParameter& each : reducer_.parameters()) {
-    const autograd::AutogradMeta* meta = autograd::meta(each.tensor);
-    places_.push_back(meta ? meta->held_by_modules : 0);
-  }
+  for (const NamedParameter& each : reducer_.parameters())
+    places_.push_back(places_of(each.tensor));
 }
 
 void StepHabits::warn(Verdict verdict) {
@@ -171,16 +184,10 @@ void StepHabits::look_for_gone(const autograd::Update& update) {
 // but what is new is neither averaged nor moved.
 void StepHabits::look_for_broken_ties(const autograd::Update& update) {
   bool any = false;
-  for (size_t i = 0; i < places_.size() && !any; ++i) {
-    const autograd::AutogradMeta* meta = autograd::meta(reducer_.parameters()[i].tensor);
-    any = meta && meta->held_by_modules < places_[i];
-  }
+  for (size_t i = 0; i < places_.size() && !any; ++i)
+    any = places_of(reducer_.parameters()[i].tensor) < places_[i];
   if (!any) return;
-  std::unordered_set<const TensorImpl*> held;
-  for (const optim::Optimizer* optimizer : optim::optimizers_of_this_thread()) {
-    for (const Tensor& parameter : optimizer->parameters())
-      held.insert(parameter.impl());
-  }
+  const std::unordered_set<const TensorImpl*> held = held_by_optimizers();
   bool all_known = true;
   for (const NamedParameter& each : parameters_()) {
     if (!each.tensor.requires_grad() || reducer_.find(each.tensor) >= 0 || held.contains(each.tensor.impl())) continue;
@@ -189,10 +196,8 @@ void StepHabits::look_for_broken_ties(const autograd::Update& update) {
       return warn(stale_optimizer(update.name, true, update.where, about(each, {}, {})));
   }
   if (!all_known) return;
-  for (size_t i = 0; i < places_.size(); ++i) {
-    const autograd::AutogradMeta* meta = autograd::meta(reducer_.parameters()[i].tensor);
-    places_[i] = std::min(places_[i], meta ? meta->held_by_modules : 0);
-  }
+  for (size_t i = 0; i < places_.size(); ++i)
+    places_[i] = std::min(places_[i], places_of(reducer_.parameters()[i].tensor));
 }
 
 // A layer was put in the place of another one before the module was wrapped, and after its optimizer was made: that holds
@@ -221,11 +226,7 @@ void StepHabits::look_for_gone_modules(const autograd::Update& update) {
 }
 
 std::vector<NamedParameter> StepHabits::unheld(const autograd::Update& update) const {
-  std::unordered_set<const TensorImpl*> held;
-  for (const optim::Optimizer* optimizer : optim::optimizers_of_this_thread()) {
-    for (const Tensor& parameter : optimizer->parameters())
-      held.insert(parameter.impl());
-  }
+  std::unordered_set<const TensorImpl*> held = held_by_optimizers();
   for (const Tensor& parameter : update.parameters)
     held.insert(parameter.impl());
   const auto is_moved_by_hand = [&](const Tensor& parameter) {

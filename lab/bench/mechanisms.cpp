@@ -4,9 +4,9 @@
 #include <brigade/autograd/tape.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/join.h>
-#include <brigade/dist/ddp/model_averaging.h>
 #include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/lab/bench/averaged_once.h>
 #include <brigade/lab/bench/steps.h>
 #include <brigade/lab/bench/transformer.h>
 #include <brigade/optim/optim.h>
@@ -22,7 +22,7 @@ struct Setup {
   std::unique_ptr<dist::DistributedDataParallel<Transformer>> ddp;
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<dist::Join> join;
-  std::unique_ptr<dist::PeriodicModelAverager> averager;
+  std::optional<dist::PeriodicModelAverager> averager;
 };
 using Step = std::function<void(Setup&)>;
 
@@ -32,6 +32,7 @@ void plain_step(Setup& setup, const Tensor& x) {
   if (setup.optimizer) setup.optimizer->zero_grad();
   loss_of((*setup.ddp)(x)).backward();
   if (setup.optimizer) setup.optimizer->step();
+  if (setup.averager) setup.averager->average_parameters(setup.net);
 }
 
 // The ways of one rank, while they are put together.
@@ -60,11 +61,6 @@ struct Ways {
   }
 };
 
-// Averages after the first step alone: replicas that nothing ever averages are told at the end.
-std::unique_ptr<dist::PeriodicModelAverager> averager_of_local(const dist::ProcessGroupPtr& group) {
-  return std::make_unique<dist::PeriodicModelAverager>(group, uint64_t{1} << 40);
-}
-
 void add_options(Ways& ways, size_t strict, const Step& plain) {
   const auto option = [&](const std::string& name, const dist::DDPOptions& options) {
     ways.add(name, ways.wrapped(options), plain, {strict});
@@ -86,22 +82,14 @@ void add_hooks(Ways& ways, size_t strict, const Step& plain) {
     auto one = ways.wrapped();
     one->ddp->register_comm_hook(std::move(with));
     ways.add(name, one, plain, {strict});
+    return one;
   };
   hook("allreduce_hook", dist::allreduce_hook());
   hook("fp16_compress_hook", dist::fp16_compress_hook());
   hook("bf16_compress_hook", dist::bf16_compress_hook());
   hook("reduce_in_hook(kFloat16, 8)", dist::reduce_in_hook(kFloat16, 8));
   hook("powersgd_hook, rank 4", dist::powersgd_hook({.matrix_approximation_rank = 4}));
-
-  auto noop = ways.wrapped();
-  noop->ddp->register_comm_hook(dist::noop_hook());
-  noop->averager = averager_of_local(ways.group);
-  ways.add("noop_hook", noop,
-           [plain](Setup& one) {
-             plain(one);
-             one.averager->average_parameters(one.net);
-           },
-           {strict});
+  hook("noop_hook", dist::noop_hook())->averager = averaged_once(ways.group);
 }
 
 void add_optimizers(Ways& ways, size_t strict, const Step& plain) {
@@ -136,13 +124,8 @@ void add_others(Ways& ways, size_t strict, const Step& plain, const Tensor& x) {
 
   auto local = ways.wrapped({.check_steps = false});
   local->ddp->register_comm_hook(dist::post_local_sgd_hook(0));
-  local->averager = std::make_unique<dist::PeriodicModelAverager>(ways.group, 4);
-  ways.add("local SGD, averaged every 4 steps", local,
-           [x](Setup& one) {
-             plain_step(one, x);
-             one.averager->average_parameters(one.net);
-           },
-           {strict});
+  local->averager.emplace(ways.group, 4);
+  ways.add("local SGD, averaged every 4 steps", local, plain, {strict});
 }
 
 void add_micro_batches(Ways& ways, const Tensor& x) {

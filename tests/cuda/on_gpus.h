@@ -16,11 +16,15 @@ namespace brigade::test {
 using OnGpu = std::function<void(const dist::ProcessGroupPtr& group, Device device)>;
 
 // false, with a word about it, where there are not as many devices.
+inline bool has_gpus_for(int ranks) {
+  if (device_count(DeviceType::CUDA) >= ranks) return true;
+  MESSAGE("left out: ", ranks, " ranks over NCCL need as many GPUs");
+  return false;
+}
+
+// false where there are not as many devices.
 inline bool on_gpus(int ranks, const OnGpu& body, std::chrono::milliseconds timeout = std::chrono::seconds(30)) {
-  if (device_count(DeviceType::CUDA) < ranks) {
-    MESSAGE("left out: ", ranks, " ranks over NCCL need as many GPUs");
-    return false;
-  }
+  if (!has_gpus_for(ranks)) return false;
   dist::run_threads(
       ranks,
       [&](const dist::ProcessGroupPtr& control) {

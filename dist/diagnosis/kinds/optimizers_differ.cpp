@@ -85,7 +85,7 @@ Verdict different_steps(std::span<const StepOnRank> steps, const std::vector<int
   const auto say = [](const StepOnRank& step) { return step.name + " at " + to_string(step.where); };
   verdict.cause.text = "the ranks are in different optimizer steps: " + each_rank(steps, say);
   verdict.advice = "let every rank step the same optimizers equally often: decide on all ranks alike whether to skip";
-  const auto is_first = [](const StepOnRank& step) { return step.name.starts_with("step 1 of "); };
+  const auto is_first = [](const StepOnRank& step) { return step.in_join + step.since_join == 1; };
   if (std::ranges::any_of(steps, is_first))
     verdict.advice += ", and make an optimizer anew, which counts from 1 again, on every rank or on none";
   return verdict;

@@ -32,7 +32,7 @@ Replica::Replica(const Workload& workload, Mode mode, const dist::ProcessGroupPt
   if (mode_.wrapped) {
     ddp_.emplace(network_, group, mode_.options);
     if (mode_.hook) ddp_->register_comm_hook(mode_.hook());
-    if (mode_.stays_local) averager_.emplace(group, uint64_t{1} << 40);
+    if (mode_.stays_local) averager_ = averaged_once(group);
   }
   optimizer_ = std::make_unique<optim::SGD>(network_->parameters(), optim::SGDOptions{.lr = 1e-4});
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>
-#include <brigade/dist/ddp/model_averaging.h>
+#include <brigade/lab/bench/averaged_once.h>
 #include <brigade/lab/bench/ddp/workloads.h>
 #include <brigade/lab/bench/round_shares.h>
 #include <brigade/optim/sgd.h>
@@ -69,8 +69,7 @@ class Replica {
   size_t next_ = 0;
   std::optional<dist::DistributedDataParallel<Network>> ddp_;
   std::unique_ptr<optim::SGD> optimizer_;
-  // Averages after the first step alone, where gradients stay local: replicas that nothing ever averages are told.
-  std::optional<dist::PeriodicModelAverager> averager_;
+  std::optional<dist::PeriodicModelAverager> averager_;  // where gradients stay local
 };
 
 }  // namespace brigade::lab::bench

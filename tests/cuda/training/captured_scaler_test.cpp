@@ -119,10 +119,7 @@ std::vector<std::vector<Step>> run(int ranks, Way way, Call call, Spoils spoils)
 
 TEST_CASE("replays of a captured step with autocast and a scaler leave what the usual scaler leaves") {
   for (const int ranks : {1, 2, 4}) {
-    if (device_count(DeviceType::CUDA) < ranks) {
-      MESSAGE("left out: ", ranks, " ranks over NCCL need as many GPUs");
-      continue;
-    }
+    if (!has_gpus_for(ranks)) continue;
     for (const Call call : {Call::Step, Call::FusedStep, Call::UnscaleAndClip}) {
       for (const Spoils spoils : {Spoils::Net, Spoils::Own}) {
         CAPTURE(ranks);

@@ -173,10 +173,7 @@ struct Case {
 // On 2 and 4 ranks. Afterwards the same ranks train as if nothing had been, and hold as much memory as before.
 void all_end(Body body, const std::vector<Case>& cases) {
   for (const int ranks : {2, 4}) {
-    if (device_count(DeviceType::CUDA) < ranks) {
-      MESSAGE("left out: ", ranks, " ranks over NCCL need as many GPUs");
-      continue;
-    }
+    if (!has_gpus_for(ranks)) continue;
     const auto train_well = [&] {
       for (const End& end : ends_of(ranks, body, Trouble::None))
         CHECK(end.error == "");

@@ -270,8 +270,13 @@ void GradScaler::update_on_device(SourceLocation where) {
   std::vector<Tensor> found;
   const PerOptimizer* agreed = nullptr;
   const PerOptimizer* alone = nullptr;
-  for (const PerOptimizer& state : states_) {
+  for (PerOptimizer& state : states_) {
     if (state.found_inf.empty()) continue;
+    if (state.stage != Stage::Stepped) {  // it was unscaled: the other ranks are asked now
+      autograd::ScaledStep question{.loss_scale = scale_, .device_found_inf = state.found_inf.front()};
+      state.optimizer->ask_found_inf(question, where);
+      take_answer(state, question);
+    }
     found.push_back(state.found_inf.front());
     (state.is_agreed ? agreed : alone) = &state;
   }

@@ -59,6 +59,7 @@ autograd::Update Optimizer::announcement(const std::vector<Tensor>& parameters, 
   if (scaled) {
     options += "\nloss scaler:";
     detail::add_option_text(options, "scale", scaled->loss_scale);
+    if (scaled->device_found_inf.defined()) detail::add_option_text(options, "capturable", 1);
   }
   std::vector<size_t> sizes;
   for (size_t g = 0; g < groups(); ++g)

@@ -346,11 +346,10 @@ void StepCheck::operator()(const autograd::Update& update) {
                                      .skipped = update.scaled && update.scaled->found_inf});
 }
 
-void StepCheck::tell_scaler(const autograd::Update& update, Found found, bool moves,
-                            const std::string& description) const {
+void StepCheck::tell_scaler(const autograd::Update& update, Found found, const std::string& description) const {
   autograd::ScaledStep& scaled = *update.scaled;
   // A rank whose own device has found something must not be the only one that leaves this step out.
-  if (moves && scaled.device_found_inf.defined()) {
+  if (scaled.device_found_inf.defined()) {
     group_
         .all_reduce(scaled.device_found_inf,
                     {.op = ReduceOp::Max, .description = description + ": what the scaler has found"}, update.where)
@@ -409,7 +408,7 @@ void StepCheck::agree(const autograd::Update& update) {
   }
   const bool moves = update.moves && values[3] != kHere;               // it is not left out
   if (update.moves) steps_[update.optimizer].compared(update, moves);  // else nothing was compared
-  if (update.scaled) tell_scaler(update, static_cast<Found>(values[3]), moves, description);
+  if (update.scaled) tell_scaler(update, static_cast<Found>(values[3]), description);
   if (!moves) return;
   look_at_local(update);
   const bool are_replicas = reducer_.past().backward.sent;  // in local SGD the ranks hold weights of their own

@@ -85,7 +85,7 @@ class StepCheck {
   // What stops the step of a loss scaler counts in what another of its optimizers has found.
   enum Found : int64_t { kNothing, kElsewhere, kHere };
   // After it, on all ranks alike.
-  void tell_scaler(const autograd::Update& update, Found found, bool moves, const std::string& description) const;
+  void tell_scaler(const autograd::Update& update, Found found, const std::string& description) const;
   // How many steps the optimizer had taken when the latest join ended, and which step this is
   // since.
   struct Count {

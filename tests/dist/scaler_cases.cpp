@@ -93,19 +93,69 @@ const AddRankCase add_one_rank_only("an infinity on one rank only: all ranks ski
 
 // Unscaled and left out by the program itself: update() asks.
 std::string check_never_stepped(const dist::ProcessGroupPtr& group) {
-  manual_seed(1);
-  Net net;
-  Ddp ddp(net, group, {.parameters_and_buffers_to_ignore = {"c.bias"}});
-  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
-  amp::GradScaler scaler({.init_scale = 64});
-  scaler.scale(loss_of(ddp(batch_of(group->rank(), 0)))).backward();
-  net->c->bias.set_grad(full({3}, is_last(group) ? kInfinity : 0.0, kFloat64));
-  scaler.unscale_(optimizer);
-  scaler.update();
-  return scaler.get_scale() == 32 ? "" : fmt::format("the scale is {}", scaler.get_scale());
+  for (const bool is_capturable : {false, true}) {
+    manual_seed(1);
+    Net net;
+    Ddp ddp(net, group, {.parameters_and_buffers_to_ignore = {"c.bias"}});
+    optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+    amp::GradScaler scaler({.init_scale = 64, .capturable = is_capturable});
+    scaler.scale(loss_of(ddp(batch_of(group->rank(), 0)))).backward();
+    net->c->bias.set_grad(full({3}, is_last(group) ? kInfinity : 0.0, kFloat64));
+    scaler.unscale_(optimizer);
+    scaler.update();
+    if (scaler.get_scale() != 32) return fmt::format("the scale is {}", scaler.get_scale());
+  }
+  return "";
 }
 const AddRankCase add_never_stepped("an optimizer that is unscaled and never stepped counts on all ranks alike",
                                     &check_never_stepped, everywhere({2}));
+
+// The scale is in memory, and no rank asks what was found: an infinity on one of them stops the step of all. The second
+// optimizer is unscaled in each iteration, and steps in every other one.
+std::string check_capturable(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  Net first, second;
+  Ddp one(first, group, {.parameters_and_buffers_to_ignore = {"c.bias"}}), two(second, group);
+  optim::SGD of_first(first->parameters(), {.lr = 0.1, .momentum = 0.9}), of_second(second->parameters(), {.lr = 0.1});
+  amp::GradScaler scaler({.init_scale = 64, .capturable = true});
+  for (int s = 0; s < 4; ++s) {
+    of_first.zero_grad();
+    of_second.zero_grad();
+    const Tensor batch = batch_of(group->rank(), s);
+    const Values before = values_of(first->parameters()), before_second = values_of(second->parameters());
+    scaler.scale(loss_of(one(batch)) + loss_of(two(batch))).backward();
+    first->c->bias.set_grad(full({3}, s == 0 && is_last(group) ? kInfinity : 0.0, kFloat64));
+    scaler.unscale_(of_second);
+    scaler.step(of_first);
+    if (s % 2 == 0) scaler.step(of_second);
+    if ((values_of(first->parameters()) == before) != (s == 0)) return fmt::format("the first net in step {}", s);
+    if ((values_of(second->parameters()) == before_second) != (s % 2 != 0)) return fmt::format("the second net, {}", s);
+    scaler.update();
+    if (scaler.get_scale() != 32) return fmt::format("the scale is {}", scaler.get_scale());
+  }
+  for (const Ddp* const each : {&one, &two}) {
+    if (!each->advisories().empty()) return each->advisories().front().message;
+  }
+  for (const Net& net : {first, second}) {
+    if (!dist::verify_consistency(*group, net).consistent()) return "the ranks differ";
+  }
+  return "";
+}
+const AddRankCase add_capturable("a capturable scaler: an infinity on one rank stops all, and keeps one scale",
+                                 &check_capturable, everywhere({2, 3}));
+
+// What the ranks' devices know would not meet.
+std::string check_capturable_on_one(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  Net net;
+  Ddp ddp(net, group);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+  amp::GradScaler scaler({.init_scale = 64, .capturable = is_last(group)});
+  scaler.scale(loss_of(ddp(batch_of(group->rank(), 0)))).backward();
+  return expect_error<dist::ConsistencyError>([&] { scaler.step(optimizer); }, {"loss scaler", "capturable"});
+}
+const AddRankCase add_capturable_on_one("a scaler that is capturable on one rank only is told before the step",
+                                        &check_capturable_on_one, everywhere({2, 3}));
 
 // The last rank forgets an update(): its scale grows later.
 std::string check_other_scale(const dist::ProcessGroupPtr& group) {

@@ -2,6 +2,7 @@
 #include <brigade/dist/groups/arithmetic.h>
 
 #include <brigade/kernels/cpu/vector/half.h>
+#include <brigade/kernels/cpu/vector/pairs.h>
 
 #include <algorithm>
 #include <type_traits>
@@ -64,7 +65,9 @@ void reduce_typed(std::span<void* const> inputs, std::span<void* const> outputs,
       const T* b = static_cast<const T*>(inputs[1]) + start;
       T* x = static_cast<T*>(outputs[0]) + start;
       T* y = static_cast<T*>(outputs[1]) + start;
-      if (scaled) {
+      if constexpr (std::is_same_v<T, float> && std::is_same_v<F, Add<C>>) {
+        kernels::cpu::add_pair(a, b, scale, x, y, n);
+      } else if (scaled) {
 #pragma GCC ivdep
         for (int64_t i = 0; i < n; ++i)
           x[i] = y[i] = static_cast<T>(static_cast<C>(f(static_cast<C>(a[i]), static_cast<C>(b[i])) * scale));

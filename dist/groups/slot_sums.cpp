@@ -69,33 +69,51 @@ double SlotSums::sum(int rank, size_t slot) const noexcept {
   return total;
 }
 
-SlotSums::Measuring::Measuring(const SlotSums& sums, std::span<void* const> ranks, int64_t begin)
+SlotSums::Measuring::Measuring(const SlotSums& sums, std::span<void* const> ranks, int64_t begin, int64_t end)
     : sums_(sums),
       ranks_(ranks),
       found_(sums.sums_by(sums.rank_, ranks[static_cast<size_t>(sums.rank_)])),
-      at_(begin),
       first_(static_cast<size_t>(std::ranges::upper_bound(sums.edges_, begin) - sums.edges_.begin()) - 1),
+      end_(std::min(sums.slots(),
+                    static_cast<size_t>(std::ranges::lower_bound(sums.edges_, end) - sums.edges_.begin()))),
       slot_(first_),
-      end_(first_) {}
+      from_(begin),
+      to_(begin) {
+  for (size_t r = 0; r < ranks.size(); ++r)
+    std::fill(found_ + r * sums.slots() + first_, found_ + r * sums.slots() + std::max(first_, end_), 0.0);
+}
 
-void SlotSums::Measuring::go_on(int64_t end) {
-  const size_t size = itemsize(sums_.dtype_);
-  while (slot_ < sums_.slots() && sums_.edges_[slot_] < end) {
-    const int64_t slot_end = sums_.edges_[slot_ + 1];
-    const int64_t from = std::max(at_, sums_.edges_[slot_]);
-    const int64_t to = std::min(end, slot_end);
-    for (size_t r = 0; r < ranks_.size(); ++r) {
-      double& found = found_[r * sums_.slots() + slot_];
-      if (slot_ == end_) found = 0;
-      if (from >= to || sums_.wanted_of(ranks_[r])[slot_] == 0) continue;
-      found += kernels::sum_of_squares(static_cast<const char*>(ranks_[r]) + static_cast<size_t>(from) * size,
-                                       sums_.dtype_, to - from);
-    }
-    end_ = slot_ + 1;
-    if (slot_end > end) break;
+bool SlotSums::Measuring::next(int64_t limit) {
+  from_ = to_;
+  if (from_ >= limit) return false;
+  while (slot_ < sums_.slots() && sums_.edges_[slot_ + 1] <= from_)
     ++slot_;
+  to_ = slot_ < sums_.slots() ? std::min(limit, sums_.edges_[slot_ + 1]) : limit;
+  return true;
+}
+
+bool SlotSums::Measuring::is_wanted_by(size_t rank) const noexcept {
+  return slot_ < sums_.slots() && sums_.wanted_of(ranks_[rank])[slot_] != 0;
+}
+
+bool SlotSums::Measuring::is_wanted() const noexcept {
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    if (is_wanted_by(r)) return true;
   }
-  at_ = end;
+  return false;
+}
+
+void SlotSums::Measuring::add(size_t rank, double sum_of_squares) noexcept {
+  if (is_wanted_by(rank)) found_[rank * sums_.slots() + slot_] += sum_of_squares;
+}
+
+void SlotSums::Measuring::measure() {
+  const size_t size = itemsize(sums_.dtype_);
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    if (!is_wanted_by(r)) continue;
+    const void* data = static_cast<const char*>(ranks_[r]) + static_cast<size_t>(from_) * size;
+    add(r, kernels::sum_of_squares(data, sums_.dtype_, to_ - from_));
+  }
 }
 
 void SlotSums::Measuring::finish() {
@@ -104,7 +122,7 @@ void SlotSums::Measuring::finish() {
     if (sums == found_) continue;
     for (size_t r = 0; r < ranks_.size(); ++r) {
       const size_t row = r * sums_.slots();
-      std::copy(found_ + row + first_, found_ + row + end_, sums + row + first_);
+      std::copy(found_ + row + first_, found_ + row + std::max(first_, end_), sums + row + first_);
     }
   }
 }

@@ -56,24 +56,36 @@ class SlotSums {
   bool taken_ = false;
 };
 
-// One rank's share, block by block, each before it is reduced. `ranks`: where the elements of each begin. What it finds
-// gathers in this rank's own room.
+// One rank's share of the elements of all, part by part, each before it is reduced; a part lies in one slot, or behind the
+// slots. `ranks`: where the elements of each begin. What is found gathers in this rank's own room.
 class SlotSums::Measuring {
  public:
-  Measuring(const SlotSums& sums, std::span<void* const> ranks, int64_t begin);
-  // The elements up to `end`.
-  void go_on(int64_t end);
+  // The share: elements [begin, end).
+  Measuring(const SlotSums& sums, std::span<void* const> ranks, int64_t begin, int64_t end);
+  // Goes on to the next part, which ends at `limit` at the latest; false when all up to there has been.
+  bool next(int64_t limit);
+  int64_t from() const noexcept { return from_; }
+  int64_t to() const noexcept { return to_; }
+  // Whether some rank wants this part to be measured.
+  bool is_wanted() const noexcept;
+  // Of the part, as its rank has it; left out unless that rank wants it.
+  void add(size_t rank, double sum_of_squares) noexcept;
+  // Measures the part.
+  void measure();
   // Tells the other ranks.
   void finish();
 
  private:
+  bool is_wanted_by(size_t rank) const noexcept;
+
   const SlotSums& sums_;
   std::span<void* const> ranks_;
   double* found_;  // by rank and slot
-  int64_t at_;
-  size_t first_;  // the first slot that the share touches,
-  size_t slot_;   // the one at `at_`, or the next,
-  size_t end_;    // and behind the last that has been measured so far
+  size_t first_;   // the first slot that the share touches,
+  size_t end_;     // and behind the last
+  size_t slot_;    // that of the part, or behind the last
+  int64_t from_;
+  int64_t to_;
 };
 
 }  // namespace brigade::dist

@@ -28,16 +28,18 @@ def in_order(values) -> list:
 
 def allreduce(rows: list) -> str:
     """In place alone: out of place is a copy more."""
-    found = {(row["bytes"], row["backend"], row["memory"]): row for row in rows if row["in_place"]}
+    rows = [row for row in rows if row["in_place"] and not row.get("plain_loops")]
+    found = {(row["bytes"], row["backend"], row["memory"]): row for row in rows}
     columns = in_order((row["backend"], row["memory"]) for row in rows)
     lines = []
     for count in in_order(row["bytes"] for row in rows):
         of_size = [found[count, *column] for column in columns]
         versus = found[count, "shm", "group"]["ratios"].get("gloo")
-        lines.append([size(count), *(f"{micros(row['time_us'])} ({row['busbw_GBps']:.1f})" for row in of_size), ratio(versus) if versus else "-"])
+        beside_loops = [f"{row['x_plain_loops']['median']:.2f}" if "x_plain_loops" in row else "-" for row in of_size if row["backend"] == "shm"]
+        lines.append([size(count), *(f"{micros(row['time_us'])} ({row['busbw_GBps']:.1f})" for row in of_size), " / ".join(beside_loops), ratio(versus) if versus else "-"])
     names = {"group": "in place", "plain": "staged"}
     head = [f"{backend}, {names[memory]}" if backend != "gloo" else "Gloo" for backend, memory in columns]
-    return "Microseconds (busbw, GB/s), medians.\n\n" + markdown(["size", *head, "Gloo / shm in place"], lines)
+    return "Microseconds (busbw, GB/s), medians.\n\n" + markdown(["size", *head, "in place / staged, x plain loops", "Gloo / shm in place"], lines)
 
 
 def bucket_terms(rows: list) -> str:

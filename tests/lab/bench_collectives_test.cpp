@@ -14,6 +14,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <mutex>
 #include <set>
 
@@ -52,6 +53,7 @@ json arguments_for(const std::vector<std::string>& collectives) {
           {"progress", 0},
           {"calls", 2},
           {"check", "every"},
+          {"plain_loops", true},
           {"limits", to_json(RoundLimits{.least = 1, .most = 1, .warm_up = 0})}};
 }
 
@@ -104,8 +106,9 @@ TEST_CASE("nothing is wrong in any way of calling any collective") {
   const std::vector<std::string> names{"all_gather", "all_reduce", "barrier", "broadcast", "reduce_scatter"};
   const json rows = rows_of(names, false);
   // Per rank: 2 sizes x 2 dtypes x 2 kinds of memory x 2 places x 2 numbers of calls, and 2 operations of
-  // two of the four; one barrier.
-  CHECK(rows.size() == 3 * (2 * 2 * 2 * 2 * 2 * (4 + 2) + 1));
+  // two of the four; one barrier; plain loops beside each all_reduce in place.
+  CHECK(rows.size() == 3 * (2 * 2 * 2 * 2 * 2 * (4 + 2) + 1 + 2 * 2 * 2 * 2 * 2));
+  CHECK(std::ranges::count_if(rows, [](const json& row) { return row.at("key").contains("plain_loops"); }) == 3 * 32);
   for (const json& row : rows) {
     CAPTURE(row.dump());
     CHECK(row.at("wrong") == 0);
@@ -157,6 +160,24 @@ TEST_CASE("the tables have the columns of nccl-tests, and of OSU") {
   const Plot plot = plot_of({out, in}, "bandwidth");
   REQUIRE(plot.series.size() == 2);
   CHECK(plot.series[0].points.at(0).y == Approx(3));
+}
+
+TEST_CASE("plain loops stand beside all_reduce where ranks share memory") {
+  for (const std::string backend : {"threads", "shm"}) {
+    const auto run =
+        test::run_program_apart("bench allreduce --plain-loops --sizes 1K --rounds 2 --json - --backends " + backend);
+    CAPTURE(run.output);
+    REQUIRE(run.status == 0);
+    const json rows = json::parse(run.output).at("results");
+    const bool beside = std::ranges::all_of(rows, [](const json& row) {
+      return row.contains("x_plain_loops") == (row.at("in_place") && !row.contains("plain_loops"));
+    });
+    CHECK(beside);
+    CHECK(std::ranges::count_if(rows, [](const json& row) { return row.contains("plain_loops"); }) == 2);
+  }
+  CHECK(test::run_program("bench allreduce --plain-loops --backends gloo").status == 2);
+  CHECK(test::run_program("bench allreduce --plain-loops --place out").status == 2);
+  CHECK(test::run_program("bench collectives --plain-loops --collectives broadcast").status == 2);
 }
 
 TEST_CASE("a size that memory cannot hold, and an operation that a dtype has not, are wrong usage before ranks start") {

@@ -34,7 +34,15 @@ void fill_with_zeros(const Tensor& tensor) { std::memset(tensor.raw_data(), 0, t
 
 }  // namespace
 
+void CallWay::use_plain_loops() {
+  for (const Buffers& buffers : calls)
+    loops.emplace_back(*group, buffers.output);
+}
+
 void CallWay::post(std::vector<dist::WorkPtr>& works) const {
+  for (const PlainLoops& each : loops)
+    each.run(op);
+  if (!loops.empty()) return;
   for (const Buffers& buffers : calls)
     works.push_back(collective->post(*group, buffers, {.op = op}));
 }
@@ -103,16 +111,18 @@ double CallWay::overlap(const Computation& computation, int progress) {
 }
 
 nlohmann::json CallWay::key() const {
-  return {{"collective", collective->name},
-          {"backend", backend},
-          {"ranks", group->size()},
-          {"dtype", collective->has_data ? name(dtype) : "none"},
-          {"op", collective->reduces ? dist::name(op) : "none"},
-          {"bytes", bytes},
-          {"count", count},
-          {"in_place", collective->has_data && calls.front().in_place()},
-          {"memory", memory},
-          {"in_flight", calls.size()}};
+  nlohmann::json key{{"collective", collective->name},
+                     {"backend", backend},
+                     {"ranks", group->size()},
+                     {"dtype", collective->has_data ? name(dtype) : "none"},
+                     {"op", collective->reduces ? dist::name(op) : "none"},
+                     {"bytes", bytes},
+                     {"count", count},
+                     {"in_place", collective->has_data && calls.front().in_place()},
+                     {"memory", memory},
+                     {"in_flight", calls.size()}};
+  if (!loops.empty()) key["plain_loops"] = true;
+  return key;
 }
 
 }  // namespace brigade::lab::bench

@@ -4,6 +4,7 @@
 
 #include <brigade/lab/bench/collectives/collective.h>
 #include <brigade/lab/bench/collectives/computation.h>
+#include <brigade/lab/bench/collectives/plain_loops.h>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -20,11 +21,14 @@ struct CallWay {
   DType dtype = kFloat32;
   dist::ReduceOp op = dist::ReduceOp::Sum;
   int64_t bytes = 0, count = 0;
-  int repetitions = 0;              // calls of each buffer in a sample; 0: as many as keep its time short
-  std::vector<Buffers> calls = {};  // as many as are in flight at once
-  int64_t wrong = 0;                // elements, so far
+  int repetitions = 0;                 // calls of each buffer in a sample; 0: as many as keep its time short
+  std::vector<Buffers> calls = {};     // as many as are in flight at once
+  std::vector<PlainLoops> loops = {};  // in place of the calls, one for each; empty: the calls themselves
+  int64_t wrong = 0;                   // elements, so far
   std::vector<double> compute_us = {}, comm_us = {};  // of overlap()
 
+  // From now on plain loops do what the calls do. Collective.
+  void use_plain_loops();
   // All calls, then all waits.
   void run() const;
   // Fills the inputs, runs, and counts the wrong elements of the outputs; leaves zeros, which stay

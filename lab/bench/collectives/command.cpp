@@ -11,12 +11,14 @@
 #include <brigade/lab/options.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 namespace brigade::lab::bench {
 
@@ -30,10 +32,23 @@ struct Arguments {
   std::vector<std::string> memory{"group", "plain"}, place, in_flight{"1"};
   std::string family = "bandwidth", check = "every";
   int progress = 0, calls = 0;
+  bool plain_loops = false;
 };
+
+bool has(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
 
 // Before any rank starts: throws ValueError.
 void check_together(const Arguments& given) {
+  if (given.plain_loops) {
+    const std::vector<std::string>& backends = given.options.backends();
+    if (!has(backends, "shm") && !has(backends, "threads") && !has(backends, "auto"))
+      throw ValueError("--plain-loops stand beside shm and threads, got --backends {}", fmt::join(backends, ","));
+    if (!has(given.collectives, "all_reduce") || given.family == "overlap" ||
+        (!given.place.empty() && !has(given.place, "in")))
+      throw ValueError("--plain-loops stand beside all_reduce, in place, in the families bandwidth and latency");
+  }
   for (const DType dtype : given.options.dtypes()) {
     for (const dist::ReduceOp op : given.options.ops()) {
       if (op == dist::ReduceOp::Avg && !is_floating_point(dtype) && given.options.ops().size() == 1)
@@ -90,6 +105,17 @@ json ratios_of(const Measured& one, const std::vector<Measured>& run) {
   return found;
 }
 
+// A call's time by that of plain loops, where both took turns.
+std::optional<Spread> beside_plain_loops(const Measured& one, const std::vector<Measured>& run) {
+  for (const Measured& other : run) {
+    if (one.is_plain_loops() || !other.is_plain_loops()) continue;
+    json key = *other.key;
+    key.erase("plain_loops");
+    if (key == *one.key) return spread_of(ratios(one.us, other.us));
+  }
+  return std::nullopt;
+}
+
 void add_rows(std::vector<Measured>& run, Arguments& given) {
   for (Measured& one : run) {
     const Spread time = spread_of(one.us);
@@ -103,6 +129,7 @@ void add_rows(std::vector<Measured>& run, Arguments& given) {
       found["comm_us"] = to_json(spread_of(one.comm_us));
       found["overlap_percent"] = to_json(spread_of(overlap_of(one)));
     }
+    if (const auto ratio = beside_plain_loops(one, run)) found["x_plain_loops"] = to_json(*ratio);
     json key = *one.key;
     key["family"] = given.family == "overlap" ? "overlap" : "time";
     one.beside_baseline = given.options.report.add(key, found);
@@ -114,7 +141,7 @@ void print_summary(const std::vector<Measured>& all, int64_t wrong) {
   double sum = 0;
   int64_t count = 0;
   for (const Measured& one : all) {
-    if (one.key->at("bytes") == 0) continue;
+    if (one.key->at("bytes") == 0 || one.is_plain_loops()) continue;
     sum += busbw_of(one);
     ++count;
   }
@@ -122,13 +149,13 @@ void print_summary(const std::vector<Measured>& all, int64_t wrong) {
   if (count > 0) std::cout << fmt::format("# Avg bus bandwidth    : {:.3f}\n", sum / static_cast<double>(count));
 }
 
-std::string ratio_line(const json& key, const std::string& other, const json& ratio) {
-  return fmt::format("#   {:<16}{:>12}  {:<10}{:<6}{:<13}{:>5} took {:.2f} [{:.2f} - {:.2f}] times as long as {}\n",
-                     key.at("collective").get<std::string>(), key.at("bytes").get<int64_t>(),
-                     key.at("dtype").get<std::string>(), key.at("memory").get<std::string>(),
-                     key.at("in_place").get<bool>() ? "in place" : "out of place", other,
-                     ratio.at("median").get<double>(), ratio.at("low").get<double>(), ratio.at("high").get<double>(),
-                     key.at("backend").get<std::string>());
+// What was called, and that it `took` so long beside `than`.
+std::string ratio_line(const json& key, const std::string& what, const json& ratio, const std::string& than) {
+  return fmt::format(
+      "#   {:<16}{:>12}  {:<10}{:<6}{:<13}{:>5} took {:.2f} [{:.2f} - {:.2f}] times as long as {}\n",
+      key.at("collective").get<std::string>(), key.at("bytes").get<int64_t>(), key.at("dtype").get<std::string>(),
+      key.at("memory").get<std::string>(), key.at("in_place").get<bool>() ? "in place" : "out of place", what,
+      ratio.at("median").get<double>(), ratio.at("low").get<double>(), ratio.at("high").get<double>(), than);
 }
 
 // How many times as long the backends behind it took, in the same rounds.
@@ -140,10 +167,20 @@ void print_ratios(const std::vector<Measured>& all, const std::vector<std::strin
   for (const Measured& one : all) {
     const json found = ratios_of(one, all);
     for (const auto& [other, ratio] : found.items()) {
-      if (place(other) > place(one.key->at("backend"))) text += ratio_line(*one.key, other, ratio);
+      const std::string backend = one.key->at("backend");
+      if (place(other) > place(backend)) text += ratio_line(*one.key, other, ratio, backend);
     }
   }
   if (!text.empty()) std::cout << "\n# backends in the same rounds: median ratio [quartiles]\n" << text;
+}
+
+void print_beside_plain_loops(const std::vector<Measured>& all) {
+  std::string text;
+  for (const Measured& one : all) {
+    if (const auto ratio = beside_plain_loops(one, all))
+      text += ratio_line(*one.key, one.key->at("backend"), to_json(*ratio), "plain loops");
+  }
+  if (!text.empty()) std::cout << "\n# beside plain loops in the same rounds: median ratio [quartiles]\n" << text;
 }
 
 int run(Arguments& given) {
@@ -167,6 +204,7 @@ int run(Arguments& given) {
                        {"progress", given.progress},
                        {"calls", given.calls},
                        {"check", given.check},
+                       {"plain_loops", given.plain_loops},
                        {"limits", to_json(given.options.limits())}};
   given.options.report.begin();
   // The peer is Gloo itself, without the comparison of headers that our group adds.
@@ -184,6 +222,7 @@ int run(Arguments& given) {
     wrong += one.wrong;
   std::cout << tables(all, given.family);
   print_ratios(all, given.options.backends());
+  print_beside_plain_loops(all);
   print_summary(all, wrong);
   given.options.report.write(given.options.report.wants_plot() ? plot_of(all, given.family) : Plot{});
   return wrong == 0 ? 0 : 1;
@@ -203,6 +242,7 @@ constexpr const char* kFooter =
     "  brigade bench {0}\n"
     "  brigade bench {0} --sizes 4-1G:x4 --ranks 2,4 --backends shm --json {0}.json --plot {0}.svg\n"
     "  brigade bench {0} --dtypes float32,bfloat16 --ops sum,avg --memory plain --baseline {0}.json\n"
+    "  brigade bench allreduce --plain-loops                   how far from what memory allows\n"
     "  brigade bench {0} --family latency --sizes 4-64K        as osu_allreduce and its kin\n"
     "  brigade bench {0} --family overlap --progress 16        as osu_iallreduce and its kin";
 
@@ -240,6 +280,8 @@ void add_command(Command& bench, const std::string& name, const std::string& abo
   command.add_option("--check", given->check, "compare results with exact values in every round, or in the first")
       .check(one_of({"every", "first"}))
       .show_default();
+  command.add_flag("--plain-loops", given->plain_loops,
+                   "beside all_reduce in place over shm and threads: what the same loops take without the group");
   command.action([given] { return run(*given); });
 }
 

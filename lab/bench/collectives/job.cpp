@@ -121,12 +121,22 @@ class Job {
               way.bytes = collective.bytes_of(way.count, dtype, group_->size());
               fill_calls(way, bytes, place == "in", in_flight, memories);
               ways.push_back(std::move(way));
+              if (place == "in") add_plain_loops(ways);
             }
             if (!collective.reduces) break;
           }
         }
       }
     }
+  }
+
+  // Beside the last way, where there are such loops.
+  void add_plain_loops(std::vector<CallWay>& ways) const {
+    const CallWay& last = ways.back();
+    if (!given_.at("plain_loops") || last.collective->name != "all_reduce" || !PlainLoops::fit(*last.group)) return;
+    CallWay way = last;
+    way.use_plain_loops();
+    ways.push_back(std::move(way));
   }
 
   void add_ways_without_data(const Collective& collective, std::vector<CallWay>& ways) {

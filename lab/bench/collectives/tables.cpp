@@ -28,6 +28,7 @@ std::string title_of(const Measured& one) {
       fmt::format("{}, {}, {} ranks", word(one, "collective"), word(one, "backend"), number(one, "ranks"));
   if (word(one, "memory") == "group") title += ", memory of the group";
   if (word(one, "memory") == "plain") title += ", plain memory";
+  if (one.is_plain_loops()) title += ", plain loops";
   if (number(one, "in_flight") > 1) title += fmt::format(", {} calls in flight", number(one, "in_flight"));
   return title;
 }
@@ -133,6 +134,8 @@ PlotPoint point_of(const Measured& one, const std::string& family) {
 }
 
 }  // namespace
+
+bool Measured::is_plain_loops() const { return key->value("plain_loops", false); }
 
 double algbw_of(const Measured& one) { return algorithm_bandwidth(number(one, "bytes"), spread_of(one.us).median); }
 

@@ -20,6 +20,8 @@ struct Measured {
   int64_t wrong = 0;
   Samples compute_us = {}, comm_us = {};  // of overlap
   std::string beside_baseline = "";       // "0.97x"
+
+  bool is_plain_loops() const;
 };
 
 // GB/s of the median time.

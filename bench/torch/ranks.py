@@ -17,9 +17,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from models import WORKLOADS, WithUnused
 
-# Mode of `brigade bench ddp` -> arguments of DistributedDataParallel. strict: what PyTorch does by default.
+# Mode of `brigade bench ddp` -> arguments of DistributedDataParallel. strict: what PyTorch does by default; it has no diagnosis
+# that could be off.
 OPTIONS = {
-    "strict": {}, "no_sync4": {}, "noop": {}, "fp16_compress": {}, "bf16_compress": {},
+    "strict": {}, "diagnosis_off": {}, "no_sync4": {}, "noop": {}, "fp16_compress": {}, "bf16_compress": {},
     "find_unused": {"find_unused_parameters": True},
     "unused10": {"find_unused_parameters": True},
     "static_graph": {"static_graph": True},
@@ -39,6 +40,8 @@ class Replica:
         self.micro_batches = 4 if mode == "no_sync4" else 1
         parameters = list(self.network.parameters())
         if mode != "local":
+            if not mode.startswith("cap") and mode not in OPTIONS:
+                sys.exit(f"--modes: {mode} has no counterpart in PyTorch; known are local, capMIB, {', '.join(OPTIONS)}")
             options = {"bucket_cap_mb": float(mode[3:])} if mode.startswith("cap") else OPTIONS[mode]
             self.network = DistributedDataParallel(self.network, **options)
             if mode in HOOKS:

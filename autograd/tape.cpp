@@ -80,11 +80,11 @@ void Tape::disable() noexcept {
 }
 
 std::span<const uint64_t> Tape::inputs(const Record& record) const noexcept {
-  return {ids_.data() + (record.first_id - first_id_), record.inputs};
+  return ids_.span().subspan(record.first_id - first_id_, record.inputs);
 }
 
 std::span<const uint64_t> Tape::outputs(const Record& record) const noexcept {
-  return {ids_.data() + (record.first_id - first_id_) + record.inputs, record.outputs};
+  return ids_.span().subspan(record.first_id - first_id_ + record.inputs, record.outputs);
 }
 
 void Tape::append(const char* op, SourceLocation where, std::span<const Tensor* const> inputs,
@@ -123,15 +123,15 @@ void Tape::drop_before(uint64_t position) {
   const size_t count = std::min<size_t>(position - first_position_, records_.size());
   if (count == 0) return;
   const uint64_t next_id = count < records_.size() ? records_[count].first_id : first_id_ + ids_.size();
-  records_.erase(records_.begin(), records_.begin() + static_cast<int64_t>(count));
-  ids_.erase(ids_.begin(), ids_.begin() + static_cast<int64_t>(next_id - first_id_));
+  records_.drop(count);
+  ids_.drop(next_id - first_id_);
   first_position_ += count;
   first_id_ = next_id;
   // A record needs its call and all that enclose it. Outermost calls follow one another in time, so
   // the first kept record that ran in a module names the oldest call that is still needed (or the
   // calls that are running now do).
   uint32_t oldest = detail::current_call;
-  for (const Record& record : records_) {
+  for (const Record& record : records()) {
     if (record.call == 0) continue;
     oldest = record.call;
     break;
@@ -139,7 +139,7 @@ void Tape::drop_before(uint64_t position) {
   if (oldest == 0) oldest = first_call_ + static_cast<uint32_t>(calls_.size());
   while (oldest - first_call_ < calls_.size() && call(oldest).parent >= first_call_)
     oldest = call(oldest).parent;
-  calls_.erase(calls_.begin(), calls_.begin() + (oldest - first_call_));
+  calls_.drop(oldest - first_call_);
   first_call_ = oldest;
 }
 

@@ -7,6 +7,7 @@
 // because one backward may use a forward that an earlier one has used already.
 #pragma once
 
+#include <brigade/autograd/detail/sliding_vector.h>
 #include <brigade/core/tensor.h>
 
 #include <cstdint>
@@ -56,13 +57,13 @@ class Tape {
   std::span<const uint64_t> inputs(const Record& record) const noexcept;
   std::span<const uint64_t> outputs(const Record& record) const noexcept;
   // Records kept, oldest first; record i has position first_position() + i.
-  std::span<const Record> records() const noexcept { return records_; }
+  std::span<const Record> records() const noexcept { return records_.span(); }
   uint64_t first_position() const noexcept { return first_position_; }
   // Finished backwards that are still covered, oldest first.
   std::span<const Backward> backwards() const noexcept { return backwards_; }
   const ModuleCall& call(uint32_t index) const noexcept { return calls_[index - first_call_]; }
   // Module calls kept, oldest first.
-  std::span<const ModuleCall> calls() const noexcept { return calls_; }
+  std::span<const ModuleCall> calls() const noexcept { return calls_.span(); }
 
   // The tape of the calling thread; nullptr when it is off.
   static Tape* current() noexcept { return current_; }
@@ -116,9 +117,9 @@ class Tape {
 
   void drop_before(uint64_t position);
 
-  std::vector<Record> records_;
-  std::vector<uint64_t> ids_;
-  std::vector<ModuleCall> calls_;
+  detail::SlidingVector<Record> records_;
+  detail::SlidingVector<uint64_t> ids_;
+  detail::SlidingVector<ModuleCall> calls_;
   std::vector<Backward> backwards_;
   uint64_t first_position_ = 0;
   uint64_t first_id_ = 0;

@@ -124,7 +124,8 @@ Verdict StepCheck::unmanaged(const autograd::Update& update, size_t position,
 // Where does the gradient of a managed parameter come from?
 std::optional<Verdict> StepCheck::look_at(uint32_t managed, const autograd::GradStamp& stamp,
                                           SourceLocation step_at) const {
-  const ParameterVerdict parameter = about(reducer_.parameters()[managed], {}, {group_.rank()});
+  // Only where there is something to say: a step looks at each of its parameters.
+  const auto parameter = [&] { return about(reducer_.parameters()[managed], {}, {group_.rank()}); };
   const LocalGradient& local = reducer_.accumulation().local(managed);
   if (stamp.by_hand) return std::nullopt;  // the ranks compare its values
   const SourceLocation reducing_at = reducer_.reducing_at();
@@ -137,10 +138,10 @@ std::optional<Verdict> StepCheck::look_at(uint32_t managed, const autograd::Grad
                                 .no_sync_at = reducer_.accumulation().no_sync_where(),
                                 .step_at = step_at,
                                 .reducing_at = reducing_at},
-                               parameter);
+                               parameter());
   }
   if (stamp.uses > 0 && stamp.backwards > stamp.backwards_used)
-    return gradients_accumulate(stamp.backwards, stamp.used_at, step_at, parameter);
+    return gradients_accumulate(stamp.backwards, stamp.used_at, step_at, parameter());
   return std::nullopt;
 }
 

@@ -51,7 +51,7 @@ class LatestIds {
   uint16_t& place_of(uint64_t id) noexcept { return places_[id % places_.size()]; }
 
   std::array<uint64_t, 512> ids_{};
-  std::array<uint16_t, 4096> places_{};
+  std::array<uint16_t, 16384> places_{};
   size_t count_ = 0;
 };
 thread_local LatestIds latest_reduced;

@@ -115,8 +115,9 @@ void GradScaler::require_on_device(const optim::Optimizer& optimizer, bool steps
   if (steps && !optimizer.can_step_unknown()) {
     throw ScalerError(where,
                       "GradScaler.step() with .capturable = true: expected an optimizer whose step the device can "
-                      "leave out by itself (SGD without hooks and, with momentum, without dampening), got {}. Use "
-                      "such an SGD, or a scaler without .capturable and its step() outside of a graph",
+                      "leave out by itself (SGD without hooks and, with momentum, without dampening; Adam and AdamW "
+                      "without hooks, with .capturable = true), got {}. Use such an optimizer, or a scaler without "
+                      ".capturable and its step() outside of a graph",
                       optimizer.name());
   }
   const std::vector<Tensor> parameters = optimizer.parameters();

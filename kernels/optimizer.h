@@ -33,7 +33,9 @@ struct AdamParams {
   double lr, beta1, beta2, eps, weight_decay;
   int64_t step;
   bool decoupled_weight_decay, maximize;
-  double grad_factor = 1;  // as SgdParams
+  double grad_factor = 1;                     // as SgdParams,
+  Tensor device_factor = {}, found_inf = {};  // and these
+  Tensor clock = {};  // in place of `step`: on the parameters' device (adam_clock.h), read when the step runs
 };
 // `max_exp_avg_sqs`: empty unless amsgrad.
 extern Kernel<void(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> exp_avgs,

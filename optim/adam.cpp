@@ -1,10 +1,15 @@
 // The check of options and the step of Adam and AdamW, whose only difference is the weight decay.
 #include <brigade/optim/adam.h>
 
+#include <brigade/core/factory.h>
 #include <brigade/core/warning.h>
+#include <brigade/kernels/adam_clock.h>
+#include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/optimizer.h>
+#include <brigade/optim/detail/capture.h>
 #include <brigade/optim/detail/option_checks.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -43,7 +48,7 @@ struct LostMoments {
 template <bool kDecoupled>
 void warn_of_lost_moments(const AdamOptionsOf<kDecoupled>& o, const StepBatch<AdamState>& batch, SourceLocation where) {
   const Tensor& first = batch.parameters.front();
-  if (batch.key != 0 || first.dtype() != kFloat16 || first.device() != kCPU || o.eps >= 1e-4) return;
+  if (batch.states.front()->step != 0 || first.dtype() != kFloat16 || first.device() != kCPU || o.eps >= 1e-4) return;
   const LostMoments found(batch);
   if (100 * found.lost <= found.all) return;
   using brigade::detail::in_words;
@@ -57,28 +62,72 @@ void warn_of_lost_moments(const AdamOptionsOf<kDecoupled>& o, const StepBatch<Ad
         "in float32; to stay in float16, set .eps = 1e-4 or more"});
 }
 
-template <bool kDecoupled>
-void move(const AdamOptionsOf<kDecoupled>& o, const StepBatch<AdamState>& batch) {
-  kernels::foreach_adam_step(batch.parameters, batch.grads, batch.state(&AdamState::exp_avg),
-                             batch.state(&AdamState::exp_avg_sq),
-                             o.amsgrad ? batch.state(&AdamState::max_exp_avg_sq) : std::vector<Tensor>(),
-                             {o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, batch.key + 1, kDecoupled,
-                              o.maximize, batch.scaling.grad_factor});
+// What moves together: on the host, what has moved as often; on the device, what has one clock, or gets one.
+template <class Options>
+int64_t key_of(const Options& o, const AdamState& state) {
+  if (!o.capturable) return state.steps();
+  return state.clock ? reinterpret_cast<int64_t>(state.clock.get()) : -1 - state.step;
 }
 
-int64_t steps_of(const AdamState& state) { return state.step; }
+// The clock of a batch: a new one for parameters that have none, or that move without those they have shared it with.
+Tensor clock_of(const StepBatch<AdamState>& batch, const std::string& optimizer, SourceLocation where) {
+  const std::shared_ptr<detail::AdamClock> shared = batch.states.front()->clock;
+  if (shared && shared->members == batch.states.size()) return shared->numbers;
+  const Tensor& first = batch.parameters.front();
+  if (detail::is_captured(first)) detail::throw_first_in_capture(optimizer, first, where);
+  const auto own = std::make_shared<detail::AdamClock>();
+  own->members = batch.states.size();
+  if (shared) {
+    own->numbers = empty_like(shared->numbers);
+    kernels::copy(own->numbers, shared->numbers);
+    shared->members -= own->members;
+  } else {
+    own->numbers = kernels::make_adam_clock(-1 - batch.key, first.device());
+  }
+  for (AdamState* const state : batch.states)
+    state->clock = own;
+  return own->numbers;
+}
+
+template <bool kDecoupled>
+void move(const AdamOptionsOf<kDecoupled>& o, const StepBatch<AdamState>& batch, const std::string& optimizer,
+          SourceLocation where) {
+  Tensor clock;
+  if (o.capturable) {
+    clock = clock_of(batch, optimizer, where);
+    kernels::advance_adam_clock(clock, batch.scaling.device_found_inf, o.betas[0], o.betas[1]);
+  } else if (batch.states.front()->clock) {  // the device has counted until now
+    for (AdamState* const state : batch.states) {
+      state->step = batch.key;
+      state->clock.reset();
+    }
+  }
+  kernels::foreach_adam_step(
+      batch.parameters, batch.grads, batch.state(&AdamState::exp_avg), batch.state(&AdamState::exp_avg_sq),
+      o.amsgrad ? batch.state(&AdamState::max_exp_avg_sq) : std::vector<Tensor>(),
+      {o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, batch.key + 1, kDecoupled, o.maximize,
+       batch.scaling.grad_factor, batch.scaling.device_factor, batch.scaling.device_found_inf, clock});
+}
+
+template <class Groups>
+bool all_capturable(const Groups& groups) {
+  return std::ranges::all_of(groups, [](const auto& group) { return group.options.capturable; });
+}
 
 }  // namespace
 
+bool Adam::can_step_unknown() const { return can_step_scaled() && all_capturable(all_groups()); }
+bool AdamW::can_step_unknown() const { return can_step_scaled() && all_capturable(all_groups()); }
+
 void Adam::do_step() {
-  step_in_batches(steps_of, [this](const AdamOptions& o, const StepBatch<AdamState>& batch) {
-    move(o, batch);
+  step_in_batches(key_of<AdamOptions>, [this](const AdamOptions& o, const StepBatch<AdamState>& batch) {
+    move(o, batch, name(), stepping_at());
     warn_of_lost_moments(o, batch, stepping_at());
   });
 }
 void AdamW::do_step() {
-  step_in_batches(steps_of, [this](const AdamWOptions& o, const StepBatch<AdamState>& batch) {
-    move(o, batch);
+  step_in_batches(key_of<AdamWOptions>, [this](const AdamWOptions& o, const StepBatch<AdamState>& batch) {
+    move(o, batch, name(), stepping_at());
     warn_of_lost_moments(o, batch, stepping_at());
   });
 }

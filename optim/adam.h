@@ -2,9 +2,11 @@
 // Hutter, arXiv 1711.05101).
 #pragma once
 
+#include <brigade/optim/detail/adam_clock.h>
 #include <brigade/optim/optimizer.h>
 
 #include <array>
+#include <memory>
 
 namespace brigade::optim {
 
@@ -19,6 +21,9 @@ struct AdamOptionsOf {
   bool amsgrad = false;  // divide by the largest running mean of squares so far
   bool maximize = false;
   bool master_weights = false;  // float32 copies of half parameters (optim/detail/master_weights.h)
+  // The device counts the steps, so that a step can be captured into a CUDA graph, and be left out by a loss scaler that
+  // is capturable. Not part of a saved state: one can be loaded with and without.
+  bool capturable = false;
 
   // Throws ValueError: "Invalid learning rate: -1", "Invalid beta parameter at index 0: 1.5", ...
   void check() const;
@@ -32,10 +37,13 @@ using AdamOptions = AdamOptionsOf<false>;
 using AdamWOptions = AdamOptionsOf<true>;
 
 struct AdamState {
-  int64_t step = 0;
+  int64_t step = 0;  // as the host counts; a clock knows better
   Tensor exp_avg, exp_avg_sq;
-  Tensor max_exp_avg_sq;  // from the first step with amsgrad on
+  Tensor max_exp_avg_sq;                     // from the first step with amsgrad on
+  std::shared_ptr<detail::AdamClock> clock;  // from the first step with capturable on
   static bool reads_step(const auto&) { return true; }
+  // Asks the device where that counts.
+  int64_t steps() const { return clock ? clock->steps() : step; }
   template <class F>
   void for_each(F&& f) {
     f("exp_avg", exp_avg, true), f("exp_avg_sq", exp_avg_sq, true), f("max_exp_avg_sq", max_exp_avg_sq, false);
@@ -47,6 +55,7 @@ class Adam final : public GroupedOptimizer<AdamOptions, AdamState> {
  public:
   using GroupedOptimizer::GroupedOptimizer;
   bool takes_grad_factor() const override { return true; }
+  bool can_step_unknown() const override;
 
  protected:
   void do_step() override;
@@ -56,6 +65,7 @@ class AdamW final : public GroupedOptimizer<AdamWOptions, AdamState> {
  public:
   using GroupedOptimizer::GroupedOptimizer;
   bool takes_grad_factor() const override { return true; }
+  bool can_step_unknown() const override;
 
  protected:
   void do_step() override;

@@ -25,6 +25,10 @@ struct Update;
 
 namespace brigade::optim {
 
+namespace detail {
+struct Batch;
+}
+
 // State in a form that can be saved: tensors by name ("3.exp_avg": of the 4th parameter, in the
 // order of the groups) and numbers by name ("3.step", "group0.lr", "group0.parameters": how many it
 // has). The tensors are the optimizer's own, as in PyTorch: clone them to keep them over a step.
@@ -71,8 +75,8 @@ class Optimizer {
   virtual bool keeps_master_weights() const { return false; }
   // Whether a grad_factor is taken: by SGD, Adam and AdamW, where no hook might look at the gradients.
   virtual bool takes_grad_factor() const { return false; }
-  // Whether a step, as now set, can be left out by the device alone, where the host does not know of it: SGD's can,
-  // without hooks, since it counts nothing.
+  // Whether a step, as now set, can be left out by the device alone, where the host does not know of it: without hooks
+  // SGD's can, since it counts nothing, and that of Adam and AdamW, where the device counts (.capturable).
   virtual bool can_step_unknown() const { return false; }
   // Whether a step looks at its gradients, and may change them, after the ranks have agreed on it.
   bool has_step_pre_hooks() const noexcept { return !pre_hooks_.empty(); }
@@ -272,6 +276,9 @@ class GroupedOptimizer : public Optimizer {
   void step_in_batches(KeyOf&& key_of, Run&& run);
 
  private:
+  // Throws ValueError for what cannot be captured into a CUDA graph.
+  void check_capture(const Group& group, const detail::Batch& members, std::span<State* const> states) const;
+
   static constexpr bool kHasMomentum = requires(Options o) { o.momentum; }
   || requires(Options o) { o.betas[0]; };
   Options defaults_;

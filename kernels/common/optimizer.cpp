@@ -1,6 +1,7 @@
 // The checks of optimizer steps, and the steps of one parameter.
 #include <brigade/kernels/optimizer.h>
 
+#include <brigade/kernels/common/adam_clock.h>
 #include <brigade/kernels/common/foreach.h>
 #include <brigade/kernels/common/number_argument.h>
 #include <brigade/kernels/common/optimizer.h>
@@ -31,17 +32,33 @@ void check_step(const char* what, std::span<const Tensor> params, std::initializ
   }
 }
 
-void check_foreach_sgd(TensorList params, TensorList grads, TensorList momentum_buffers, const SgdParams& options) {
+namespace {
+
+template <class Options>
+void check_device_numbers(const char* what, TensorList params, const Options& options) {
   for (const auto& [role, number] :
        {std::pair("device_factor", &options.device_factor), {"found_inf", &options.found_inf}}) {
-    if (number->defined() && !params.empty()) check_number("foreach_sgd_step", role, *number, params.front(), kFloat32);
+    if (number->defined() && !params.empty()) check_number(what, role, *number, params.front(), kFloat32);
   }
+}
+
+}  // namespace
+
+void check_foreach_sgd(TensorList params, TensorList grads, TensorList momentum_buffers, const SgdParams& options) {
+  check_device_numbers("foreach_sgd_step", params, options);
   check_step("foreach_sgd_step", params, {{"gradient", grads}, {"momentum buffer", momentum_buffers, true}});
 }
 
 void check_foreach_adam(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
-                        TensorList max_exp_avg_sqs) {
-  check_step("foreach_adam_step", params,
+                        TensorList max_exp_avg_sqs, const AdamParams& options) {
+  const char* const what = "foreach_adam_step";
+  check_device_numbers(what, params, options);
+  if (options.clock.defined()) {
+    check_adam_clock(what, options.clock);
+    if (!params.empty() && options.clock.device() != params.front().device())
+      throw DeviceError("{}: expected a clock on {}, got {}", what, params.front().device(), describe(options.clock));
+  }
+  check_step(what, params,
              {{"gradient", grads},
               {"exp_avg", exp_avgs},
               {"exp_avg_sq", exp_avg_sqs},

@@ -22,7 +22,7 @@ void check_step(const char* what, std::span<const Tensor> params, std::initializ
 using TensorList = std::span<const Tensor>;
 void check_foreach_sgd(TensorList params, TensorList grads, TensorList momentum_buffers, const SgdParams& options);
 void check_foreach_adam(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
-                        TensorList max_exp_avg_sqs);
+                        TensorList max_exp_avg_sqs, const AdamParams& options);
 void check_foreach_rmsprop(TensorList params, TensorList grads, TensorList square_avgs, TensorList grad_avgs,
                            TensorList momentum_buffers);
 void check_foreach_adagrad(TensorList params, TensorList grads, TensorList sums);

@@ -41,21 +41,27 @@ struct SgdStep {
 
 template <class C>
 struct AdamStep {
-  C step_size, eps, beta1, beta2, rest1, rest2, sign, weight_decay, shrink;
+  C step_size = 0, eps = 0;  // once corrected
+  C beta1, beta2, rest1, rest2, sign, weight_decay, shrink;
 
-  // The correction of the second moment, sqrt(1 - beta2^step), is in step_size and in eps: one
-  // division per element instead of two.
-  AdamStep(const AdamParams& a, double root)
-      : step_size(static_cast<C>(a.lr / (1 - std::pow(a.beta1, static_cast<double>(a.step))) * root)),
-        eps(static_cast<C>(a.eps * root)),
-        beta1(static_cast<C>(a.beta1)),
+  explicit AdamStep(const AdamParams& a)
+      : beta1(static_cast<C>(a.beta1)),
         beta2(static_cast<C>(a.beta2)),
         rest1(static_cast<C>(1 - a.beta1)),
         rest2(static_cast<C>(1 - a.beta2)),
         sign(static_cast<C>(a.maximize ? -a.grad_factor : a.grad_factor)),
         weight_decay(static_cast<C>(a.decoupled_weight_decay ? 0 : a.weight_decay)),
-        shrink(static_cast<C>(a.decoupled_weight_decay ? 1 - a.lr * a.weight_decay : 1)) {}
-  explicit AdamStep(const AdamParams& a) : AdamStep(a, std::sqrt(1 - std::pow(a.beta2, static_cast<double>(a.step)))) {}
+        shrink(static_cast<C>(a.decoupled_weight_decay ? 1 - a.lr * a.weight_decay : 1)) {
+    if (a.clock.defined()) return;
+    const auto steps = static_cast<double>(a.step);
+    correct(a.lr, a.eps, 1 - std::pow(a.beta1, steps), std::sqrt(1 - std::pow(a.beta2, steps)));
+  }
+  // The corrections of the moments, 1 - beta1^step and `root` = sqrt(1 - beta2^step). That of the second is in step_size
+  // and in eps: one division per element instead of two.
+  BRIGADE_HOST_DEVICE void correct(double lr, double plain_eps, double first, double root) {
+    step_size = static_cast<C>(lr / first * root);
+    eps = static_cast<C>(plain_eps * root);
+  }
 
   // The new value; `first` and `second` are the moments, `highest` the largest second one so far
   // (with amsgrad only).
@@ -74,22 +80,32 @@ struct AdamStep {
   }
 };
 
+// What a device knows of a step and the host does not; null for none.
+struct DeviceNumbers {
+  const float* factor;
+  const float* found_inf;
+
+  template <class Params>
+  explicit DeviceNumbers(const Params& p)
+      : factor(data_or_null<const float>(p.device_factor)), found_inf(data_or_null<const float>(p.found_inf)) {}
+  BRIGADE_HOST_DEVICE bool moves() const { return !found_inf || *found_inf == 0; }
+  template <class C>
+  BRIGADE_HOST_DEVICE C times_factor(C x) const {
+    return factor ? x * static_cast<C>(*factor) : x;
+  }
+};
+
+// An update's begin() is to be called first, where the numbers can be read. false: nothing moves.
 template <class C, bool has_buffer>
 struct SgdUpdate {
   static constexpr int kArrays = has_buffer ? 3 : 2;
   SgdStep<C> step;
-  // Null for none.
-  const float* device_factor;
-  const float* found_inf;
+  DeviceNumbers numbers;
 
-  explicit SgdUpdate(const SgdParams& s)
-      : step(s),
-        device_factor(data_or_null<const float>(s.device_factor)),
-        found_inf(data_or_null<const float>(s.found_inf)) {}
-  // To be called first, where the numbers can be read. false: nothing moves.
+  explicit SgdUpdate(const SgdParams& s) : step(s), numbers(s) {}
   BRIGADE_HOST_DEVICE bool begin() {
-    if (found_inf && *found_inf != 0) return false;
-    if (device_factor) step.sign *= static_cast<C>(*device_factor);
+    if (!numbers.moves()) return false;
+    step.sign = numbers.times_factor(step.sign);
     return true;
   }
   BRIGADE_HOST_DEVICE void operator()(C (&v)[kArrays]) const {
@@ -105,6 +121,18 @@ template <class C, bool amsgrad>
 struct AdamUpdate {
   static constexpr int kArrays = amsgrad ? 5 : 4;
   AdamStep<C> step;
+  DeviceNumbers numbers;
+  const double* clock;  // or null
+  double lr, eps;       // of steps that the clock corrects
+
+  explicit AdamUpdate(const AdamParams& a)
+      : step(a), numbers(a), clock(data_or_null<const double>(a.clock)), lr(a.lr), eps(a.eps) {}
+  BRIGADE_HOST_DEVICE bool begin() {
+    if (!numbers.moves()) return false;
+    step.sign = numbers.times_factor(step.sign);
+    if (clock) step.correct(lr, eps, clock[1], clock[2]);
+    return true;
+  }
   BRIGADE_HOST_DEVICE void operator()(C (&v)[kArrays]) const {
     C none = C(0);
     C* highest = &none;

@@ -9,15 +9,18 @@ namespace brigade::kernels {
 
 namespace {
 
+template <class Update>
+Update begun(Update update) {
+  update.begin();
+  return update;
+}
+
+bool moves(const Tensor& found_inf) { return !found_inf.defined() || *data_or_null<const float>(found_inf) == 0; }
+
 void foreach_sgd_step_cpu(std::span<const Tensor> params, std::span<const Tensor> grads,
                           std::span<const Tensor> momentum_buffers, const SgdParams& s) {
   check_foreach_sgd(params, grads, momentum_buffers, s);
-  if (params.empty()) return;
-  if (s.found_inf.defined() && *data_or_null<const float>(s.found_inf) != 0) return;
-  const auto begun = []<class Update>(Update update) {
-    update.begin();
-    return update;
-  };
+  if (params.empty() || !moves(s.found_inf)) return;
   if (momentum_buffers.empty()) {
     cpu::update_rows({params, grads}, [&]<class C>() { return begun(SgdUpdate<C, false>(s)); });
   } else {
@@ -28,14 +31,13 @@ void foreach_sgd_step_cpu(std::span<const Tensor> params, std::span<const Tensor
 void foreach_adam_step_cpu(std::span<const Tensor> params, std::span<const Tensor> grads,
                            std::span<const Tensor> exp_avgs, std::span<const Tensor> exp_avg_sqs,
                            std::span<const Tensor> max_exp_avg_sqs, const AdamParams& a) {
-  check_foreach_adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs);
-  if (params.empty()) return;
+  check_foreach_adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, a);
+  if (params.empty() || !moves(a.found_inf)) return;
   if (max_exp_avg_sqs.empty()) {
-    cpu::update_rows({params, grads, exp_avgs, exp_avg_sqs},
-                     [&]<class C>() { return AdamUpdate<C, false>{AdamStep<C>(a)}; });
+    cpu::update_rows({params, grads, exp_avgs, exp_avg_sqs}, [&]<class C>() { return begun(AdamUpdate<C, false>(a)); });
   } else {
     cpu::update_rows({params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs},
-                     [&]<class C>() { return AdamUpdate<C, true>{AdamStep<C>(a)}; });
+                     [&]<class C>() { return begun(AdamUpdate<C, true>(a)); });
   }
 }
 

@@ -25,15 +25,14 @@ void foreach_sgd_step_cuda(std::span<const Tensor> params, std::span<const Tenso
 void foreach_adam_step_cuda(std::span<const Tensor> params, std::span<const Tensor> grads,
                             std::span<const Tensor> exp_avgs, std::span<const Tensor> exp_avg_sqs,
                             std::span<const Tensor> max_exp_avg_sqs, const AdamParams& a) {
-  check_foreach_adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs);
+  check_foreach_adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, a);
   visit_floating(params.front().dtype(), "adam step", [&]<class T>() {
     using C = compute_type<T>;
-    const AdamStep<C> step(a);
     if (max_exp_avg_sqs.empty()) {
-      cuda::update_rows<T>("adam_step", {params, grads, exp_avgs, exp_avg_sqs}, AdamUpdate<C, false>{step});
+      cuda::update_rows<T>("adam_step", {params, grads, exp_avgs, exp_avg_sqs}, AdamUpdate<C, false>(a));
     } else {
       cuda::update_rows<T>("adam_step", {params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs},
-                           AdamUpdate<C, true>{step});
+                           AdamUpdate<C, true>(a));
     }
   });
 }

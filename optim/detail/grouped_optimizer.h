@@ -7,6 +7,7 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/optim/detail/batches.h>
+#include <brigade/optim/detail/capture.h>
 #include <brigade/optim/optimizer.h>
 
 #include <algorithm>
@@ -70,6 +71,24 @@ bool in_copies(const Options& options) {
     return false;
   }
 }
+inline constexpr const char* kCapturable = "capturable";
+template <class Options>
+bool is_capturable(const Options& options) {
+  if constexpr (requires { options.capturable; }) {
+    return options.capturable;
+  } else {
+    return false;
+  }
+}
+// Steps that a parameter has taken.
+template <class State>
+int64_t steps_of(const State& state) {
+  if constexpr (requires { state.steps(); }) {
+    return state.steps();
+  } else {
+    return state.step;
+  }
+}
 template <class Groups>
 std::string options_text(const Groups& groups) {
   std::string text;
@@ -79,6 +98,7 @@ std::string options_text(const Groups& groups) {
     options.for_each(
         [&](const std::string& name, auto& value) { add_option_text(text, name, static_cast<double>(value)); });
     if (in_copies(options)) add_option_text(text, kMasterWeights, 1);
+    if (is_capturable(options)) add_option_text(text, kCapturable, 1);
   }
   return text;
 }
@@ -143,6 +163,7 @@ void GroupedOptimizer<Options, State>::step_in_batches(KeyOf&& key_of, Run&& run
       }
     };
     for (const detail::Batch& members : detail::batches(grads, key)) {
+      check_capture(group, members, states);
       const bool in_copies = detail::in_copies(group.options) && is_half(members.dtype);
       const std::vector<Tensor> parameters = members.of(group.parameters);
       StepBatch<State> batch{.key = members.key,
@@ -169,6 +190,21 @@ void GroupedOptimizer<Options, State>::step_in_batches(KeyOf&& key_of, Run&& run
       for (size_t k = 0; in_copies && k < parameters.size(); ++k)
         masters_.settle(parameters[k]);
     }
+  }
+}
+
+// Of what is captured, each replay does the same again.
+template <class Options, class State>
+void GroupedOptimizer<Options, State>::check_capture(const Group& group, const detail::Batch& members,
+                                                     std::span<State* const> states) const {
+  if (!detail::is_captured(group.parameters[members.members.front()])) return;
+  if (detail::reads_step<State>(group.options) && !detail::is_capturable(group.options))
+    detail::throw_counts_on_host(
+        this->name(), requires { group.options.capturable; }, this->stepping_at());
+  for (const size_t i : members.members) {
+    const bool keeps = keeps_state() || (detail::in_copies(group.options) && is_half(members.dtype));
+    if (keeps && states[i]->step == 0)
+      detail::throw_first_in_capture(this->name(), group.parameters[i], this->stepping_at());
   }
 }
 
@@ -225,7 +261,7 @@ OptimizerState GroupedOptimizer<Options, State>::state_dict() const {
       const auto found = states_.find(parameter.impl());
       if (found == states_.end()) continue;
       State state = found->second;
-      result.numbers.emplace_back(prefix + "step", static_cast<double>(state.step));
+      result.numbers.emplace_back(prefix + "step", static_cast<double>(detail::steps_of(state)));
       if constexpr (detail::HasNumbers<State>) {
         state.for_each_number([&](const std::string& name, auto& value) {
           result.numbers.emplace_back(prefix + name, static_cast<double>(value));

@@ -3,6 +3,7 @@
 
 #include <near.h>
 
+#include <brigade/kernels/adam_clock.h>
 #include <brigade/kernels/adaptive_optimizer.h>
 #include <brigade/kernels/foreach.h>
 #include <brigade/kernels/optimizer.h>
@@ -46,6 +47,33 @@ void compare_steps(Step&& step) {
 }
 
 }  // namespace
+
+TEST_CASE("Adam counts its steps in the device's memory, and leaves all as it is where something was found") {
+  for (const DType dtype : kFloatingDTypes) {
+    CAPTURE(name(dtype));
+    const Pair params(kMixed, dtype, 1), grads(kMixed, dtype, 2), first(kMixed, dtype, 3), second(kMixed, dtype, 4);
+    AdamParams here{0.1, 0.9, 0.99, 1e-8, 0.01, 0, true, false, 0.125};
+    AdamParams there = here;
+    there.grad_factor = 0.5;
+    there.device_factor = on_device(full({}, 0.25));
+    there.clock = make_adam_clock(2, on_device(ones({})).device());
+    for (const double found : {1.0, 0.0, 0.0, 1.0, 0.0}) {
+      there.found_inf = on_device(full({}, found));
+      const double before = params.difference();
+      advance_adam_clock(there.clock, there.found_inf, there.beta1, there.beta2);
+      foreach_adam_step(params.there, grads.there, first.there, second.there, {}, there);
+      if (found != 0) {
+        CHECK(params.difference() == before);
+        continue;
+      }
+      here.step = static_cast<int64_t>(on_cpu(there.clock).to_vector<double>()[0]);
+      foreach_adam_step(params.here, grads.here, first.here, second.here, {}, here);
+      for (const Pair* pair : {&params, &first, &second})
+        CHECK(pair->difference() <= step_tolerance(dtype));
+    }
+    CHECK(on_cpu(there.clock).to_vector<double>()[0] == 5);
+  }
+}
 
 TEST_CASE("SGD steps of many parameters") {
   for (const DType dtype : kFloatingDTypes) {

@@ -1,3 +1,4 @@
+#include <brigade/autograd/functional.h>
 #include <brigade/core/warning.h>
 
 #include <optim/reference.h>
@@ -128,6 +129,75 @@ TEST_CASE("float16 loses the second moments of small gradients: the steps are Py
          {"AdamW.step() at ", "adam_test.cpp:", "of 1 of 1 gradients are 0", "a g below 0.0055", "eps 1e-08",
           ".master_weights = true", "16-mixed", ".eps = 1e-4"})
       CHECK_MESSAGE(told[0].find(part) != std::string::npos, told[0]);
+  }
+}
+
+namespace {
+
+// Two parameters; the second has gradients in some steps alone.
+struct Two {
+  Tensor a = tensor<float>({1, -2, 3}).requires_grad_();
+  Tensor b = tensor<float>({0.5, 4}).requires_grad_();
+  optim::Adam optimizer;
+
+  explicit Two(bool capturable) : optimizer({a, b}, {.lr = 0.1, .amsgrad = true, .capturable = capturable}) {}
+  void step(int i, bool moves_b) {
+    optimizer.zero_grad();
+    Tensor loss = (a * a).sum() * (0.1 * (i + 1));
+    if (moves_b) loss = loss + (b * b).sum();
+    loss.backward();
+    optimizer.step();
+  }
+  std::vector<std::vector<double>> values() const { return {a.to_vector<double>(), b.to_vector<double>()}; }
+  std::vector<double> steps() const {
+    std::vector<double> found;
+    for (const auto& [name, number] : optimizer.state_dict().numbers) {
+      if (name.ends_with(".step")) found.push_back(number);
+    }
+    return found;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("Adam whose device counts moves as Adam whose host counts, also parameters that step at times alone") {
+  Two usual(false), counted(true);
+  int i = 0;
+  for (const bool moves_b : {true, true, false, false, true, true, false, true}) {
+    usual.step(i, moves_b);
+    counted.step(i++, moves_b);
+    CHECK(counted.values() == usual.values());
+  }
+  CHECK(usual.steps() == std::vector<double>{8, 5});
+  CHECK(counted.steps() == usual.steps());
+}
+
+TEST_CASE("a state of Adam is saved by steps, whoever counts, and the count can move between host and device") {
+  for (const bool first_on_device : {false, true}) {
+    CAPTURE(first_on_device);
+    Two usual(false), other(first_on_device);
+    for (int i = 0; i < 3; ++i) {
+      usual.step(i, i != 1);
+      other.step(i, i != 1);
+    }
+    // To another optimizer,
+    Two loaded(!first_on_device);
+    for (const auto& [to, from] : {std::pair(&loaded.a, &other.a), std::pair(&loaded.b, &other.b)}) {
+      const NoGradGuard no_grad;
+      to->copy_(*from);
+    }
+    loaded.optimizer.load_state_dict(other.optimizer.state_dict());
+    // and by the option.
+    other.optimizer.options().capturable = !first_on_device;
+    for (int i = 3; i < 6; ++i) {
+      usual.step(i, true);
+      loaded.step(i, true);
+      other.step(i, true);
+      CHECK(loaded.values() == usual.values());
+      CHECK(other.values() == usual.values());
+    }
+    CHECK(loaded.steps() == usual.steps());
+    CHECK(other.steps() == usual.steps());
   }
 }
 

@@ -29,6 +29,7 @@ struct Step {
 
 enum class Way : uint8_t { Usual, OnDevice, Captured };
 enum class Call : uint8_t { Step, FusedStep, UnscaleAndClip };
+enum class Mover : uint8_t { Sgd, AdamW };
 
 // What is infinite on one rank: the gradients that DDP averages, or that of a parameter that it ignores, of which only
 // this rank knows.
@@ -37,13 +38,13 @@ enum class Spoils : uint8_t { Net, Own };
 struct Training {
   BranchingNet net;
   std::unique_ptr<dist::DistributedDataParallel<BranchingNet>> ddp;
-  std::unique_ptr<optim::SGD> optimizer;
+  std::unique_ptr<optim::Optimizer> optimizer;
   Call call;
   amp::GradScaler scaler;
   Tensor x, of_net, of_own;
   int rank;
 
-  Training(const dist::ProcessGroupPtr& group, Device device, Way way, Call call_, Spoils spoils)
+  Training(const dist::ProcessGroupPtr& group, Device device, Way way, Call call_, Spoils spoils, Mover mover)
       : call(call_),
         scaler({.init_scale = 1024,
                 .growth_interval = 2,
@@ -60,7 +61,12 @@ struct Training {
     dist::DDPOptions options;
     if (spoils == Spoils::Own) options.parameters_and_buffers_to_ignore = {"c.bias"};
     ddp = std::make_unique<dist::DistributedDataParallel<BranchingNet>>(net, group, options);
-    optimizer = std::make_unique<optim::SGD>(net->parameters(), optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
+    if (mover == Mover::Sgd) {
+      optimizer = std::make_unique<optim::SGD>(net->parameters(), optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
+    } else {
+      optimizer = std::make_unique<optim::AdamW>(
+          net->parameters(), optim::AdamWOptions{.lr = 0.02, .amsgrad = true, .capturable = way != Way::Usual});
+    }
   }
   void set_batch(int step, Spoils spoils) {
     kernels::copy(x, numbers({6, 4}, kFloat32, static_cast<uint64_t>(10 * step + rank + 1)));
@@ -93,12 +99,12 @@ struct Training {
   }
 };
 
-std::vector<std::vector<Step>> run(int ranks, Way way, Call call, Spoils spoils) {
+std::vector<std::vector<Step>> run(int ranks, Way way, Call call, Spoils spoils, Mover mover) {
   constexpr int kWarmUp = 2;
   constexpr int kSteps = 9;
   std::vector<std::vector<Step>> all(static_cast<size_t>(ranks));
   on_gpus(ranks, [&](const dist::ProcessGroupPtr& group, Device device) {
-    Training training(group, device, way, call, spoils);
+    Training training(group, device, way, call, spoils, mover);
     cuda::Graph graph;
     for (int i = 0; i < kSteps; ++i) {
       const bool replays = way == Way::Captured && i >= kWarmUp;
@@ -117,32 +123,42 @@ std::vector<std::vector<Step>> run(int ranks, Way way, Call call, Spoils spoils)
 
 }  // namespace
 
+namespace {
+
+void check_replays(int ranks, Call call, Spoils spoils, Mover mover) {
+  CAPTURE(ranks);
+  CAPTURE(static_cast<int>(call));
+  CAPTURE(static_cast<int>(spoils));
+  CAPTURE(static_cast<int>(mover));
+  const auto usual = run(ranks, Way::Usual, call, spoils, mover);
+  const auto on_device = run(ranks, Way::OnDevice, call, spoils, mover);
+  const auto captured = run(ranks, Way::Captured, call, spoils, mover);
+  for (size_t rank = 0; rank < usual.size(); ++rank) {
+    for (size_t step = 0; step < usual[rank].size(); ++step) {
+      CAPTURE(rank);
+      CAPTURE(step);
+      CHECK(on_device[rank][step] == usual[rank][step]);
+      CHECK(captured[rank][step] == usual[rank][step]);
+      CHECK(captured[rank][step].scale == captured[0][step].scale);
+      if (spoils == Spoils::Net) CHECK(captured[rank][step] == captured[0][step]);
+    }
+  }
+  if (ranks > 1) {
+    CHECK(captured[0][3].weights == captured[0][2].weights);
+    CHECK(captured[0][3].scale == captured[0][2].scale / 2);
+  }
+  CHECK(captured[0].back().weights != captured[0][4].weights);
+}
+
+}  // namespace
+
 TEST_CASE("replays of a captured step with autocast and a scaler leave what the usual scaler leaves") {
   for (const int ranks : {1, 2, 4}) {
     if (!has_gpus_for(ranks)) continue;
     for (const Call call : {Call::Step, Call::FusedStep, Call::UnscaleAndClip}) {
       for (const Spoils spoils : {Spoils::Net, Spoils::Own}) {
-        CAPTURE(ranks);
-        CAPTURE(static_cast<int>(call));
-        CAPTURE(static_cast<int>(spoils));
-        const auto usual = run(ranks, Way::Usual, call, spoils);
-        const auto on_device = run(ranks, Way::OnDevice, call, spoils);
-        const auto captured = run(ranks, Way::Captured, call, spoils);
-        for (size_t rank = 0; rank < usual.size(); ++rank) {
-          for (size_t step = 0; step < usual[rank].size(); ++step) {
-            CAPTURE(rank);
-            CAPTURE(step);
-            CHECK(on_device[rank][step] == usual[rank][step]);
-            CHECK(captured[rank][step] == usual[rank][step]);
-            CHECK(captured[rank][step].scale == captured[0][step].scale);
-            if (spoils == Spoils::Net) CHECK(captured[rank][step] == captured[0][step]);
-          }
-        }
-        if (ranks > 1) {
-          CHECK(captured[0][3].weights == captured[0][2].weights);
-          CHECK(captured[0][3].scale == captured[0][2].scale / 2);
-        }
-        CHECK(captured[0].back().weights != captured[0][4].weights);
+        for (const Mover mover : {Mover::Sgd, Mover::AdamW})
+          check_replays(ranks, call, spoils, mover);
       }
     }
   }

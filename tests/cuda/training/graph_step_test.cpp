@@ -5,10 +5,18 @@
 #include <brigade/core/cuda/graph.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>
+#include "../../core/error_of.h"
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
 
 namespace brigade::test::graph_step_test {
 
 namespace {
+
+enum class Mover : uint8_t { Sgd, Adam, AdamW, UsualAdamW, NAdam };
 
 // Convolution, batch norm, pooling, layer norm, dropout, attention that drops as well, a loss over classes, SGD with
 // momentum.
@@ -16,12 +24,12 @@ struct Training {
   nn::Conv2d conv{nullptr};
   nn::BatchNorm2d norm{nullptr};
   nn::Linear out{nullptr};
-  std::unique_ptr<optim::SGD> optimizer;
+  std::unique_ptr<optim::Optimizer> optimizer;
   Tensor x = zeros({6, 2, 7, 7}).to(kDevice);
   Tensor target = zeros({6}, kInt64).to(kDevice);
   Tensor loss = zeros({}).to(kDevice);
 
-  Training() {
+  explicit Training(Mover mover) {
     manual_seed(9);
     conv = nn::Conv2d(2, 4, 3);
     norm = nn::BatchNorm2d(4);
@@ -32,7 +40,22 @@ struct Training {
       for (const Tensor& parameter : module->parameters())
         parameters.push_back(parameter);
     }
-    optimizer = std::make_unique<optim::SGD>(parameters, optim::SGDOptions{.lr = 0.05, .momentum = 0.9});
+    switch (mover) {
+      case Mover::Sgd: use<optim::SGD>(parameters, optim::SGDOptions{.lr = 0.05, .momentum = 0.9}); break;
+      case Mover::Adam:
+        use<optim::Adam>(parameters, optim::AdamOptions{.lr = 0.01, .weight_decay = 0.1, .capturable = true});
+        break;
+      case Mover::AdamW:
+        use<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 0.01, .amsgrad = true, .capturable = true});
+        break;
+      case Mover::UsualAdamW: use<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 0.01, .amsgrad = true}); break;
+      case Mover::NAdam: use<optim::NAdam>(parameters, optim::NAdamOptions{.lr = 0.01}); break;
+    }
+  }
+
+  template <class O, class Options>
+  void use(const std::vector<Tensor>& parameters, const Options& options) {
+    optimizer = std::make_unique<O>(parameters, options);
   }
 
   void step() {
@@ -65,17 +88,20 @@ struct Training {
 
 }  // namespace
 
-TEST_CASE("replays of a captured training step leave the parameters that the steps by themselves leave, to the bit") {
+namespace {
+
+void check_replays(Mover mover, Mover captured_by) {
+  CAPTURE(static_cast<int>(captured_by));
   constexpr int kWarmUp = 2;
   constexpr int kSteps = 7;
-  Training plain;
+  Training plain(mover);
   std::vector<std::vector<double>> expected;
   for (int i = 0; i < kSteps; ++i) {
     plain.set_batch(i);
     plain.step();
     expected.push_back(plain.state());
   }
-  Training captured;
+  Training captured(captured_by);
   cuda::Graph graph;
   for (int i = 0; i < kWarmUp; ++i) {
     captured.set_batch(i);
@@ -90,6 +116,40 @@ TEST_CASE("replays of a captured training step leave the parameters that the ste
     CHECK(captured.state() == expected[static_cast<size_t>(i)]);
   }
   CHECK(expected.front()[0] != expected.back()[0]);
+  // A state that is saved then has the steps of the replays.
+  if (captured_by == Mover::Sgd) return;
+  for (const auto& [name, number] : captured.optimizer->state_dict().numbers) {
+    if (name.ends_with(".step")) CHECK(number == kSteps);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("replays of a captured training step leave the parameters that the steps by themselves leave, to the bit") {
+  check_replays(Mover::Sgd, Mover::Sgd);
+  check_replays(Mover::Adam, Mover::Adam);
+  check_replays(Mover::UsualAdamW, Mover::AdamW);
+}
+
+TEST_CASE("a step that a replay cannot do again is not captured: its count is on the host, or it is the first") {
+  for (const auto& [mover, warm_up, expected] :
+       {std::tuple(Mover::UsualAdamW, 1,
+                   "Attempting CUDA graph capture of step() for an instance of AdamW but param_groups' capturable is "
+                   "False"),
+        {Mover::UsualAdamW, 1, "Set .capturable = true"},
+        {Mover::NAdam, 1, "an instance of NAdam but param_groups' capturable is False"},
+        {Mover::NAdam, 1, "Capture a step of SGD, or of Adam or AdamW with .capturable = true"},
+        {Mover::AdamW, 0, "AdamW.step(): a step that makes state for a parameter"},
+        {Mover::Sgd, 0, "SGD.step(): a step that makes state for a parameter"}}) {
+    CAPTURE(expected);
+    Training training(mover);
+    for (int i = 0; i < warm_up; ++i) {
+      training.set_batch(i);
+      training.step();
+    }
+    cuda::Graph graph;
+    CHECK(error_of([&] { graph.capture([&] { training.step(); }); }).find(expected) != std::string::npos);
+  }
 }
 
 }  // namespace brigade::test::graph_step_test

@@ -4,30 +4,43 @@
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/write_log.h>
 #include <brigade/core/factory.h>
+#include <brigade/kernels/amax.h>
+#include <brigade/kernels/clamp.h>
+#include <brigade/kernels/common/number_argument.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/foreach.h>
 #include <brigade/kernels/reduce.h>
 #include <brigade/optim/detail/batches.h>
+#include <brigade/optim/detail/capture.h>
 #include <brigade/optim/detail/scaled_gradients.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace brigade::optim {
 
 namespace {
 
-// Of each gradient the sum of its squares (norm 2) or of |g| (norm 1), or the largest |g|. The host
-// waits once per device and dtype.
-std::vector<double> terms_of(const std::vector<Tensor>& grads, const std::vector<detail::Batch>& batches, double p) {
+std::vector<detail::Batch> batches_of(const std::vector<Tensor>& tensors) {
+  return detail::batches(tensors, [](size_t) { return 0; });
+}
+
+// Of each tensor of a batch the sum of its squares (norm 2) or of |g| (norm 1), or the largest |g|: float64, on its device.
+Tensor terms_of(const std::vector<Tensor>& tensors, const detail::Batch& batch, double p) {
   const kernels::NormTerm term = p == 2   ? kernels::NormTerm::SumOfSquares
                                  : p == 1 ? kernels::NormTerm::SumOfAbs
                                           : kernels::NormTerm::MaxAbs;
+  Tensor terms = empty({static_cast<int64_t>(batch.members.size())}, {kFloat64, batch.device});
+  kernels::foreach_norm(batch.of(tensors), term, terms);
+  return terms;
+}
+
+// Those of all gradients, here. The host waits once per device and dtype.
+std::vector<double> terms_of(const std::vector<Tensor>& grads, const std::vector<detail::Batch>& batches, double p) {
   std::vector<Tensor> results;
-  for (const detail::Batch& batch : batches) {
-    results.push_back(empty({static_cast<int64_t>(batch.members.size())}, {kFloat64, batch.device}));
-    kernels::foreach_norm(batch.of(grads), term, results.back());
-  }
+  for (const detail::Batch& batch : batches)
+    results.push_back(terms_of(grads, batch, p));
   std::vector<double> terms(grads.size());
   for (size_t b = 0; b < batches.size(); ++b) {
     Tensor here = results[b];
@@ -108,7 +121,13 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, c
   }
   autograd::announce_reading(parameters);
   const std::vector<Tensor> grads = gradients_of(parameters);
-  const std::vector<detail::Batch> batches = detail::batches(grads, [](size_t) { return 0; });
+  if (!grads.empty() && detail::is_captured(grads.front())) {
+    throw ValueError(
+        where,
+        "clip_grad_norm_: the norm goes to the host, which cannot be captured into a graph. Call "
+        "clip_grads_with_norm_(parameters, max_norm, get_total_norm(gradients)), which stays on the device");
+  }
+  const std::vector<detail::Batch> batches = batches_of(grads);
   const double total = total_norm(grads, batches, p);
   if (options.error_if_nonfinite && !std::isfinite(total)) {
     throw ValueError(
@@ -129,13 +148,61 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, c
   return total;
 }
 
+Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type, SourceLocation where) {
+  if (norm_type != 1 && norm_type != 2 && norm_type != INFINITY) {
+    throw ValueError(where,
+                     "get_total_norm: expected norm_type 1, 2 or infinity, got {}; clip_grad_norm_ takes any order",
+                     norm_type);
+  }
+  Tensor total;
+  for (const detail::Batch& batch : batches_of(tensors)) {
+    if (total.defined() && batch.device != total.device()) {
+      throw DeviceError(where, "get_total_norm: expected tensors on one device, got some on {} and on {}",
+                        total.device(), batch.device);
+    }
+    const Tensor terms = terms_of(tensors, batch, norm_type);
+    const Tensor of_batch = norm_type == INFINITY ? kernels::amax(terms, {0}, false) : kernels::sum(terms, {});
+    total = !total.defined()        ? of_batch
+            : norm_type == INFINITY ? kernels::binary(total, of_batch, kernels::BinaryOp::Maximum)
+                                    : kernels::binary(total, of_batch, kernels::BinaryOp::Add);
+  }
+  if (!total.defined()) return zeros({}, kFloat64);
+  return norm_type == 2 ? kernels::unary(total, kernels::UnaryOp::Sqrt) : total;
+}
+
+void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_norm, const Tensor& total_norm,
+                           SourceLocation where) {
+  const char* const what = "clip_grads_with_norm_";
+  if (!(max_norm >= 0)) throw ValueError(where, "{}: max_norm must be at least 0, got {}", what, max_norm);
+  const std::vector<Tensor> grads = gradients_of(parameters);
+  if (grads.empty()) return;
+  kernels::check_number(what, "total_norm", total_norm, grads.front());
+  if (total_norm.dtype() != kFloat32 && total_norm.dtype() != kFloat64)
+    throw DTypeError(where, "{}: expected a total_norm of float32 or float64, got {}", what, describe(total_norm));
+  autograd::announce_reading(parameters);
+  detail::settle_scales(parameters);
+  if (detail::any_scaled(parameters)) {
+    throw autograd::ScalerError(where,
+                                "{}: the gradients are scaled, so max_norm {} limits the wrong thing. Call "
+                                "scaler.unscale_(optimizer) before get_total_norm(). Nothing has been changed",
+                                what, max_norm);
+  }
+  // max_norm / (total + 1e-6), at most 1; a NaN stays.
+  const Tensor total = kernels::binary_scalar(kernels::cast(total_norm, kFloat64), 1e-6, kernels::BinaryOp::Add, false);
+  const Tensor ratio = kernels::binary_scalar(total, max_norm, kernels::BinaryOp::Div, true);
+  const Tensor factor = kernels::clamp(ratio, {.lower = std::nullopt, .upper = 1});
+  for (const detail::Batch& batch : batches_of(grads))
+    kernels::foreach_scale(batch.of(grads), 1, factor);
+  note_change(parameters, grads, what, where);
+}
+
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value, SourceLocation where) {
   if (!(clip_value >= 0)) {
     throw ValueError(where, "clip_grad_value_: clip_value must be at least 0, got {}", clip_value);
   }
   autograd::announce_reading(parameters);
   const std::vector<Tensor> grads = gradients_of(parameters);
-  const std::vector<detail::Batch> batches = detail::batches(grads, [](size_t) { return 0; });
+  const std::vector<detail::Batch> batches = batches_of(grads);
   detail::settle_scales(parameters);
   if (detail::any_scaled(parameters)) {
     const double largest = total_norm(grads, batches, INFINITY);

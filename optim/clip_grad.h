@@ -25,6 +25,18 @@ struct ClipGradNormOptions {
 double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, const ClipGradNormOptions& options = {},
                        SourceLocation where = SourceLocation::current());
 
+// The two halves of clip_grad_norm_ for those who do not want the host to wait, as in a CUDA graph.
+//
+// The norm of order 1, 2 or infinity of all tensors together: float64, of 0 dimensions, on their device; 0 for none.
+// Throws ValueError for other orders, DeviceError for tensors on several devices.
+Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type = 2,
+                      SourceLocation where = SourceLocation::current());
+// Scales all gradients in place by min(1, max_norm / (total_norm + 1e-6)). `total_norm`: float32 or float64, one element,
+// on the gradients' device. A NaN reaches all gradients. Throws ValueError for a negative max_norm, ShapeError, DTypeError
+// or DeviceError for what is no such number, and autograd::ScalerError for gradients that nobody has unscaled.
+void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_norm, const Tensor& total_norm,
+                           SourceLocation where = SourceLocation::current());
+
 // Every element of every gradient becomes at least -clip_value and at most clip_value; a NaN stays.
 // Throws ValueError for a negative clip_value; autograd::ScalerError as clip_grad_norm_.
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value,
@@ -36,4 +48,6 @@ void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value,
 namespace brigade::nn::utils {
 using optim::clip_grad_norm_;
 using optim::clip_grad_value_;
+using optim::clip_grads_with_norm_;
+using optim::get_total_norm;
 }  // namespace brigade::nn::utils

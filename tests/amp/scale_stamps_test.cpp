@@ -202,6 +202,10 @@ TEST_CASE("clipping before unscale_ gives the norm that was seen and the true on
               "scale() at " + at(checked - 2), "unscale_(optimizer) before clipping"}));
   CHECK(says_all(error_of([&] { optim::clip_grad_value_({model.weight}, 2); }),
                  {"largest element seen is 3072, the true largest element is 3"}));
+  const Tensor total = optim::get_total_norm({model.weight.grad()});
+  CHECK(total.item() == 3072);
+  CHECK(says_all(error_of([&] { optim::clip_grads_with_norm_({model.weight}, 1.5, total); }),
+                 {"clip_grads_with_norm_: the gradients are scaled", "Call scaler.unscale_(optimizer) before"}));
   CHECK(model.gradient() == 3072);
   scaler.unscale_(model.optimizer);
   CHECK(optim::clip_grad_norm_({model.weight}, 1.5) == doctest::Approx(3));

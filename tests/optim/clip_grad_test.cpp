@@ -29,6 +29,44 @@ TEST_CASE("clip_grad_norm_ scales all gradients by the norm of all together") {
   }
 }
 
+TEST_CASE("the norm and the clipping by it, apart, do what clip_grad_norm_ does") {
+  for (const double norm_type : {1.0, 2.0, static_cast<double>(INFINITY)}) {
+    for (const double max_norm : {2.0, 100.0}) {
+      CAPTURE(norm_type);
+      CAPTURE(max_norm);
+      const auto parameters = [] {
+        return std::vector<Tensor>{with_gradient({3, -4}), with_gradient({-12}, kFloat32),
+                                   with_gradient({1, 1}, kFloat16)};
+      };
+      const auto together = parameters(), apart = parameters();
+      const double expected = optim::clip_grad_norm_(together, max_norm, {.norm_type = norm_type});
+      std::vector<Tensor> grads;
+      for (const Tensor& each : apart)
+        grads.push_back(each.grad());
+      const Tensor total = optim::get_total_norm(grads, norm_type);
+      CHECK(total.dim() == 0);
+      CHECK(total.dtype() == kFloat64);
+      CHECK(total.item() == doctest::Approx(expected).epsilon(1e-14));
+      const uint32_t version = apart[0].grad().version();
+      optim::clip_grads_with_norm_(apart, max_norm, total);
+      CHECK(apart[0].grad().version() > version);
+      for (size_t i = 0; i < apart.size(); ++i)
+        CHECK(apart[i].grad().to_vector<double>() == together[i].grad().to_vector<double>());
+    }
+  }
+  CHECK(optim::get_total_norm({}).item() == 0);
+  const Tensor bad = with_gradient({NAN}), good = with_gradient({8}, kFloat32);
+  optim::clip_grads_with_norm_({bad, good}, 1, optim::get_total_norm({bad.grad(), good.grad()}));
+  CHECK(std::isnan(good.grad().to_vector<double>()[0]));
+  CHECK_THROWS_WITH_AS(optim::get_total_norm({}, 3), doctest::Contains("expected norm_type 1, 2 or infinity, got 3"),
+                       ValueError);
+  CHECK_THROWS_WITH_AS(optim::clip_grads_with_norm_({good}, -1, full({}, 1)),
+                       doctest::Contains("max_norm must be at least 0, got -1"), ValueError);
+  CHECK_THROWS_WITH_AS(optim::clip_grads_with_norm_({good}, 1, full({}, 1, kInt64)),
+                       doctest::Contains("expected a total_norm of float32 or float64"), DTypeError);
+  CHECK_THROWS_AS(optim::clip_grads_with_norm_({good}, 1, full({2}, 1)), ShapeError);
+}
+
 TEST_CASE("gradients within the norm are left alone, to the bit") {
   const Tensor p = with_gradient({0.1, 0.2, 0.3}, kFloat32);
   const auto before = p.grad().to_vector<float>();

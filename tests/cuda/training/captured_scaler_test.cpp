@@ -28,7 +28,7 @@ struct Step {
 };
 
 enum class Way : uint8_t { Usual, OnDevice, Captured };
-enum class Call : uint8_t { Step, FusedStep, UnscaleAndClip };
+enum class Call : uint8_t { Step, FusedStep, ClipByValue, ClipByNorm };
 enum class Mover : uint8_t { Sgd, AdamW };
 
 // What is infinite on one rank: the gradients that DDP averages, or that of a parameter that it ignores, of which only
@@ -84,9 +84,14 @@ struct Training {
     }
     loss = loss + (net->c->bias * of_own).sum() * 0.01;
     scaler.scale(loss).backward();
-    if (call == Call::UnscaleAndClip) {
-      scaler.unscale_(*optimizer);
-      optim::clip_grad_value_(optimizer->parameters(), 0.05);
+    if (call == Call::ClipByValue || call == Call::ClipByNorm) scaler.unscale_(*optimizer);
+    if (call == Call::ClipByValue) optim::clip_grad_value_(optimizer->parameters(), 0.05);
+    if (call == Call::ClipByNorm) {
+      std::vector<Tensor> grads;
+      for (const Tensor& parameter : optimizer->parameters()) {
+        if (const Tensor grad = parameter.grad(); grad.defined()) grads.push_back(grad);
+      }
+      optim::clip_grads_with_norm_(optimizer->parameters(), 0.05, optim::get_total_norm(grads));
     }
     scaler.step(*optimizer);
     scaler.update();
@@ -155,13 +160,26 @@ void check_replays(int ranks, Call call, Spoils spoils, Mover mover) {
 TEST_CASE("replays of a captured step with autocast and a scaler leave what the usual scaler leaves") {
   for (const int ranks : {1, 2, 4}) {
     if (!has_gpus_for(ranks)) continue;
-    for (const Call call : {Call::Step, Call::FusedStep, Call::UnscaleAndClip}) {
+    for (const Call call : {Call::Step, Call::FusedStep, Call::ClipByValue, Call::ClipByNorm}) {
       for (const Spoils spoils : {Spoils::Net, Spoils::Own}) {
+        // A norm over a gradient of the rank's own would part the ranks.
+        if (call == Call::ClipByNorm && spoils == Spoils::Own) continue;
         for (const Mover mover : {Mover::Sgd, Mover::AdamW})
           check_replays(ranks, call, spoils, mover);
       }
     }
   }
+}
+
+TEST_CASE("clipping whose norm goes to the host is not captured, and says what is") {
+  const Tensor weight = ones({2}).to(kDevice).requires_grad_();
+  weight.sum().backward();
+  cuda::Graph graph;
+  const std::string text = error_of([&] { graph.capture([&] { optim::clip_grad_norm_({weight}, 1); }); });
+  CHECK(text.find("Call clip_grads_with_norm_(parameters, max_norm, get_total_norm(gradients))") != std::string::npos);
+  CHECK(error_of([&] {
+          optim::get_total_norm({weight.grad(), ones({2})});
+        }).find("expected tensors on one device") != std::string::npos);
 }
 
 TEST_CASE("a scaler that begins in a capture is told to begin before it") {

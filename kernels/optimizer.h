@@ -18,9 +18,10 @@ struct SgdParams {
   double lr, momentum, dampening, weight_decay;
   bool nesterov, first_step, maximize;
   double grad_factor = 1;  // of gradients that a loss scaler has made larger
-  // What a device knows and the host does not: a further factor, and a number that is 0 unless nothing shall move.
-  // Float32 with one element, on the parameters' device, read when the step runs; undefined: none.
-  Tensor device_factor = {}, found_inf = {};
+  // What a device knows and the host does not: a further factor, and a number that is 0 unless nothing shall move
+  // (float32), and what is to be taken for lr (float64). One element, on the parameters' device, read when the step runs;
+  // undefined: none.
+  Tensor device_factor = {}, found_inf = {}, device_lr = {};
 };
 // `momentum_buffers`: empty when momentum is 0.
 extern Kernel<void(std::span<const Tensor> params, std::span<const Tensor> grads,
@@ -33,8 +34,8 @@ struct AdamParams {
   double lr, beta1, beta2, eps, weight_decay;
   int64_t step;
   bool decoupled_weight_decay, maximize;
-  double grad_factor = 1;                     // as SgdParams,
-  Tensor device_factor = {}, found_inf = {};  // and these
+  double grad_factor = 1;                                     // as SgdParams,
+  Tensor device_factor = {}, found_inf = {}, device_lr = {};  // and these
   Tensor clock = {};  // in place of `step`: on the parameters' device (adam_clock.h), read when the step runs
 };
 // `max_exp_avg_sqs`: empty unless amsgrad.

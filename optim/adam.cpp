@@ -106,7 +106,7 @@ void move(const AdamOptionsOf<kDecoupled>& o, const StepBatch<AdamState>& batch,
       batch.parameters, batch.grads, batch.state(&AdamState::exp_avg), batch.state(&AdamState::exp_avg_sq),
       o.amsgrad ? batch.state(&AdamState::max_exp_avg_sq) : std::vector<Tensor>(),
       {o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, batch.key + 1, kDecoupled, o.maximize,
-       batch.scaling.grad_factor, batch.scaling.device_factor, batch.scaling.device_found_inf, clock});
+       batch.scaling.grad_factor, batch.scaling.device_factor, batch.scaling.device_found_inf, batch.device_lr, clock});
 }
 
 template <class Groups>

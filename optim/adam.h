@@ -22,7 +22,8 @@ struct AdamOptionsOf {
   bool maximize = false;
   bool master_weights = false;  // float32 copies of half parameters (optim/detail/master_weights.h)
   // The device counts the steps, so that a step can be captured into a CUDA graph, and be left out by a loss scaler that
-  // is capturable. Not part of a saved state: one can be loaded with and without.
+  // is capturable; and it has the learning rate, so that set_lr() (a schedule) reaches captured steps. Not part of a saved
+  // state: one can be loaded with and without.
   bool capturable = false;
 
   // Throws ValueError: "Invalid learning rate: -1", "Invalid beta parameter at index 0: 1.5", ...

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
+#include <brigade/optim/detail/device_lr.h>
 #include <brigade/optim/detail/master_weights.h>
 
 #include <functional>
@@ -192,6 +193,7 @@ struct StepBatch {
   std::vector<Tensor> parameters, grads;
   std::vector<State*> states;
   Scaling scaling;
+  Tensor device_lr;  // of a group that is capturable, else undefined
 
   // One tensor of each state; made, and filled, where it is missing.
   std::vector<Tensor> state(Tensor State::*member, double fill = 0) const;
@@ -250,7 +252,8 @@ class GroupedOptimizer : public Optimizer {
   const Options& options(size_t group = 0) const { return groups_.at(group).options; }
 
   double lr(size_t group = 0) const override { return options(group).lr; }
-  void set_lr(size_t group, double lr) override { options(group).lr = lr; }
+  // Of a group that is capturable also for steps that have been captured; options() reach the next step of one's own.
+  void set_lr(size_t group, double lr) override;
   bool has_momentum() const noexcept override { return kHasMomentum; }
   double momentum(size_t group = 0) const override;
   void set_momentum(size_t group, double momentum) override;
@@ -285,6 +288,7 @@ class GroupedOptimizer : public Optimizer {
   std::vector<Group> groups_;
   std::unordered_map<const TensorImpl*, State> states_;  // the groups keep the parameters alive
   detail::MasterWeights masters_;
+  std::vector<detail::DeviceLr> device_lrs_;  // of the first groups
   // Set during step_part(): nothing else moves.
   std::optional<std::unordered_set<const TensorImpl*>> part_;
 };

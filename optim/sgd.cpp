@@ -44,9 +44,10 @@ void SGD::do_step() {
     } else if (o.momentum != 0) {
       buffers = batch.state(&SGDState::momentum_buffer);
     }
-    kernels::foreach_sgd_step(batch.parameters, batch.grads, buffers,
-                              {o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov, first, o.maximize,
-                               batch.scaling.grad_factor, batch.scaling.device_factor, batch.scaling.device_found_inf});
+    kernels::foreach_sgd_step(
+        batch.parameters, batch.grads, buffers,
+        {o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov, first, o.maximize, batch.scaling.grad_factor,
+         batch.scaling.device_factor, batch.scaling.device_found_inf, batch.device_lr});
     // Only a step that was taken leaves a buffer: an uninitialised one must never be read.
     for (size_t k = 0; k < buffers.size(); ++k)
       batch.states[k]->momentum_buffer = buffers[k];

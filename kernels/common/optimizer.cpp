@@ -40,6 +40,8 @@ void check_device_numbers(const char* what, TensorList params, const Options& op
        {std::pair("device_factor", &options.device_factor), {"found_inf", &options.found_inf}}) {
     if (number->defined() && !params.empty()) check_number(what, role, *number, params.front(), kFloat32);
   }
+  if (options.device_lr.defined() && !params.empty())
+    check_number(what, "device_lr", options.device_lr, params.front(), kFloat64);
 }
 
 }  // namespace

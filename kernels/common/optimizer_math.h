@@ -52,9 +52,11 @@ struct AdamStep {
         sign(static_cast<C>(a.maximize ? -a.grad_factor : a.grad_factor)),
         weight_decay(static_cast<C>(a.decoupled_weight_decay ? 0 : a.weight_decay)),
         shrink(static_cast<C>(a.decoupled_weight_decay ? 1 - a.lr * a.weight_decay : 1)) {
-    if (a.clock.defined()) return;
-    const auto steps = static_cast<double>(a.step);
-    correct(a.lr, a.eps, 1 - std::pow(a.beta1, steps), std::sqrt(1 - std::pow(a.beta2, steps)));
+    if (!a.clock.defined()) correct(a.lr, a.eps, first_correction(a), second_correction(a));
+  }
+  static double first_correction(const AdamParams& a) { return 1 - std::pow(a.beta1, static_cast<double>(a.step)); }
+  static double second_correction(const AdamParams& a) {
+    return std::sqrt(1 - std::pow(a.beta2, static_cast<double>(a.step)));
   }
   // The corrections of the moments, 1 - beta1^step and `root` = sqrt(1 - beta2^step). That of the second is in step_size
   // and in eps: one division per element instead of two.
@@ -84,10 +86,13 @@ struct AdamStep {
 struct DeviceNumbers {
   const float* factor;
   const float* found_inf;
+  const double* lr;
 
   template <class Params>
   explicit DeviceNumbers(const Params& p)
-      : factor(data_or_null<const float>(p.device_factor)), found_inf(data_or_null<const float>(p.found_inf)) {}
+      : factor(data_or_null<const float>(p.device_factor)),
+        found_inf(data_or_null<const float>(p.found_inf)),
+        lr(data_or_null<const double>(p.device_lr)) {}
   BRIGADE_HOST_DEVICE bool moves() const { return !found_inf || *found_inf == 0; }
   template <class C>
   BRIGADE_HOST_DEVICE C times_factor(C x) const {
@@ -106,6 +111,7 @@ struct SgdUpdate {
   BRIGADE_HOST_DEVICE bool begin() {
     if (!numbers.moves()) return false;
     step.sign = numbers.times_factor(step.sign);
+    if (numbers.lr) step.lr = static_cast<C>(*numbers.lr);
     return true;
   }
   BRIGADE_HOST_DEVICE void operator()(C (&v)[kArrays]) const {
@@ -123,14 +129,24 @@ struct AdamUpdate {
   AdamStep<C> step;
   DeviceNumbers numbers;
   const double* clock;  // or null
-  double lr, eps;       // of steps that the clock corrects
+  double lr, eps, decay, first, root;
 
   explicit AdamUpdate(const AdamParams& a)
-      : step(a), numbers(a), clock(data_or_null<const double>(a.clock)), lr(a.lr), eps(a.eps) {}
+      : step(a),
+        numbers(a),
+        clock(data_or_null<const double>(a.clock)),
+        lr(a.lr),
+        eps(a.eps),
+        decay(a.decoupled_weight_decay ? a.weight_decay : 0),
+        first(clock ? 0 : AdamStep<C>::first_correction(a)),
+        root(clock ? 0 : AdamStep<C>::second_correction(a)) {}
   BRIGADE_HOST_DEVICE bool begin() {
     if (!numbers.moves()) return false;
     step.sign = numbers.times_factor(step.sign);
-    if (clock) step.correct(lr, eps, clock[1], clock[2]);
+    if (!clock && !numbers.lr) return true;  // the host has seen to it
+    const double rate = numbers.lr ? *numbers.lr : lr;
+    step.shrink = static_cast<C>(1 - rate * decay);
+    step.correct(rate, eps, clock ? clock[1] : first, clock ? clock[2] : root);
     return true;
   }
   BRIGADE_HOST_DEVICE void operator()(C (&v)[kArrays]) const {

@@ -148,7 +148,9 @@ std::vector<Tensor> StepBatch<State>::state(Tensor State::*member, double fill) 
 template <class Options, class State>
 template <class KeyOf, class Run>
 void GroupedOptimizer<Options, State>::step_in_batches(KeyOf&& key_of, Run&& run) {
-  for (const Group& group : groups_) {
+  device_lrs_.resize(groups_.size());
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const Group& group = groups_[g];
     std::vector<Tensor> grads;
     grads.reserve(group.parameters.size());
     for (const Tensor& parameter : group.parameters)
@@ -170,7 +172,10 @@ void GroupedOptimizer<Options, State>::step_in_batches(KeyOf&& key_of, Run&& run
                              .parameters = in_copies ? masters_.of(parameters) : members.dense(group.parameters),
                              .grads = members.of(grads),
                              .states = {},
-                             .scaling = this->scaling()};
+                             .scaling = this->scaling(),
+                             .device_lr = {}};
+      if (detail::is_capturable(group.options))
+        batch.device_lr = device_lrs_[g].beside(batch.parameters.front(), group.options.lr, this->stepping_at());
       for (size_t k = 0; in_copies && k < batch.grads.size(); ++k)
         batch.grads[k] = kernels::cast(batch.grads[k], kFloat32);
       batch.states.reserve(members.members.size());
@@ -223,6 +228,12 @@ void GroupedOptimizer<Options, State>::step_part(std::span<const Tensor> paramet
   for (const Tensor& parameter : parameters)
     part_->insert(parameter.impl());
   this->do_step();
+}
+
+template <class Options, class State>
+void GroupedOptimizer<Options, State>::set_lr(size_t group, double lr) {
+  options(group).lr = lr;
+  if (group < device_lrs_.size()) device_lrs_[group].set(lr);
 }
 
 template <class Options, class State>

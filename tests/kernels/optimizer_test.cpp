@@ -130,8 +130,10 @@ TEST_CASE("Adam reads its count of steps, a factor and what was found from memor
       const auto list = [&](double first) { return List{row({first, 0.3, 2}, dtype), row({first}, dtype)}; };
       const List plain[] = {list(1), list(0), list(0), amsgrad ? list(0) : List()};
       const List counted[] = {list(1), list(0), list(0), amsgrad ? list(0) : List()};
-      kernels::AdamParams here{0.1, 0.9, 0.99, 1e-8, 0.1, 5, true, false, 0.25};
+      kernels::AdamParams here{0.1, 0.9, 0.99, 1e-8, 0.1, 5, !amsgrad, false, 0.25};
       kernels::AdamParams there = here;
+      there.lr = 7;  // not read
+      there.device_lr = full({}, 0.1, kFloat64);
       there.grad_factor = 0.5;
       there.device_factor = full({}, 0.5);
       there.clock = kernels::make_adam_clock(4, kCPU);
@@ -167,6 +169,31 @@ TEST_CASE("a clock that is none of Adam's is named") {
   adam.found_inf = zeros({2});
   CHECK_THROWS_WITH_AS(kernels::foreach_adam_step(list, list, list, list, {}, adam), doctest::Contains("found_inf"),
                        ShapeError);
+  adam.found_inf = Tensor();
+  adam.device_lr = zeros({});
+  CHECK_THROWS_WITH_AS(kernels::foreach_adam_step(list, list, list, list, {}, adam), doctest::Contains("device_lr"),
+                       DTypeError);
+}
+
+TEST_CASE("a learning rate in memory moves as one by the host") {
+  for (const DType dtype : test::kEveryFloating) {
+    CAPTURE(std::string(name(dtype)));
+    const auto list = [&](double first) { return List{row({first, 0.3, 2}, dtype), row({first}, dtype)}; };
+    const List plain[] = {list(1), list(1)}, other[] = {list(1), list(1)};
+    const List first[] = {list(0), list(0)}, second[] = {list(0), list(0)};
+    kernels::AdamParams adam{0.1, 0.9, 0.99, 1e-8, 0.1, 5, true, false};
+    kernels::SgdParams sgd{0.1, 0, 0, 0.01, false, false, false};
+    kernels::foreach_adam_step(plain[0], list(0.25), first[0], second[0], {}, adam);
+    kernels::foreach_sgd_step(plain[1], list(0.25), {}, sgd);
+    adam.device_lr = sgd.device_lr = full({}, 0.1, kFloat64);
+    adam.lr = sgd.lr = 5;  // not read
+    kernels::foreach_adam_step(other[0], list(0.25), first[1], second[1], {}, adam);
+    kernels::foreach_sgd_step(other[1], list(0.25), {}, sgd);
+    for (size_t l = 0; l < 2; ++l) {
+      for (size_t i = 0; i < 2; ++i)
+        CHECK(other[l][i].to_vector<double>() == plain[l][i].to_vector<double>());
+    }
+  }
 }
 
 TEST_CASE("the first step of SGD does not read its momentum buffer") {

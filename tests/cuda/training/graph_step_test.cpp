@@ -16,7 +16,7 @@ namespace brigade::test::graph_step_test {
 
 namespace {
 
-enum class Mover : uint8_t { Sgd, Adam, AdamW, UsualAdamW, NAdam };
+enum class Mover : uint8_t { UsualSgd, Sgd, Adam, AdamW, UsualAdamW, NAdam };
 
 // Convolution, batch norm, pooling, layer norm, dropout, attention that drops as well, a loss over classes, SGD with
 // momentum.
@@ -41,7 +41,10 @@ struct Training {
         parameters.push_back(parameter);
     }
     switch (mover) {
-      case Mover::Sgd: use<optim::SGD>(parameters, optim::SGDOptions{.lr = 0.05, .momentum = 0.9}); break;
+      case Mover::UsualSgd: use<optim::SGD>(parameters, optim::SGDOptions{.lr = 0.05, .momentum = 0.9}); break;
+      case Mover::Sgd:
+        use<optim::SGD>(parameters, optim::SGDOptions{.lr = 0.05, .momentum = 0.9, .capturable = true});
+        break;
       case Mover::Adam:
         use<optim::Adam>(parameters, optim::AdamOptions{.lr = 0.01, .weight_decay = 0.1, .capturable = true});
         break;
@@ -90,6 +93,32 @@ struct Training {
 
 namespace {
 
+// A schedule changes the learning rate, also between replays.
+void check_schedule(Mover mover, Mover captured_by) {
+  CAPTURE(static_cast<int>(captured_by));
+  const auto run = [](Mover by, bool captures) {
+    Training training(by);
+    optim::StepLR schedule(*training.optimizer, 1, 0.5);
+    cuda::Graph graph;
+    std::vector<std::vector<double>> states;
+    for (int i = 0; i < 6; ++i) {
+      training.set_batch(i);
+      if (captures && i == 2) graph.capture([&] { training.step(); });
+      if (captures && i >= 2) {
+        graph.replay();
+      } else {
+        training.step();
+      }
+      schedule.step();
+      states.push_back(training.state());
+    }
+    return states;
+  };
+  const auto expected = run(mover, false);
+  CHECK(run(captured_by, true) == expected);
+  CHECK(run(captured_by, false) == expected);
+}
+
 void check_replays(Mover mover, Mover captured_by) {
   CAPTURE(static_cast<int>(captured_by));
   constexpr int kWarmUp = 2;
@@ -117,7 +146,7 @@ void check_replays(Mover mover, Mover captured_by) {
   }
   CHECK(expected.front()[0] != expected.back()[0]);
   // A state that is saved then has the steps of the replays.
-  if (captured_by == Mover::Sgd) return;
+  if (captured_by == Mover::Sgd || captured_by == Mover::UsualSgd) return;
   for (const auto& [name, number] : captured.optimizer->state_dict().numbers) {
     if (name.ends_with(".step")) CHECK(number == kSteps);
   }
@@ -126,9 +155,23 @@ void check_replays(Mover mover, Mover captured_by) {
 }  // namespace
 
 TEST_CASE("replays of a captured training step leave the parameters that the steps by themselves leave, to the bit") {
-  check_replays(Mover::Sgd, Mover::Sgd);
+  check_replays(Mover::UsualSgd, Mover::UsualSgd);
+  check_replays(Mover::UsualSgd, Mover::Sgd);
   check_replays(Mover::Adam, Mover::Adam);
   check_replays(Mover::UsualAdamW, Mover::AdamW);
+}
+
+TEST_CASE("a schedule reaches steps that have been captured where the learning rate is on the device") {
+  check_schedule(Mover::UsualSgd, Mover::Sgd);
+  check_schedule(Mover::UsualAdamW, Mover::AdamW);
+  // A rate that would be written by the captured step itself is refused.
+  Training training(Mover::Sgd);
+  training.set_batch(0);
+  training.step();
+  dynamic_cast<optim::SGD&>(*training.optimizer).options().lr = 0.25;
+  cuda::Graph graph;
+  CHECK(error_of([&] { graph.capture([&] { training.step(); }); }).find("or change the rate by set_lr()") !=
+        std::string::npos);
 }
 
 TEST_CASE("a step that a replay cannot do again is not captured: its count is on the host, or it is the first") {

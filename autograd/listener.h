@@ -83,6 +83,7 @@ struct Update {
   SourceLocation where;
   bool keeps_state;     // the step depends on earlier ones
   uint64_t serial = 0;  // of the optimizer: no other one of this process has had it
+  SourceLocation made_at = {};
   // The line that has loaded its state since the step before; 0: none has.
   SourceLocation state_loaded_at = {};
   std::function<std::vector<KeptState>()> state = nullptr;

@@ -6,6 +6,7 @@
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/autograd/write_log.h>
+#include <brigade/core/place.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/nn/call_scope.h>
 #include <brigade/optim/detail/grouped_optimizer.h>
@@ -33,7 +34,7 @@ Living& living() {
 
 }  // namespace
 
-Optimizer::Optimizer() {
+Optimizer::Optimizer(SourceLocation made_at) : made_at_(is_in_standard_library(made_at) ? SourceLocation() : made_at) {
   const std::lock_guard lock(living().mutex);
   living().all.emplace_back(std::this_thread::get_id(), this);
   serial_ = ++living().made;
@@ -73,6 +74,7 @@ autograd::Update Optimizer::announcement(const std::vector<Tensor>& parameters, 
           .where = where,
           .keeps_state = keeps_state(),
           .serial = serial_,
+          .made_at = made_at_,
           .state_loaded_at = state_loaded_at_,
           .state = [this] { return kept_state(); },
           .scaled = scaled,

@@ -48,7 +48,8 @@ struct Scaling {
 
 class Optimizer {
  public:
-  Optimizer();
+  // `made_at`: the line of the program that makes it, where it is known.
+  explicit Optimizer(SourceLocation made_at = {});
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
   virtual ~Optimizer();
@@ -62,6 +63,8 @@ class Optimizer {
 
   // Among all that this process has made, from 1.
   uint64_t serial() const noexcept { return serial_; }
+  // The line that has made it; no line where a header of the standard library has (std::make_unique).
+  SourceLocation made_at() const noexcept { return made_at_; }
   // Steps that were taken, and those that a loss scaler has left out since gradients were not
   // finite, with the line of the latest.
   uint64_t steps_taken() const noexcept { return steps_; }
@@ -172,6 +175,7 @@ class Optimizer {
   std::vector<std::pair<uint64_t, StepHook>> pre_hooks_;
   std::vector<std::pair<uint64_t, StepHook>> post_hooks_;
   uint64_t next_handle_ = 1;
+  SourceLocation made_at_;
   SourceLocation state_loaded_at_;  // since the latest step
   SourceLocation stepping_at_;
   Scaling scaling_;
@@ -215,17 +219,20 @@ class GroupedOptimizer : public Optimizer {
   // One group. Throws ValueError: "optimizer got an empty parameter list", "Invalid learning rate:
   // -1", "some parameters appear in more than one parameter group"; AutogradError: "can't optimize
   // a non-leaf Tensor".
-  GroupedOptimizer(std::vector<Tensor> parameters, const Options& options) : defaults_(options) {
+  GroupedOptimizer(std::vector<Tensor> parameters, const Options& options,
+                   SourceLocation where = SourceLocation::current())
+      : Optimizer(where), defaults_(options) {
     add_param_group(std::move(parameters), options);
   }
   // The same with a learning rate and defaults beside it: optim::SGD optimizer(net->parameters(), 0.1).
   // A template, so that {} stands for options.
   template <class Number>
   requires std::is_arithmetic_v<Number> && requires(Options options) { options.lr; }
-  GroupedOptimizer(std::vector<Tensor> parameters, Number lr)
-      : GroupedOptimizer(std::move(parameters), Options{.lr = static_cast<double>(lr)}) {}
+  GroupedOptimizer(std::vector<Tensor> parameters, Number lr, SourceLocation where = SourceLocation::current())
+      : GroupedOptimizer(std::move(parameters), Options{.lr = static_cast<double>(lr)}, where) {}
   // Several: optim::SGD optimizer({{body, {.lr = 0.1}}, {head, {.lr = 0.01}}}).
-  explicit GroupedOptimizer(std::vector<Group> groups) {
+  explicit GroupedOptimizer(std::vector<Group> groups, SourceLocation where = SourceLocation::current())
+      : Optimizer(where) {
     if (groups.empty()) throw ValueError("optimizer got an empty parameter list");
     defaults_ = groups.front().options;
     for (Group& group : groups)

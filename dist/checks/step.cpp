@@ -396,7 +396,8 @@ void StepCheck::agree(const autograd::Update& update) {
               : update.scaled->found_elsewhere ? kElsewhere
                                                : kNothing;
   std::ranges::copy(own.values.words(), values + 4);
-  const std::string description = fmt::format("agreement on a step of {}, {}", update.name, reducer_.options().title);
+  // Without the optimizer's name: ranks that step others shall meet here, where each says which.
+  const std::string description = fmt::format("agreement on a step of {}", reducer_.options().title);
   group_.all_reduce(words, {.op = ReduceOp::Max, .description = description, .iteration = update.number}, update.where)
       ->wait();
   const bool differs = values[0] != ~values[1] || ValuesDigest::differ(values + 4);

@@ -93,7 +93,9 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
                   .modes_are_known = modes_.are_known(reducer_.rounds()),
                   .evaluating = modes_.evaluating(reducer_.rounds()),
                   .in_join = count.in_join,
-                  .since_join = count.since};
+                  .since_join = count.since,
+                  .optimizer = update.name,
+                  .made_at = update.made_at};
   GroupAt group(update.groups);
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const Tensor& parameter = update.parameters[i];

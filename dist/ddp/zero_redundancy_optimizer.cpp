@@ -170,7 +170,8 @@ std::vector<int> assign_owners(const std::vector<Tensor>& parameters, int ranks,
   return owners;
 }
 
-ZeroRedundancyOptimizerBase::ZeroRedundancyOptimizerBase(ProcessGroupPtr group) : group_(std::move(group)) {
+ZeroRedundancyOptimizerBase::ZeroRedundancyOptimizerBase(ProcessGroupPtr group, SourceLocation made_at)
+    : Optimizer(made_at), group_(std::move(group)) {
   if (!group_) throw ValueError("ZeroRedundancyOptimizer: the process group is empty; see init_process_group");
 }
 

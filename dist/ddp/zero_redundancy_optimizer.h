@@ -89,7 +89,7 @@ class ZeroRedundancyOptimizerBase : public optim::Optimizer, public Joinable {
   ProcessGroup& join_process_group() const noexcept override { return *group_; }
 
  protected:
-  explicit ZeroRedundancyOptimizerBase(ProcessGroupPtr group);
+  ZeroRedundancyOptimizerBase(ProcessGroupPtr group, SourceLocation made_at);
   // Checks that all ranks have the same parameters and options, and deals out those without an
   // owner.
   void assign(SourceLocation where);
@@ -138,7 +138,7 @@ class ZeroRedundancyOptimizer final : public ZeroRedundancyOptimizerBase {
       : ZeroRedundancyOptimizer(std::vector<Group>{{std::move(parameters), options}}, std::move(group), where) {}
   ZeroRedundancyOptimizer(std::vector<Group> groups, ProcessGroupPtr group,
                           SourceLocation where = SourceLocation::current())
-      : ZeroRedundancyOptimizerBase(std::move(group)), groups_(std::move(groups)) {
+      : ZeroRedundancyOptimizerBase(std::move(group), where), groups_(std::move(groups)) {
     plain();  // judges parameters and options
     defaults_ = groups_.front().options;
     assign(where);

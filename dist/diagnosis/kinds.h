@@ -150,6 +150,8 @@ struct StepOnRank {
   std::vector<std::string> evaluating;
   // Of the optimizer's steps: those up to the end of the latest join, and which one this is since.
   uint64_t in_join = 0, since_join = 0;
+  std::string optimizer;  // its class
+  Place made_at;
 };
 // `steps`: one per rank. `optimizer`: its name; `parameters`: those that it moves. Different steps,
 // hyperparameters, or sets of gradients; nothing where they are alike.

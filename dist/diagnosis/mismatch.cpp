@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::string_view kUnderNoSync = " under no_sync not reduced";
 constexpr std::string_view kByHook = ", by hook ";
+constexpr std::string_view kStep = "agreement on a step of ";
 
 // What a collective belongs to, by its description.
 enum class Part : uint8_t { Own, Construction, Buffers, Layer, Backward, Step, Other };
@@ -28,7 +29,7 @@ Part part_of(const CollectiveInfo& info) {
                                                                  {"bucket ", Part::Backward},
                                                                  {"flags of bucket ", Part::Backward},
                                                                  {"ready order of ", Part::Backward},
-                                                                 {"agreement on a step of ", Part::Step},
+                                                                 {kStep, Part::Step},
                                                                  {"join: ", Part::Other},
                                                                  {"error report of ", Part::Other},
                                                                  {"model averaging", Part::Other},
@@ -152,19 +153,23 @@ Found step_under_no_sync(const Mismatch& mismatch, const Sides& sides) {
                         {static_cast<int>(stepping.rank)}};
 }
 
-// How many reduced backwards came before each step like this one, and how many since the latest.
+// "DDP(Net)" of "agreement on a step of DDP(Net)".
+std::string_view stepped_by(const CollectiveInfo& step) {
+  return std::string_view(step.description).substr(std::min(kStep.size(), step.description.size()));
+}
+
+// How many reduced backwards came before each step at this line, and how many since the latest.
 struct BackwardsPerStep {
   std::set<size_t> before;
   size_t since = 0;
 };
 BackwardsPerStep count_backwards(const Mismatch& mismatch, const CollectiveInfo& step) {
-  const size_t comma = step.description.rfind(", ");
-  const std::string bucket = "bucket 0 of " + (comma == std::string::npos ? "" : step.description.substr(comma + 2));
+  const std::string bucket = fmt::format("bucket 0 of {}", stepped_by(step));
   BackwardsPerStep found;
   // What was before the oldest that is known may have been a backward.
   bool whole = mismatch.before.empty() || mismatch.before.front().sequence <= 1;
   for (const CollectiveInfo& each : mismatch.before) {
-    if (each.description == step.description) {
+    if (each.description == step.description && each.where == step.where) {
       if (whole) found.before.insert(found.since);
       whole = true;
       found.since = 0;
@@ -181,8 +186,7 @@ Found step_or_not(const Mismatch& mismatch, const Sides& sides) {
   if (!found || found->second.part == Part::Own || found->second.part == Part::Other) return std::nullopt;
   const auto& [stepping, other] = *found;
   const BackwardsPerStep backwards = count_backwards(mismatch, *stepping.info);
-  const bool same_wrapper =
-      other.part != Part::Backward || stepping.info->description.ends_with(", " + std::string(wrapper_of(*other.info)));
+  const bool same_wrapper = other.part != Part::Backward || stepped_by(*stepping.info) == wrapper_of(*other.info);
   if (backwards.before.size() == 1 && same_wrapper) {
     const size_t usual = *backwards.before.begin();
     const auto in_words = [](size_t count) {

@@ -88,7 +88,7 @@ void expect(Trouble trouble) {
         if (trouble == Trouble::Stop) {
           CHECK_MESSAGE(ranks[r].error == "TimeoutError", text);
         } else if (trouble == Trouble::SkippedStep) {
-          CHECK_MESSAGE(text.find("agreement on a step of SGD") != std::string::npos, text);
+          CHECK_MESSAGE(text.find("agreement on a step of DDP") != std::string::npos, text);
           CHECK_MESSAGE(text.find("bucket 0 of DDP(Model)") != std::string::npos, text);
         } else {
           CHECK_MESSAGE(ranks[r].error == "PeerError", text);

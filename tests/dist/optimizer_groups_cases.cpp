@@ -89,6 +89,42 @@ std::string check_another_in_its_place(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_another_in_its_place("a parameter in whose place one rank holds another is named",
                                            &check_another_in_its_place, everywhere({2, 3}));
 
+// What the last rank makes is of another class; the same class made at another line is the same.
+std::string check_other_class(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  for (const bool same : {true, false}) {
+    Net net;
+    Ddp ddp(net, group);
+    optim::SGD sgd(net->parameters(), 0.1);
+    std::optional<optim::SGD> other;
+    optim::Optimizer* optimizer = &sgd;
+    const int last = group->size() - 1;
+    const SourceLocation line_before = SourceLocation::current();
+    optim::AdamW found(net->parameters(), {.lr = 0.1});
+    if (group->rank() == last) {
+      other.emplace(net->parameters(), 0.1);
+      optimizer = same ? static_cast<optim::Optimizer*>(&*other) : &found;
+    }
+    try {
+      loss_of(ddp(batch_of(group->rank(), 0))).backward();
+      optimizer->step();
+      if (!same) return "nothing was told";
+    } catch (const dist::ConsistencyError& error) {
+      const dist::Verdict& verdict = error.verdicts()[0];
+      if (same || verdict.kind != "optimizers_differ" || verdict.cause.op != "optimizer") return error.what();
+      const std::string made = fmt::format("rank {}: AdamW, made at {}", last,
+                                           to_string(Place(Place(line_before).file, line_before.line() + 1)));
+      if (!verdict.cause.text.ends_with(made)) return error.what();
+      if (verdict.ranks != (group->size() > 2 ? std::vector<int>{last} : std::vector<int>{})) return error.what();
+      // Nothing has moved, and the ranks go on with what they have in common.
+      sgd.step();
+    }
+  }
+  return "";
+}
+const AddRankCase add_other_class("an optimizer of another class is told by the lines that made the ranks' optimizers",
+                                  &check_other_class, everywhere({2, 3}));
+
 std::string check_order_within_group(const dist::ProcessGroupPtr& group) {
   Values values, expected;
   const std::string found = train_with(

@@ -102,6 +102,48 @@ TEST_CASE("optimizers_differ: the step, a hyperparameter, the set of gradients; 
   CHECK(verdicts[0].advice.find("join") != std::string::npos);
 }
 
+TEST_CASE("optimizers_differ: optimizers of different classes, by the lines that made them") {
+  dist::StepOnRank usual{"step 1 of SGD", {"a.cpp", 9}, "group 0: lr 0.1", "1", {}};
+  usual.members = {{"a.weight", 0}};
+  usual.since_join = 1;
+  usual.optimizer = "SGD";
+  usual.made_at = {"a.cpp", 5};
+  std::vector<dist::StepOnRank> steps(3, usual);
+  steps[2].name = "step 1 of AdamW";
+  steps[2].optimizer = "AdamW";
+  steps[2].made_at = {"a.cpp", 7};
+  auto verdicts = dist::optimizers_differ(steps, "SGD", three_parameters());
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].cause.op == "optimizer");
+  CHECK(verdicts[0].ranks == std::vector<int>{2});
+  CHECK(verdicts[0].cause.place == Place("a.cpp", 7));
+  CHECK(
+      verdicts[0].cause.text ==
+      "the ranks move the same parameters by different optimizers: rank 0: SGD, made at a.cpp:5; rank 1: SGD, made at "
+      "a.cpp:5; rank 2: AdamW, made at a.cpp:7");
+  CHECK(verdicts[0].advice == "make an optimizer of the same class on every rank");
+
+  // By std::make_unique.
+  steps[2].made_at = {};
+  verdicts = dist::optimizers_differ(steps, "SGD", three_parameters());
+  CHECK(verdicts[0].cause.text.ends_with("rank 2: AdamW, which steps at a.cpp:9"));
+
+  // One of two optimizers each, in another order.
+  steps[2].members = {{"b.weight", 0}};
+  verdicts = dist::optimizers_differ(steps, "SGD", three_parameters());
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].cause.kind == dist::CauseKind::StepsDiffer);
+  CHECK(verdicts[0].cause.text.starts_with("the ranks are in different optimizer steps: rank 0: step 1 of SGD at"));
+
+  // What each rank moves alone, it may move by whatever it likes.
+  steps.pop_back();
+  steps[1] = steps[0];
+  steps[1].name = "step 1 of AdamW";
+  steps[1].optimizer = "AdamW";
+  steps[1].members = {{"b.weight", 0}};
+  CHECK(dist::optimizers_differ(steps, "SGD", three_parameters()).empty());
+}
+
 TEST_CASE("optimizers_differ: parameters that some ranks hold, or hold in a group with other options") {
   const auto parameters = three_parameters();
   std::vector<dist::StepOnRank> steps(3, {"step 1 of SGD", {"a.cpp", 5}, "group 0: lr 0.1\ngroup 1: lr 0.2", "11", {}});

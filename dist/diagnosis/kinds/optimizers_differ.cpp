@@ -1,5 +1,5 @@
-// optimizers_differ: the ranks are in different steps, with different hyperparameters or states, or move
-// different parameters.
+// optimizers_differ: the ranks are in different steps, by optimizers of different classes, with different
+// hyperparameters or states, or move different parameters.
 //
 // Severity: error
 // When: before `step()`
@@ -91,6 +91,24 @@ Verdict different_steps(std::span<const StepOnRank> steps, const std::vector<int
   return verdict;
 }
 
+// "AdamW, made at a.cpp:5": the line is not known of one that std::make_unique has made.
+std::string maker_in_words(const StepOnRank& step) {
+  return step.made_at ? fmt::format("{}, made at {}", step.optimizer, to_string(step.made_at))
+                      : fmt::format("{}, which steps at {}", step.optimizer, to_string(step.where));
+}
+
+// Optimizers of different classes move the same parameters.
+Verdict different_classes(std::span<const StepOnRank> steps, const std::vector<int>& odd) {
+  Verdict verdict = new_verdict(CauseKind::OptionsDiffer, steps, odd);
+  verdict.cause.op = "optimizer";
+  const StepOnRank& named = steps[verdict.ranks.empty() ? 0 : static_cast<size_t>(odd.front())];
+  if (named.made_at) verdict.cause.place = named.made_at;
+  verdict.cause.text =
+      fmt::format("the ranks move the same parameters by different optimizers: {}", each_rank(steps, &maker_in_words));
+  verdict.advice = "make an optimizer of the same class on every rank";
+  return verdict;
+}
+
 // The ranks go on together after a join in which some have stepped less often. Only where the
 // optimizer keeps state are these steps not alike.
 Verdict different_steps_in_join(std::span<const StepOnRank> steps, const std::vector<int>& odd,
@@ -179,6 +197,11 @@ bool are_dealt_out(const Groups& groups) {
   return !groups.empty() && std::ranges::all_of(groups, [](const auto& each) {
     return std::ranges::count_if(each.second, [](int64_t group) { return group >= 0; }) == 1;
   });
+}
+
+// Each is held by every rank's optimizer.
+bool hold_the_same(const Groups& groups) {
+  return std::ranges::all_of(groups, [](const auto& each) { return std::ranges::count(each.second, -1) == 0; });
 }
 
 const NamedParameter* named(std::span<const NamedParameter> parameters, const std::string& name) {
@@ -278,6 +301,7 @@ Verdict different_gradients(std::span<const StepOnRank> steps, const std::vector
 
 std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const std::string& optimizer,
                                        std::span<const NamedParameter> parameters) {
+  const Groups groups = groups_of(steps);
   if (const auto ranks = odd_by(steps, [](const StepOnRank& step) { return step.name; }); !ranks.empty()) {
     const auto alike = [&](uint64_t StepOnRank::*count) {
       return std::all_of(steps.begin(), steps.end(),
@@ -285,9 +309,12 @@ std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const 
     };
     if (alike(&StepOnRank::since_join) && !alike(&StepOnRank::in_join))
       return {different_steps_in_join(steps, ranks, optimizer)};
-    return {different_steps(steps, ranks)};
+    const auto classes = odd_by(steps, [](const StepOnRank& step) { return step.optimizer; });
+    const bool in_one_step = alike(&StepOnRank::since_join) && alike(&StepOnRank::in_join);
+    if (classes.empty() || !in_one_step) return {different_steps(steps, ranks)};
+    if (are_dealt_out(groups)) return {};
+    return {hold_the_same(groups) ? different_classes(steps, classes) : different_steps(steps, ranks)};
   }
-  const Groups groups = groups_of(steps);
   if (are_dealt_out(groups)) return {};
   if (std::optional<Verdict> verdict = different_members(steps, groups, optimizer, parameters))
     return {std::move(*verdict)};  // nothing else can be compared

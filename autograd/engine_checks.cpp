@@ -1,4 +1,5 @@
 // What the engine checks before and while it runs.
+#include <brigade/autograd/detail/frozen_leaves.h>
 #include <brigade/autograd/detail/non_finite.h>
 #include <brigade/autograd/detail/stopped_gradients.h>
 #include <brigade/autograd/engine.h>
@@ -32,11 +33,13 @@ bool has_nan(const Tensor& tensor) {
 }  // namespace
 
 void Engine::check_roots() {
+  detail::leaves_of_refused_root().clear();
   for (size_t i = 0; i < roots_.size(); ++i) {
     const Tensor& root = roots_[i];
     if (!root.defined()) throw AutogradError(where_, "backward: element {} of tensors is undefined", i);
     if (!root.requires_grad()) {
-      const std::string cut = explain_missing_history(root);
+      const auto [cut, leaves] = explain_missing_history(root);
+      detail::leaves_of_refused_root() = leaves;
       throw AutogradError(where_,
                           "element {} of tensors does not require grad and does not have a grad_fn{}{}; backward "
                           "called at {}",

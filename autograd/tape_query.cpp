@@ -1,10 +1,12 @@
 // Follows a tensor through the records to what became of it, or back to the cut that it came from.
 #include <brigade/autograd/tape_query.h>
 
+#include <brigade/autograd/detail/frozen_leaves.h>
 #include <brigade/autograd/detail/thread_state.h>
 #include <brigade/core/place.h>
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -158,25 +160,106 @@ Fate trace(const Tape& tape, uint64_t id, uint64_t backward) {
   return trace_to(tape, id, known->root_ids, known->record, backward);
 }
 
-std::string explain_missing_history(const Tensor& tensor) {
-  const Tape* tape = Tape::current();
-  if (!tape) return "";
-  // Backwards over the records: what made it, what made that, until a cut turns up.
-  std::unordered_map<uint64_t, bool> wanted{{tensor.id(), true}};
-  bool made_here = false;
-  const auto records = tape->records();
+namespace {
+
+// What a tensor was computed from, as far as records before the position `end` say.
+struct Origins {
+  std::unordered_set<uint64_t> ids;  // of tensors, that one among them
+  std::optional<size_t> cut;         // the latest record that cut a path to it
+  bool is_made_here = false;
+};
+enum class AtCuts : uint8_t { Stop, GoOn };
+
+Origins origins(const Tape& tape, std::unordered_set<uint64_t> ids, uint64_t end, AtCuts at_cuts) {
+  Origins found{std::move(ids), {}, false};
+  const auto records = tape.records().first(end - tape.first_position());
   for (size_t i = records.size(); i-- > 0;) {
     const Tape::Record& record = records[i];
-    bool makes = false;
-    for (uint64_t output : tape->outputs(record))
-      makes = makes || wanted.contains(output);
-    if (!makes) continue;
-    made_here = true;
-    if (record.cut != Cut::None) return cut_in_words(record);
-    for (uint64_t input : tape->inputs(record))
-      wanted.emplace(input, true);
+    const auto outputs = tape.outputs(record);
+    if (std::ranges::none_of(outputs, [&](uint64_t output) { return found.ids.contains(output); })) continue;
+    found.is_made_here = true;
+    const bool cuts = record.cut != Cut::None;
+    if (cuts && !found.cut) found.cut = i;
+    if (cuts && at_cuts == AtCuts::Stop) continue;
+    const auto inputs = tape.inputs(record);
+    found.ids.insert(inputs.begin(), inputs.end());
   }
-  return made_here ? "nothing that it was computed from requires grad" : "no recorded operation made it";
+  return found;
+}
+
+// Whether the root of an earlier backward, which had a history, depends on a result of the same cut; or, without a cut, on a
+// leaf that the same line had frozen before.
+bool was_no_hindrance(const Tape& tape, const Tape::Record& cut) {
+  return std::ranges::any_of(tape.backwards(), [&](const Tape::Backward& backward) {
+    if (backward.record < tape.first_position()) return false;
+    const Origins all =
+        origins(tape, {backward.root_ids.begin(), backward.root_ids.end()}, backward.record, AtCuts::GoOn);
+    const auto records = tape.records().first(backward.record - tape.first_position());
+    return std::ranges::any_of(records, [&](const Tape::Record& record) {
+      return record.cut == cut.cut && Place(record.where) == Place(cut.where) &&
+             std::ranges::any_of(tape.outputs(record), [&](uint64_t output) { return all.ids.contains(output); });
+    });
+  });
+}
+bool was_no_hindrance(const Tape& tape, const detail::FrozenLeaf& leaf) {
+  return std::ranges::any_of(tape.backwards(), [&](const Tape::Backward& backward) {
+    if (backward.number <= leaf.backward || backward.record < tape.first_position()) return false;
+    return origins(tape, {backward.root_ids.begin(), backward.root_ids.end()}, backward.record, AtCuts::Stop)
+        .ids.contains(leaf.leaf);
+  });
+}
+
+// Leaves that were frozen while a wrapper followed them, and that a tensor was computed from.
+struct FrozenOrigins {
+  std::vector<uint64_t> leaves;
+  std::string text;
+  bool was_no_hindrance = false;
+};
+
+FrozenOrigins frozen_among(const Tape& tape, const Origins& live) {
+  FrozenOrigins found;
+  for (const Tape::Record& record : tape.records()) {
+    for (const uint64_t input : tape.inputs(record)) {
+      if (!live.ids.contains(input) || std::ranges::find(found.leaves, input) != found.leaves.end()) continue;
+      const auto leaf = detail::frozen_leaf(input);
+      if (!leaf) continue;
+      found.leaves.push_back(input);
+      if (found.leaves.size() > 1) continue;
+      found.was_no_hindrance = was_no_hindrance(tape, *leaf);
+      const ModuleCall* const call = module_of(tape, record);
+      found.text = "a parameter";
+      if (call) found.text += " of module `" + *call->path + "` (" + call->type + ")";
+      found.text += " that it was computed from is frozen: requires_grad was switched off at " + to_string(leaf->where);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+MissingHistory explain_missing_history(const Tensor& tensor) {
+  const Tape* const tape = Tape::current();
+  if (!tape) return {};
+  const uint64_t end = tape->first_position() + tape->records().size();
+  const Origins live = origins(*tape, {tensor.id()}, end, AtCuts::Stop);
+  if (!live.is_made_here) return {"no recorded operation made it", {}};
+  FrozenOrigins frozen = frozen_among(*tape, live);
+  if (!live.cut) {
+    if (!frozen.leaves.empty()) return {std::move(frozen.text), std::move(frozen.leaves)};
+    return {"nothing that it was computed from requires grad", {}};
+  }
+  // Both may be meant (a GAN's discriminator is frozen for one step, and its input detached in the other): what was there in
+  // earlier backwards is not to blame.
+  const Tape::Record& cut = tape->records()[*live.cut];
+  const bool is_cut_known = !frozen.leaves.empty() && was_no_hindrance(*tape, cut);
+  if (frozen.leaves.empty() || (frozen.was_no_hindrance && !is_cut_known)) {
+    const Origins all = origins(*tape, {tensor.id()}, end, AtCuts::GoOn);
+    std::vector<uint64_t> behind;
+    std::ranges::copy_if(all.ids, std::back_inserter(behind), [&](uint64_t id) { return !live.ids.contains(id); });
+    return {cut_in_words(cut), std::move(behind)};
+  }
+  if (!is_cut_known) frozen.text += "; another path was " + cut_in_words(cut);
+  return {std::move(frozen.text), std::move(frozen.leaves)};
 }
 
 std::string explain_making(const Tensor& tensor) {

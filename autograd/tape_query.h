@@ -5,12 +5,18 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace brigade::autograd {
 
-// Why a tensor has no history, as the tape of this thread knows it: "the path from `relu` was cut
-// by detach at file:line"; "" when it does not know.
-std::string explain_missing_history(const Tensor& tensor);
+// Why a tensor has no history, as the tape of this thread knows it.
+struct MissingHistory {
+  // "cut by detach() at file:line", or leaves that it was computed from were frozen; "" when it does not know.
+  std::string text;
+  // Ids of what a gradient would have reached, had it one: of those frozen leaves, or of what stands behind the cut.
+  std::vector<uint64_t> leaves;
+};
+MissingHistory explain_missing_history(const Tensor& tensor);
 
 // How a tensor was made, as the tape of this thread knows it: "made in float16 by linear at
 // file.cpp:12", for a cast of autocast's "made in float16 by autocast_to_float16 at file.cpp:12"; ""

@@ -1,6 +1,7 @@
 // The methods of Tensor about leaves, gradients and history.
 #include <brigade/autograd/backward.h>
 #include <brigade/autograd/detail/early_detach.h>
+#include <brigade/autograd/detail/frozen_leaves.h>
 #include <brigade/autograd/engine.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/ops/arithmetic.h>
@@ -31,7 +32,14 @@ const Tensor& Tensor::requires_grad_(bool requires_grad, SourceLocation where) c
                      name(dtype()));
   }
   AutogradMeta& known = ensure_meta(*this);
-  if (impl_->requires_grad != requires_grad) known.requires_grad_set_at = where;
+  if (impl_->requires_grad != requires_grad) {
+    known.requires_grad_set_at = where;
+    if (requires_grad) {
+      autograd::detail::note_thawed(*this);
+    } else {
+      autograd::detail::note_frozen(*this, where);
+    }
+  }
   impl_->requires_grad = requires_grad;
   return *this;
 }

@@ -1,6 +1,7 @@
 // The reducer as a listener: which backwards are reduced, and what stays of each.
 #include <brigade/dist/reducer/reducer.h>
 
+#include <brigade/autograd/detail/frozen_leaves.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/dist/reducer/launch_order.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <utility>
 
 namespace brigade::dist {
@@ -33,6 +35,30 @@ ReducerSetup checked(ReducerSetup setup) {
   return setup;
 }
 
+// All that live, on any thread.
+struct Reducers {
+  std::mutex mutex;
+  std::vector<const Reducer*> all;
+};
+Reducers& reducers() {
+  static auto* const one = new Reducers;  // never destroyed: wrappers may be static objects
+  return *one;
+}
+
+// A root without a history, on this thread: whether the peers reduce this one's parameters in its backward, as far as that
+// is known. Where it is not known, each takes its part.
+bool may_be_meant(const Reducer& reducer) {
+  const std::vector<uint64_t>& leaves = autograd::detail::leaves_of_refused_root();
+  const auto holds_one = [&](const Reducer* each) {
+    return std::ranges::any_of(each->parameters(), [&](const NamedParameter& parameter) {
+      return std::ranges::find(leaves, parameter.tensor.id()) != leaves.end();
+    });
+  };
+  if (holds_one(&reducer)) return true;
+  const std::lock_guard lock(reducers().mutex);
+  return std::ranges::none_of(reducers().all, holds_one);
+}
+
 // Whether it reaches a parameter that some reducer manages.
 bool reaches_another(const autograd::Plan& plan) {
   return std::ranges::any_of(plan.leaves(), [](const Tensor& leaf) {
@@ -54,9 +80,15 @@ Reducer::Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, 
   last_.used_here.resize(setup_.count());
   for (uint32_t i = 0; i < setup_.count(); ++i)
     autograd::observe(setup_.parameters[i].tensor, *this, i);
+  const std::lock_guard lock(reducers().mutex);
+  reducers().all.push_back(this);
 }
 
 Reducer::~Reducer() {
+  {
+    const std::lock_guard lock(reducers().mutex);
+    std::erase(reducers().all, this);
+  }
   for (const NamedParameter& parameter : setup_.parameters) {
     autograd::stop_observing(parameter.tensor, *this);
     autograd::set_grad_target(parameter.tensor, Tensor());
@@ -306,7 +338,7 @@ void Reducer::on_error(const autograd::Plan* plan, std::exception_ptr error) noe
     if (!round_) {
       // The roots were unusable, so there was no plan. Peers may be waiting for this backward
       // nevertheless.
-      if (plan || !forward_.pending || !syncs() || setup_.parameters.empty()) return;
+      if (plan || !forward_.pending || !syncs() || setup_.parameters.empty() || !may_be_meant(*this)) return;
       if (round_begins_) round_begins_({});
       start_round({.planned = std::vector<uint8_t>(setup_.count(), 0), .failed = true}).begin();
     }

@@ -1,0 +1,30 @@
+// Leaves that somebody follows (a wrapper) and that were frozen since: a backward whose root has no history may be for want
+// of them.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace brigade::autograd::detail {
+
+struct FrozenLeaf {
+  uint64_t leaf;  // its id
+  SourceLocation where;
+  uint64_t
+      backward;  // the latest of the thread (Plan::number) before that line has done so, since when no other line has
+};
+
+// requires_grad of a leaf was switched off, or on again.
+void note_frozen(const Tensor& leaf, SourceLocation where);
+void note_thawed(const Tensor& leaf) noexcept;
+// By this thread; nothing where it was not, or was switched on since.
+std::optional<FrozenLeaf> frozen_leaf(uint64_t leaf);
+
+// Of the latest root on this thread that had no history: ids of the leaves that its gradient was meant for, as far as the
+// tape knows.
+std::vector<uint64_t>& leaves_of_refused_root() noexcept;
+
+}  // namespace brigade::autograd::detail

@@ -89,15 +89,16 @@ struct ScaleInplaceNode final : Node {
 
 }  // namespace
 
-const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
-  check_inplace(*this, source.requires_grad(), where);
-  const Tensor operand = as_it_is(source, *this);
-  located(where, [&] { kernels::copy(*this, operand); });
-  record_inplace<CopyNode>({.op = "copy_", .where = where}, {*this, operand}, *this);
-  return *this;
+namespace {
+// `op`: the operation that the program has called, by which tape, graph and log of writes know it.
+const Tensor& copy_as(const char* op, const Tensor& self, const Tensor& source, SourceLocation where) {
+  check_inplace(self, source.requires_grad(), where);
+  const Tensor operand = as_it_is(source, self);
+  located(where, [&] { kernels::copy(self, operand); });
+  record_inplace<CopyNode>({.op = op, .where = where}, {self, operand}, self);
+  return self;
 }
 
-namespace {
 const Tensor& fill_all(const char* op, const Tensor& self, double value, SourceLocation where) {
   check_inplace(self, false, where, autograd::Repeats::AreAlike);
   kernels::fill(self, value);
@@ -105,6 +106,10 @@ const Tensor& fill_all(const char* op, const Tensor& self, double value, SourceL
   return self;
 }
 }  // namespace
+
+const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
+  return copy_as("copy_", *this, source, where);
+}
 
 const Tensor& Tensor::fill_(double value, SourceLocation where) const { return fill_all("fill_", *this, value, where); }
 const Tensor& Tensor::zero_(SourceLocation where) const { return fill_all("zero_", *this, 0, where); }
@@ -159,7 +164,7 @@ const Tensor& write_back(const char* op, const Tensor& x, bool other_requires_gr
     throw ShapeError(where, "output with shape {} doesn't match the broadcast shape {}; write out of place", x.sizes(),
                      result.sizes());
   }
-  return x.copy_(result, where);
+  return copy_as(op, x, result, where);
 }
 
 }  // namespace

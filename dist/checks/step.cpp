@@ -6,6 +6,7 @@
 #include <brigade/autograd/meta.h>
 #include <brigade/core/fnv.h>
 #include <brigade/core/warning.h>
+#include <brigade/dist/checks/parameter_name.h>
 #include <brigade/dist/checks/shared_warnings.h>
 #include <brigade/dist/checks/values.h>
 #include <brigade/dist/diagnosis/kinds.h>
@@ -13,7 +14,6 @@
 #include <brigade/dist/diagnosis/wire.h>
 #include <brigade/dist/groups/wrapper_history.h>
 #include <brigade/dist/reducer/comm_hook.h>
-#include <brigade/optim/optimizer.h>
 
 #include <fmt/format.h>
 
@@ -33,16 +33,6 @@ struct Living {
 Living& living() {
   static auto* const one = new Living;  // never destroyed: wrappers may be static objects
   return *one;
-}
-
-// "parameter 1 of SGD#2": one that belongs to no module, of the second SGD that its thread has made.
-std::string nameless(const autograd::Update& update, size_t position) {
-  size_t number = 0;
-  for (const optim::Optimizer* const each : optim::optimizers_of_this_thread()) {
-    number += each->name() == update.name;
-    if (each == update.optimizer) break;
-  }
-  return fmt::format("parameter {} of {}{}", position, update.name, number > 1 ? fmt::format("#{}", number) : "");
 }
 
 // Two verdicts with one cause are one.
@@ -108,7 +98,7 @@ Verdict StepCheck::unmanaged(const autograd::Update& update, size_t position,
   const auto in_module = std::find_if(current.begin(), current.end(),
                                       [&](const NamedParameter& each) { return each.tensor.is_same(parameter); });
   if (in_module == current.end()) {
-    found.name = meta.registered_as.empty() ? nameless(update, position) : meta.registered_as;
+    found.name = name_of_unmanaged(update, position);
     return unmanaged_parameters(found);
   }
   found.name = in_module->name;
@@ -186,10 +176,8 @@ Verdict StepCheck::scale_fault(const autograd::Update& update) const {
   const autograd::ScaleFault& fault = *update.scale_fault;
   const Tensor& parameter = update.parameters[fault.position];
   const int64_t managed = reducer_.find(parameter);
-  const std::string& registered = autograd::meta(parameter)->registered_as;
-  const std::string name = managed >= 0         ? reducer_.parameters()[static_cast<size_t>(managed)].name
-                           : registered.empty() ? nameless(update, fault.position)
-                                                : registered;
+  const std::string name = managed >= 0 ? reducer_.parameters()[static_cast<size_t>(managed)].name
+                                        : name_of_unmanaged(update, fault.position);
   Verdict verdict = wrongly_scaled(fault.text, fault.others, update.where, about({name, parameter}, {}, {}));
   verdict.ranks = {group_.rank()};
   verdict.iteration = reducer_.rounds();

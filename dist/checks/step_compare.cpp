@@ -3,6 +3,7 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
+#include <brigade/dist/checks/parameter_name.h>
 #include <brigade/dist/checks/replaced_buffers.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/majority.h>
@@ -54,15 +55,6 @@ std::unordered_set<std::string> written_to(const std::vector<StepOnRank>& steps)
 bool have_other_scales(const std::vector<Verdict>& verdicts) {
   return std::ranges::any_of(
       verdicts, [](const Verdict& verdict) { return verdict.cause.op.find("loss scaler") != std::string::npos; });
-}
-
-// What no wrapper names: its path, of a parameter of a module; else its number, and the line that made it trainable.
-std::string name_elsewhere(const autograd::Update& update, size_t position) {
-  const autograd::AutogradMeta* const known = autograd::meta(update.parameters[position]);
-  if (known && !known->registered_as.empty()) return known->registered_as;
-  const std::string name = fmt::format("parameter {} of {}", position, update.name);
-  if (!known || known->requires_grad_set_at.line() == 0) return name;
-  return fmt::format("{} (made at {})", name, to_string(Place(known->requires_grad_set_at)));
 }
 
 // What values_of() takes: buffers may be integers.
@@ -188,7 +180,7 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::str
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const int64_t position = reducer_.find(update.parameters[i]);
     parameters.push_back(
-        {position < 0 ? name_elsewhere(update, i) : reducer_.parameters()[static_cast<size_t>(position)].name,
+        {position < 0 ? name_of_unmanaged(update, i) : reducer_.parameters()[static_cast<size_t>(position)].name,
          update.parameters[i]});
   }
   std::vector<Verdict> verdicts = optimizers_differ(steps, update.name, parameters);
@@ -205,18 +197,19 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::str
         differing(named(reducer_.parameters(), touched(steps)), Compared::Gradients, about, update.where);
     std::erase_if(apart, [&](const GradientsApart& each) { return find(by_hook, each.parameter.name) != nullptr; });
     if (have_other_scales(verdicts)) apart.clear();  // unscaled by other numbers they differ, whoever has done what
-    if (std::optional<Verdict> edited = gradients_edited(steps, apart)) {
+    for (Verdict& edited : gradients_edited(steps, apart)) {
       std::erase_if(apart, [&](const GradientsApart& each) {
-        return std::any_of(edited->parameters.begin(), edited->parameters.end(),
+        return std::any_of(edited.parameters.begin(), edited.parameters.end(),
                            [&](const ParameterVerdict& known) { return known.name == each.parameter.name; });
       });
-      verdicts.push_back(std::move(*edited));
+      verdicts.push_back(std::move(edited));
     }
     for (Verdict& verdict : gradients_set_by_hand(steps, apart))
       verdicts.push_back(std::move(verdict));
     const std::vector<GradientsApart> written =
         differing(named(reducer_.parameters(), written_to(steps)), Compared::Parameters, about, update.where);
-    if (std::optional<Verdict> verdict = parameters_written(steps, written)) verdicts.push_back(std::move(*verdict));
+    for (Verdict& verdict : parameters_written(steps, written))
+      verdicts.push_back(std::move(verdict));
     const std::vector<NamedParameter> replaced = replaced_on_some_ranks(buffers_(), steps);
     for (Verdict& verdict : buffers_written(steps, differing(replaced, Compared::Parameters, about, update.where)))
       verdicts.push_back(std::move(verdict));

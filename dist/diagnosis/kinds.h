@@ -168,10 +168,12 @@ struct GradientsApart {
 };
 // Null where it is not among them.
 const GradientsApart* find(std::span<const GradientsApart> apart, const std::string& parameter);
+// One for each way in which some of them were edited: gradients that two lines have changed, each for itself, have two.
 // Nothing where none of them was edited.
-std::optional<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
-// `apart`: of the parameters that some rank has written by hand those whose own values are not alike on all ranks.
-std::optional<Verdict> parameters_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
+std::vector<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
+// `apart`: of the parameters that some rank has written by hand those whose own values are not alike on all ranks. One for
+// each line that has written to some.
+std::vector<Verdict> parameters_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
 // `apart`: of the buffers that some ranks have replaced, and not all, those whose values are not alike on all ranks.
 std::vector<Verdict> buffers_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
 // `apart`: reduced gradients that are not alike on all ranks after the hook of that name has sent them.

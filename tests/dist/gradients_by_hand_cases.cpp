@@ -210,6 +210,30 @@ std::string check_names_elsewhere(const dist::ProcessGroupPtr& group) {
   }
   return "nothing was said";
 }
+// The same parameter, trained by the loss: it has the same name.
+std::string check_names_unmanaged(const dist::ProcessGroupPtr& group) {
+  Net net;
+  const unsigned line = __LINE__ + 1;
+  const Tensor temperature = ones({}, kFloat64).requires_grad_();
+  Ddp ddp(net, group);
+  std::vector<Tensor> all = net->parameters();
+  all.push_back(temperature);
+  const optim::SGD first(net->parameters(), {.lr = 0.1});
+  optim::SGD optimizer(all, {.lr = 0.1});
+  loss_of(ddp(batch_of(group->rank(), 0)) * temperature).backward();
+  try {
+    optimizer.step();
+  } catch (const dist::ConsistencyError& error) {
+    const dist::Verdict& verdict = error.verdicts().at(0);
+    if (verdict.kind != "unmanaged_parameters") return error.what();
+    const std::string made = to_string(Place("dist/gradients_by_hand_cases.cpp", line));
+    return verdict.parameters[0].name == fmt::format("parameter 6 of SGD#2 (made at {})", made) ? "" : error.what();
+  }
+  return "nothing was said";
+}
+const AddRankCase add_names_unmanaged("a parameter of no module has one name in every verdict", &check_names_unmanaged,
+                                      everywhere({2}));
+
 const AddRankCase add_names_elsewhere(
     "what no wrapper knows is named by its path in its own module, or by the line that made it", &check_names_elsewhere,
     everywhere({2, 3}));

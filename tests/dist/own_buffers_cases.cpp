@@ -109,6 +109,14 @@ std::string check_healthy(const dist::ProcessGroupPtr& group) {
        [](Training& of) {
          if (of.is_last()) of.net->log.add_(number(1));
        }},
+      {"one adds a number",
+       [](Training& of) {
+         if (of.is_last()) of.net->scale.add_(0.5);
+       }},
+      {"one divides by a number",
+       [](Training& of) {
+         if (of.is_last()) of.net->scale.div_(2.0);
+       }},
       {"one keeps a log that forward does not read",
        [](Training& of) {
          if (of.is_last()) of.net->log.copy_(number(of.number));

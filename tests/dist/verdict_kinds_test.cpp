@@ -289,24 +289,35 @@ TEST_CASE("gradients_edited names the edit that not every rank made") {
   std::vector<dist::GradientsApart> apart;
   for (const dist::NamedParameter& each : three_parameters())
     apart.push_back({each, {}});
-  CHECK(!dist::gradients_edited(steps, {}).has_value());
+  CHECK(dist::gradients_edited(steps, {}).empty());
   const auto alike = dist::gradients_edited(steps, apart);
-  REQUIRE(alike.has_value());
-  CHECK(alike->cause.text.find("on every rank to other values") != std::string::npos);
+  REQUIRE(alike.size() == 1);
+  CHECK(alike[0].cause.text.find("on every rank to other values") != std::string::npos);
   steps[1].edits.push_back({"b.weight", "clamp_", {"a.cpp", 4}});
   const auto verdict = dist::gradients_edited(steps, apart);
-  REQUIRE(verdict.has_value());
-  CHECK(verdict->ranks == std::vector<int>{1});
-  CHECK(verdict->cause.op == "clamp_");
-  CHECK(verdict->cause.place.line == 4);
-  CHECK(verdict->cause.module == "b");
-  REQUIRE(verdict->parameters.size() == 1);
-  CHECK(verdict->parameters[0].bytes == 8);
+  REQUIRE(verdict.size() == 1);
+  CHECK(verdict[0].ranks == std::vector<int>{1});
+  CHECK(verdict[0].cause.op == "clamp_");
+  CHECK(verdict[0].cause.place.line == 4);
+  CHECK(verdict[0].cause.module == "b");
+  REQUIRE(verdict[0].parameters.size() == 1);
+  CHECK(verdict[0].parameters[0].bytes == 8);
   // Of several edits on that rank none is passed over.
   steps[1].edits.push_back({"b.weight", "mul_", {"a.cpp", 6}});
   steps[1].edits.push_back({"c", "zero_", {"a.cpp", 7}});
-  CHECK(
-      dist::gradients_edited(steps, apart)->cause.text.starts_with("clamp_ at a.cpp:4, then mul_ at a.cpp:6 changed"));
+  const auto two = dist::gradients_edited(steps, apart);
+  REQUIRE(two.size() == 2);
+  CHECK(two[0].parameters.size() == 1);
+  CHECK(two[1].cause.place.line == 7);
+  CHECK(two[1].parameters[0].name == "c");
+  // What was edited by the same lines has one verdict.
+  steps[1].edits.back() = {"c", "clamp_", {"a.cpp", 4}};
+  steps[1].edits.push_back({"c", "mul_", {"a.cpp", 6}});
+  REQUIRE(dist::gradients_edited(steps, apart).size() == 1);
+  CHECK(dist::gradients_edited(steps, apart)[0].parameters.size() == 2);
+  CHECK(dist::gradients_edited(steps, apart)
+            .at(0)
+            .cause.text.starts_with("clamp_ at a.cpp:4, then mul_ at a.cpp:6 changed"));
   // As it comes from another rank.
   const dist::StepOnRank back = dist::from_text(dist::to_text(steps[1])).get<dist::StepOnRank>();
   CHECK(back.edits[1].where == Place("a.cpp", 4));
@@ -320,44 +331,59 @@ TEST_CASE("gradients_edited names what each rank did where the lines differ, and
   steps[1].edits = {{"a.weight", "mul_", {"a.cpp", 7}}, {"a.weight", "add_", {"a.cpp", 8}}};
   const std::vector<dist::GradientsApart> apart = {{three_parameters().front(), {}}};
   const auto verdict = dist::gradients_edited(steps, apart);
-  REQUIRE(verdict.has_value());
-  CHECK(verdict->ranks == std::vector<int>{0, 1});
-  CHECK(verdict->cause.op == "add_");
-  CHECK(verdict->cause.place.line == 8);
+  REQUIRE(verdict.size() == 1);
+  CHECK(verdict[0].ranks == std::vector<int>{0, 1});
+  CHECK(verdict[0].cause.op == "add_");
+  CHECK(verdict[0].cause.place.line == 8);
   CHECK(
-      verdict->cause.text ==
+      verdict[0].cause.text ==
       "mul_ at a.cpp:3 (rank 0), mul_ at a.cpp:7, then add_ at a.cpp:8 (rank 1) changed the gradient of a.weight after "
       "the reduction, and not on every rank alike");
   // Where both have only scaled, neither line is more suspect.
   steps[1].edits.pop_back();
   const auto alike = dist::gradients_edited(steps, apart);
-  REQUIRE(alike.has_value());
-  CHECK(alike->cause.text.starts_with("mul_ at a.cpp:3 (rank 0), mul_ at a.cpp:7 (rank 1) changed"));
-  CHECK(alike->parameters.size() == 1);
+  REQUIRE(alike.size() == 1);
+  CHECK(alike[0].cause.text.starts_with("mul_ at a.cpp:3 (rank 0), mul_ at a.cpp:7 (rank 1) changed"));
+  CHECK(alike[0].parameters.size() == 1);
+}
+
+TEST_CASE("parameters_written has a verdict for each line that wrote to what differs") {
+  std::vector<dist::StepOnRank> steps(2, {"step 1 of SGD", {"a.cpp", 5}, "", "111", {}});
+  steps[1].writes = {
+      {"a.weight", "copy_", {"a.cpp", 3}}, {"b.weight", "mul_", {"a.cpp", 4}}, {"c", "copy_", {"a.cpp", 3}}};
+  std::vector<dist::GradientsApart> apart;
+  for (const dist::NamedParameter& each : three_parameters())
+    apart.push_back({each, {}});
+  const auto verdicts = dist::parameters_written(steps, apart);
+  REQUIRE(verdicts.size() == 2);
+  CHECK(verdicts[0].cause.place.line == 3);
+  CHECK(verdicts[0].parameters.size() == 2);
+  CHECK(verdicts[1].cause.place.line == 4);
+  CHECK(verdicts[1].parameters[0].name == "b.weight");
 }
 
 TEST_CASE("parameters_written names the first write to what differs, and its ranks") {
   std::vector<dist::StepOnRank> steps(3, {"step 1 of SGD", {"a.cpp", 5}, "", "111", {}});
   steps[2].writes = {{"a.weight", "copy_", {"a.cpp", 3}}, {"b.weight", "mul_", {"a.cpp", 4}}};
   const auto parameters = three_parameters();
-  CHECK(!dist::parameters_written(steps, {}).has_value());
-  CHECK(!dist::parameters_written(steps, std::vector<dist::GradientsApart>{{parameters[2], {}}}).has_value());
+  CHECK(dist::parameters_written(steps, {}).empty());
+  CHECK(dist::parameters_written(steps, std::vector<dist::GradientsApart>{{parameters[2], {}}}).empty());
   const auto verdict = dist::parameters_written(steps, std::vector<dist::GradientsApart>{{parameters[1], {2}}});
-  REQUIRE(verdict.has_value());
-  CHECK(verdict->ranks == std::vector<int>{2});
-  CHECK(verdict->cause.op == "mul_");
-  CHECK(verdict->cause.place.line == 4);
-  REQUIRE(verdict->parameters.size() == 1);
-  CHECK(verdict->parameters[0].name == "b.weight");
+  REQUIRE(verdict.size() == 1);
+  CHECK(verdict[0].ranks == std::vector<int>{2});
+  CHECK(verdict[0].cause.op == "mul_");
+  CHECK(verdict[0].cause.place.line == 4);
+  REQUIRE(verdict[0].parameters.size() == 1);
+  CHECK(verdict[0].parameters[0].name == "b.weight");
   // Other ranks have written what all of them hold.
   steps[0].writes = steps[1].writes = {{"b.weight", "copy_", {"a.cpp", 7}}};
   const auto odd = dist::parameters_written(steps, std::vector<dist::GradientsApart>{{parameters[1], {2}}});
-  REQUIRE(odd.has_value());
-  CHECK(odd->ranks == std::vector<int>{2});
+  REQUIRE(odd.size() == 1);
+  CHECK(odd[0].ranks == std::vector<int>{2});
   const auto unclear = dist::parameters_written(steps, std::vector<dist::GradientsApart>{{parameters[1], {}}});
-  REQUIRE(unclear.has_value());
-  CHECK(unclear->ranks == std::vector<int>{0, 1, 2});
-  CHECK(unclear->cause.text.starts_with(
+  REQUIRE(unclear.size() == 1);
+  CHECK(unclear[0].ranks == std::vector<int>{0, 1, 2});
+  CHECK(unclear[0].cause.text.starts_with(
       "copy_ at a.cpp:7 (ranks 0 and 1), mul_ at a.cpp:4 (rank 2) wrote to b.weight outside the optimizer on ranks 0, 1"));
 }
 
@@ -371,13 +397,13 @@ TEST_CASE("gradients_edited passes over edits that have changed nothing") {
   steps[1].edits.push_back(wrong);
   const std::vector<dist::GradientsApart> apart = {{three_parameters().front(), {1}}};
   const auto verdict = dist::gradients_edited(steps, apart);
-  REQUIRE(verdict.has_value());
-  CHECK(verdict->ranks == std::vector<int>{1});
-  CHECK(verdict->cause.place.line == 9);
+  REQUIRE(verdict.size() == 1);
+  CHECK(verdict[0].ranks == std::vector<int>{1});
+  CHECK(verdict[0].cause.place.line == 9);
   // Where it is the one rank without an edit that is odd, the edits are to blame all the same.
   const auto most = dist::gradients_edited(steps, std::vector<dist::GradientsApart>{{three_parameters().front(), {3}}});
-  REQUIRE(most.has_value());
-  CHECK(most->ranks == std::vector<int>{0, 1, 2});
+  REQUIRE(most.size() == 1);
+  CHECK(most[0].ranks == std::vector<int>{0, 1, 2});
 
   const dist::GradientValues usual{0.5, 3}, odd{-0.25, 3};
   CHECK(dist::odd_among(std::vector{usual, odd, usual, usual}) == std::vector<int>{1});

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace brigade::dist {
@@ -107,6 +106,47 @@ void blame(std::span<const StepOnRank> steps, std::span<const EditsOfRank> blame
   }
 }
 
+void add(std::vector<std::vector<EditsOfRank>>& blamed, size_t rank, const StepOnRank::Edit& edit) {
+  auto known = std::ranges::find_if(
+      blamed, [&](const auto& each) { return each.front().edits.front().parameter == edit.parameter; });
+  if (known == blamed.end()) known = blamed.insert(blamed.end(), std::vector<EditsOfRank>());
+  if (known->empty() || known->back().rank != rank) known->push_back({rank, {}});
+  known->back().edits.push_back(edit);
+}
+
+bool are_alike(std::span<const EditsOfRank> a, std::span<const EditsOfRank> b) {
+  return std::ranges::equal(a, b, [](const EditsOfRank& x, const EditsOfRank& y) {
+    return x.rank == y.rank && in_words(x.edits) == in_words(y.edits);
+  });
+}
+
+// A verdict for each way in which gradients were edited, with all that were edited so.
+std::vector<Verdict> by_cause(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart,
+                              std::span<const std::vector<EditsOfRank>> blamed, bool everywhere) {
+  std::vector<Verdict> verdicts;
+  std::vector<const std::vector<EditsOfRank>*> ways;  // of each verdict
+  for (const std::vector<EditsOfRank>& of_parameter : blamed) {
+    std::vector<int> ranks;
+    for (const EditsOfRank& each : of_parameter)
+      ranks.push_back(static_cast<int>(each.rank));
+    auto known = std::ranges::find_if(ways, [&](const auto* way) { return are_alike(*way, of_parameter); });
+    if (known == ways.end()) {
+      known = ways.insert(ways.end(), &of_parameter);
+      Verdict& verdict = verdicts.emplace_back();
+      verdict.kind = "gradients_edited";
+      verdict.cause.kind = CauseKind::EditedByHand;
+      blame(steps, of_parameter, everywhere, verdict.cause);
+      verdict.ranks = ranks;
+      verdict.advice =
+          "edit reduced gradients on every rank alike (by the same numbers: random ones need the same seed), or before "
+          "the reduction in a gradient hook";
+    }
+    const GradientsApart& differs = *find(apart, of_parameter.front().edits.front().parameter);
+    verdicts[static_cast<size_t>(known - ways.begin())].parameters.push_back(about(differs.parameter, {}, ranks));
+  }
+  return verdicts;
+}
+
 }  // namespace
 
 StepOnRank::Edit StepOnRank::Edit::unseen(const std::string& parameter) { return {parameter, "bump_version", {}}; }
@@ -122,43 +162,23 @@ const GradientsApart* find(std::span<const GradientsApart> apart, const std::str
   return found == apart.end() ? nullptr : &*found;
 }
 
-std::optional<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart) {
-  Verdict verdict;
-  verdict.kind = "gradients_edited";
-  verdict.cause.kind = CauseKind::EditedByHand;
-  std::set<std::string> named;
-  std::set<int> editing;
+std::vector<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart) {
   // An edit that some ranks have not made says more than one that all have; least of all one that seems vain, which
   // it is not where most ranks are wrong.
-  struct Kind {
-    bool everywhere, vain;
-  };
-  for (const Kind kind : {Kind{false, false}, Kind{true, false}, Kind{false, true}}) {
-    std::vector<EditsOfRank> blamed;  // of the first parameter
+  for (const auto& [everywhere, vain] : {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
+    std::vector<std::vector<EditsOfRank>> blamed;  // by parameter, as they were edited
     for (size_t r = 0; r < steps.size(); ++r) {
       for (const StepOnRank::Edit& edit : steps[r].edits) {
         const GradientsApart* const differs = find(apart, edit.parameter);
-        if (!differs || is_everywhere(steps, edit) != kind.everywhere) continue;
-        if (kind.everywhere && is_set_by_hand(steps, edit.parameter)) continue;  // that says more
-        if (!kind.everywhere && is_vain(steps, differs->odd, r, edit) != kind.vain) continue;
-        editing.insert(static_cast<int>(r));
-        if (blamed.empty() || blamed.front().edits.front().parameter == edit.parameter) {
-          if (blamed.empty() || blamed.back().rank != r) blamed.push_back({r, {}});
-          blamed.back().edits.push_back(edit);
-        }
-        if (named.insert(edit.parameter).second)
-          verdict.parameters.push_back(about(differs->parameter, {}, {static_cast<int>(r)}));
+        if (!differs || is_everywhere(steps, edit) != everywhere) continue;
+        if (everywhere && is_set_by_hand(steps, edit.parameter)) continue;  // that says more
+        if (!everywhere && is_vain(steps, differs->odd, r, edit) != vain) continue;
+        add(blamed, r, edit);
       }
     }
-    if (!blamed.empty()) blame(steps, blamed, kind.everywhere, verdict.cause);
-    if (!editing.empty()) break;
+    if (!blamed.empty()) return by_cause(steps, apart, blamed, everywhere);
   }
-  if (editing.empty()) return std::nullopt;
-  verdict.advice =
-      "edit reduced gradients on every rank alike (by the same numbers: random ones need the same seed), or before the "
-      "reduction in a gradient hook";
-  verdict.ranks.assign(editing.begin(), editing.end());
-  return verdict;
+  return {};
 }
 
 }  // namespace brigade::dist

@@ -39,45 +39,69 @@ std::string writes_in_words(std::span<const StepOnRank> steps, const std::set<in
   return first_of(parts, 4, ", ");
 }
 
-}  // namespace
+// The ranks that have written to it; with `odd_only` those of them that hold other values than most.
+std::set<int> writers_of(std::span<const StepOnRank> steps, const GradientsApart& differs, bool odd_only) {
+  std::set<int> writers;
+  for (size_t r = 0; r < steps.size(); ++r) {
+    const int rank = static_cast<int>(r);
+    if (odd_only && std::ranges::find(differs.odd, rank) == differs.odd.end()) continue;
+    if (std::ranges::find(steps[r].writes, differs.parameter.name, &StepOnRank::Edit::parameter) !=
+        steps[r].writes.end())
+      writers.insert(rank);
+  }
+  return writers;
+}
 
-std::optional<Verdict> parameters_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart) {
+// The first write of one of these ranks.
+const StepOnRank::Edit& first_write(std::span<const StepOnRank> steps, const std::set<int>& writers,
+                                    const std::string& parameter) {
+  const StepOnRank& step = steps[static_cast<size_t>(*writers.begin())];
+  return *std::ranges::find(step.writes, parameter, &StepOnRank::Edit::parameter);
+}
+
+Verdict written(std::span<const StepOnRank> steps, const std::set<int>& writers, const std::string& parameter,
+                const std::string& lines) {
   Verdict verdict;
   verdict.kind = "parameters_written";
-  verdict.cause.kind = CauseKind::ValuesDiffer;
-  std::set<std::string> named;
-  std::set<int> writers;
-  // Writes of ranks that hold what most ranks hold were in vain, if there are others.
-  for (const bool odd_only : {true, false}) {
-    for (size_t r = 0; r < steps.size(); ++r) {
-      const int rank = static_cast<int>(r);
-      for (const StepOnRank::Edit& write : steps[r].writes) {
-        const GradientsApart* const differs = find(apart, write.parameter);
-        if (!differs) continue;
-        const bool odd = std::find(differs->odd.begin(), differs->odd.end(), rank) != differs->odd.end();
-        if (odd_only && !odd) continue;
-        if (writers.empty()) {
-          verdict.cause.op = write.op;
-          verdict.cause.place = write.where;
-          verdict.cause.module = module_of(write.parameter);
-        }
-        writers.insert(rank);
-        if (named.insert(write.parameter).second) verdict.parameters.push_back(about(differs->parameter, {}, {}));
-      }
-    }
-    if (!writers.empty()) break;
-  }
-  if (writers.empty()) return std::nullopt;
   verdict.ranks.assign(writers.begin(), writers.end());
-  for (ParameterVerdict& parameter : verdict.parameters)
-    parameter.missing_ranks = verdict.ranks;
+  const StepOnRank::Edit& first = first_write(steps, writers, parameter);
+  verdict.cause.kind = CauseKind::ValuesDiffer;
+  verdict.cause.op = first.op;
+  verdict.cause.place = first.where;
+  verdict.cause.module = module_of(parameter);
   verdict.cause.text = fmt::format("{} wrote to {} outside the optimizer on {}, and the ranks hold other values since",
-                                   writes_in_words(steps, writers, verdict.parameters.front().name),
-                                   verdict.parameters.front().name, ranks_in_words(verdict.ranks));
+                                   lines, parameter, ranks_in_words(verdict.ranks));
   verdict.advice =
       "write the same on every rank (load the checkpoint on all, broadcast from the one that has loaded it, draw from the "
       "same seed), and swap averages back before training goes on";
   return verdict;
+}
+
+}  // namespace
+
+std::vector<Verdict> parameters_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart) {
+  std::vector<Verdict> verdicts;
+  std::vector<std::string> lines_of;  // by verdict
+  // Writes of ranks that hold what most ranks hold were in vain, if there are others.
+  for (const bool odd_only : {true, false}) {
+    for (const GradientsApart& differs : apart) {
+      const std::set<int> writers = writers_of(steps, differs, odd_only);
+      if (writers.empty()) continue;
+      const std::string& name = differs.parameter.name;
+      const std::string lines = writes_in_words(steps, writers, name);
+      const std::vector<int> ranks(writers.begin(), writers.end());
+      size_t v = 0;
+      while (v < verdicts.size() && (lines_of[v] != lines || verdicts[v].ranks != ranks))
+        ++v;
+      if (v == verdicts.size()) {
+        verdicts.push_back(written(steps, writers, name, lines));
+        lines_of.push_back(lines);
+      }
+      verdicts[v].parameters.push_back(about(differs.parameter, {}, ranks));
+    }
+    if (!verdicts.empty()) break;
+  }
+  return verdicts;
 }
 
 }  // namespace brigade::dist

@@ -17,7 +17,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Place, file, line)
 
 namespace brigade::dist {
 
-// Bytes that are not UTF-8 are replaced.
+// Bytes that are not UTF-8 are replaced. Numbers that are not finite come back from from_text() as they are.
 std::string to_text(const nlohmann::json& json);
 // Throws DistError for a text that to_text() did not make.
 nlohmann::json from_text(const std::string& text);

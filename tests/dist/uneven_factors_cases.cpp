@@ -3,6 +3,11 @@
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
+#include <brigade/amp/grad_scaler.h>
+
+#include <cmath>
+#include <limits>
+
 namespace brigade::test::uneven_factors_cases {
 
 using namespace mechanisms;  // NOLINT: loss_of and batch_of
@@ -56,6 +61,29 @@ std::string check_told(const dist::ProcessGroupPtr& group) {
   const auto said = train_with(group, kBFloat16, 32, losses[0]);
   return said.size() == 1 && said[0].kind == "uneven_factors" ? "" : fmt::format("bfloat16: {}", said.size());
 }
+// Under a loss scaler that step is left out on all ranks; an infinite number has no word in JSON.
+std::string check_infinite(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  Net net;
+  net->to(kFloat32);
+  Ddp ddp(net, group);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.01});
+  amp::GradScaler scaler({.init_scale = 64});
+  for (int step = 0; step < 4; ++step) {
+    optimizer.zero_grad();
+    Tensor loss = loss_of(ddp(batch_of(group->rank(), step).to(kFloat32)));
+    if (step == 1 && group->rank() == 0) loss = loss * std::numeric_limits<double>::infinity();
+    if (step == 2 && group->rank() == 0) loss = loss * std::nan("");
+    scaler.scale(loss).backward();
+    scaler.step(optimizer);
+    scaler.update();
+  }
+  if (optimizer.steps_taken() != 2) return fmt::format("{} steps", optimizer.steps_taken());
+  return ddp.advisories().empty() ? "" : ddp.advisories()[0].message;
+}
+const AddRankCase add_infinite("a loss that one rank multiplies by infinity or NaN is left to the scaler",
+                               &check_infinite, everywhere({2, 3}));
+
 const AddRankCase add_told("a loss that one rank does not divide is told in the fourth backward in a row", &check_told,
                            everywhere({2, 3}));
 

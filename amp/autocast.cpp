@@ -2,6 +2,7 @@
 #include <brigade/amp/autocast.h>
 
 #include <brigade/amp/op_lists.h>
+#include <brigade/core/place.h>
 #include <brigade/core/warning.h>
 
 #include <string>
@@ -23,6 +24,7 @@ AutocastState state_of(DeviceType device, std::optional<DType> dtype, bool enabl
   AutocastState::OnDevice& here = state.on(device);
   here.dtype = dtype.value_or(here.dtype);
   here.enabled = enabled;
+  here.where = is_in_standard_library(where) ? SourceLocation() : where;
   if (enabled && !is_half(here.dtype)) {
     here.enabled = false;
     const std::string at = where.line() != 0 ? " at " + to_string(where) : "";
@@ -48,6 +50,7 @@ bool is_autocast_enabled(DeviceType device) noexcept {
   return autograd::autocast_is_on() && region().on(device).enabled;
 }
 DType autocast_dtype(DeviceType device) noexcept { return region().on(device).dtype; }
+SourceLocation autocast_where(DeviceType device) noexcept { return region().on(device).where; }
 bool is_autocast_cache_enabled() noexcept { return region().cache_enabled; }
 void clear_autocast_cache() noexcept {
   if (region().cache) region().cache->clear();

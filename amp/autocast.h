@@ -51,6 +51,8 @@ class [[nodiscard]] autocast {
 bool is_autocast_enabled(DeviceType device) noexcept;
 DType autocast_dtype(DeviceType device) noexcept;
 bool is_autocast_cache_enabled() noexcept;
+// The line of the region that decides for this kind of device; no line outside of any, and where std::optional made it.
+SourceLocation autocast_where(DeviceType device) noexcept;
 // Forgets the casts of weights of this thread's region (PyTorch: torch.clear_autocast_cache); for
 // weights whose memory was written by other means than Brigade's operations.
 void clear_autocast_cache() noexcept;

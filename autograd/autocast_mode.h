@@ -40,8 +40,9 @@ struct AutocastState {
   struct OnDevice {
     bool enabled = false;
     DType dtype = kBFloat16;
+    SourceLocation where = {};  // the region that says so, where its line is known
   };
-  std::array<OnDevice, kDeviceTypes> devices = {OnDevice{false, kBFloat16}, OnDevice{false, kFloat16}};
+  std::array<OnDevice, kDeviceTypes> devices = {OnDevice{false, kBFloat16, {}}, OnDevice{false, kFloat16, {}}};
   bool cache_enabled = true;
   CastRule (*rule_of)(const char* operation, DeviceType device) = nullptr;
   std::shared_ptr<AutocastCache> cache;  // of the outermost region

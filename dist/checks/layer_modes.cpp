@@ -32,11 +32,10 @@ void LayerModes::collect(const nn::Module& module) {
 
 void LayerModes::look(uint64_t backwards) {
   if (layers_.empty()) return;
-  if (backwards != backwards_) std::swap(before_, latest_);
-  backwards_ = backwards;
-  latest_.clear();
+  Trains trains;
   for (const auto& layer : layers_)
-    latest_.push_back(layer->is_training());
+    trains.push_back(layer->is_training());
+  seen_.see(std::move(trains), backwards);
 }
 
 uint64_t LayerModes::digest(uint64_t backwards) const noexcept {

@@ -2,6 +2,7 @@
 // in it, one of them has not called train() since its evaluation.
 #pragma once
 
+#include <brigade/dist/checks/before_backward.h>
 #include <brigade/nn/module.h>
 
 #include <cstdint>
@@ -29,12 +30,10 @@ class LayerModes {
   void collect(const nn::Module& module);
 
   using Trains = std::vector<uint8_t>;  // by layer
-  const Trains& seen(uint64_t backwards) const noexcept { return backwards > backwards_ ? latest_ : before_; }
+  const Trains& seen(uint64_t backwards) const noexcept { return seen_.latest(backwards); }
 
   std::vector<std::shared_ptr<const nn::Module>> layers_;
-  // In the latest forward, after so many backwards; and in the last one before the latest of these.
-  Trains latest_, before_;
-  uint64_t backwards_ = 0;
+  BeforeBackward<Trains> seen_;
 };
 
 }  // namespace brigade::dist

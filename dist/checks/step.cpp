@@ -194,6 +194,7 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
   if (!update.moves) return result;  // gradients that gather may differ
   // Once it is told, a difference is no reason to exchange more.
   if (!reducer_.advisories().has(kModesDiffer)) hash = fnv_step(hash, modes_.digest(reducer_.rounds()));
+  if (!reducer_.advisories().has(kAutocastDiffers)) hash = fnv_step(hash, autocast_.digest(reducer_.rounds()));
   uint64_t members = 0;  // a sum, since within a group the order is of no matter
   GroupAt group(update.groups);
   for (size_t i = 0; i < update.parameters.size(); ++i) {

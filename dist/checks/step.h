@@ -9,6 +9,7 @@
 
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/write_log.h>
+#include <brigade/dist/checks/autocast_modes.h>
 #include <brigade/dist/checks/gradient_values.h>
 #include <brigade/dist/checks/layer_modes.h>
 #include <brigade/dist/checks/local_steps.h>
@@ -54,6 +55,7 @@ class StepCheck {
  public:
   // The keys of advisories.
   static constexpr const char* kModesDiffer = "modes_differ";
+  static constexpr const char* kAutocastDiffers = "autocast_differs";
   static constexpr const char* kHookResultsDiffer = "hook_result differs";
   using Tensors = std::function<std::vector<NamedParameter>()>;
   // `parameters`, `buffers`: those of the module as they are now. `ignored`: tensors that the user
@@ -67,7 +69,10 @@ class StepCheck {
   // Throws ConsistencyError.
   void operator()(const autograd::Update& update);
   // Before a forward of the wrapper that records.
-  void look_at_modes() { modes_.look(reducer_.rounds()); }
+  void look_at_modes() {
+    modes_.look(reducer_.rounds());
+    autocast_.look(reducer_.rounds());
+  }
   // In a join nothing is checked. The ranks may have taken different numbers of steps there: those
   // of an optimizer that keeps no state are counted from its end.
   void rest() noexcept { rests_ = true; }
@@ -137,7 +142,9 @@ class StepCheck {
   std::vector<GradientsApart> left_apart_by_hook(std::span<const StepOnRank> steps, std::string_view about,
                                                  SourceLocation where) const;
   // The ranks' agreements differ: in what? Warnings are kept, the same on all ranks.
-  std::vector<Verdict> compare(const autograd::Update& update, std::string_view about) const;
+  std::vector<Verdict> compare(const autograd::Update& update, std::string_view about);
+  // Where they differ, for the forwards that the gradients come from.
+  void tell_of_modes(std::span<const StepOnRank> steps);
   void verify(const autograd::Update& update);
   void warn_of_retained_graphs(const autograd::Update& update);
   // What the ranks have found, on all of them; not where the optimizer throws what it has found itself.
@@ -169,6 +176,7 @@ class StepCheck {
   std::unordered_map<uint64_t, std::vector<uint64_t>> uneven_;
   StepHabits habits_;
   LayerModes modes_;
+  AutocastModes autocast_;
   std::shared_ptr<LocalSteps> local_steps_;  // the group has it as well
 };
 

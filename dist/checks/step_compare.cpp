@@ -8,6 +8,7 @@
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/majority.h>
 #include <brigade/dist/diagnosis/wire.h>
+#include <brigade/optim/optimizer.h>
 
 #include <fmt/format.h>
 
@@ -57,6 +58,19 @@ bool have_other_scales(const std::vector<Verdict>& verdicts) {
       verdicts, [](const Verdict& verdict) { return verdict.cause.op.find("loss scaler") != std::string::npos; });
 }
 
+// What optimizers of this thread hold other than the one that is about to step, and have moved before.
+std::vector<std::string> moved_by_others(const autograd::Update& update, const Reducer& reducer) {
+  std::vector<std::string> names;
+  for (const optim::Optimizer* const each : optim::optimizers_of_this_thread()) {
+    if (each == update.optimizer || each->steps_taken() == 0) continue;
+    for (const Tensor& parameter : each->parameters()) {
+      if (const int64_t position = reducer.find(parameter); position >= 0)
+        names.push_back(reducer.parameters()[static_cast<size_t>(position)].name);
+    }
+  }
+  return names;
+}
+
 // What values_of() takes: buffers may be integers.
 Tensor numbers_of(const Tensor& tensor) {
   if (!tensor.defined()) return tensor;
@@ -87,7 +101,8 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
                   .in_join = count.in_join,
                   .since_join = count.since,
                   .optimizer = update.name,
-                  .made_at = update.made_at};
+                  .made_at = update.made_at,
+                  .autocast = autocast_.seen(reducer_.rounds())};
   GroupAt group(update.groups);
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const Tensor& parameter = update.parameters[i];
@@ -106,6 +121,7 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
   }
   for (const auto& [i, write] : written_by_hand(update))
     step.writes.push_back(write);
+  step.moved_by_others = moved_by_others(update, reducer_);
   return step;
 }
 
@@ -170,7 +186,17 @@ std::vector<GradientsApart> StepCheck::left_apart_by_hook(std::span<const StepOn
   return differing({parameters.begin(), parameters.end()}, Compared::Gradients, about, where);
 }
 
-std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::string_view about) const {
+void StepCheck::tell_of_modes(std::span<const StepOnRank> steps) {
+  const auto tell = [&](const char* key, std::optional<Verdict> verdict) {
+    if (!verdict) return;
+    verdict->iteration = reducer_.rounds();
+    reducer_.advisories().add(key, std::move(*verdict));
+  };
+  tell(kModesDiffer, modes_differ(steps));
+  tell(kAutocastDiffers, autocast_.compare(steps, reducer_.rounds()));
+}
+
+std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::string_view about) {
   std::vector<StepOnRank> steps;
   const std::vector<std::string> texts =
       group_.all_gather_text(to_text(own_step(update)), std::string(about), update.where);
@@ -215,10 +241,7 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::str
       verdicts.push_back(std::move(verdict));
     if (std::optional<Verdict> verdict = differing_state(update, steps, about)) verdicts.push_back(std::move(*verdict));
   }
-  if (std::optional<Verdict> verdict = modes_differ(steps)) {
-    verdict->iteration = reducer_.rounds();
-    reducer_.advisories().add(kModesDiffer, std::move(*verdict));
-  }
+  tell_of_modes(steps);
   for (Verdict& verdict : verdicts)
     verdict.iteration = reducer_.rounds();
   std::erase_if(verdicts, [&](Verdict& verdict) {

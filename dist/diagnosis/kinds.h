@@ -115,6 +115,13 @@ Verdict unreached_module(const UnreachedModule& found, std::vector<ParameterVerd
 // `bytes` of results in `nodes` operations were kept, and no other backward came through them.
 Verdict needless_retain_graph(SourceLocation backward, size_t bytes, size_t nodes, SourceLocation step_at);
 
+// The autocast that a forward began in.
+struct AutocastOnRank {
+  bool is_known = false;
+  std::string dtypes;  // "bfloat16 on the CPU"; "" for none
+  Place where;         // the region
+};
+
 // What a rank is about to do, as all ranks learn it when they disagree.
 struct StepOnRank {
   std::string name;  // "step 3 of AdamW"
@@ -152,6 +159,8 @@ struct StepOnRank {
   uint64_t in_join = 0, since_join = 0;
   std::string optimizer;  // its class
   Place made_at;
+  AutocastOnRank autocast;
+  std::vector<std::string> moved_by_others;  // what other optimizers of the rank hold, and have moved before
 };
 // `steps`: one per rank. `optimizer`: its name; `parameters`: those that it moves. Different steps,
 // hyperparameters, or sets of gradients; nothing where they are alike.
@@ -180,6 +189,8 @@ std::vector<Verdict> buffers_written(std::span<const StepOnRank> steps, std::spa
 Verdict hook_results_differ(const std::string& hook, std::span<const GradientsApart> apart, const Place& backward);
 // Nothing where all ranks train and evaluate the same layers, as far as it is known.
 std::optional<Verdict> modes_differ(std::span<const StepOnRank> steps);
+// Nothing where all forwards began in the same autocast, or where it is not known of some rank.
+std::optional<Verdict> autocast_differs(std::span<const StepOnRank> steps);
 // As gradients_edited, for those that were put in place by hand.
 std::vector<Verdict> gradients_set_by_hand(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
 

@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::string_view kUnderNoSync = " under no_sync not reduced";
 constexpr std::string_view kByHook = ", by hook ";
+constexpr std::string_view kZero = "ZeroRedundancyOptimizer: parameters";  // a new one compares them
+constexpr std::string_view kJoin = "join: ";
 constexpr std::string_view kStep = "agreement on a step of ";
 
 // What a collective belongs to, by its description.
@@ -30,10 +32,11 @@ Part part_of(const CollectiveInfo& info) {
                                                                  {"flags of bucket ", Part::Backward},
                                                                  {"ready order of ", Part::Backward},
                                                                  {kStep, Part::Step},
-                                                                 {"join: ", Part::Other},
+                                                                 {kJoin, Part::Other},
                                                                  {"error report of ", Part::Other},
                                                                  {"model averaging", Part::Other},
                                                                  {"explain_with_peers of ", Part::Other}};
+  if (info.description == kZero) return Part::Construction;
   for (const auto& [prefix, part] : kParts) {
     if (info.description.starts_with(prefix)) return part;
   }
@@ -136,10 +139,11 @@ Found constructions(const Mismatch&, const Sides& sides) {
     return advise("the ranks make different wrappers here: make the same ones, in the same order, on every rank");
   const auto found = sides.alone_in(Part::Construction);
   if (!found) return std::nullopt;
+  const bool is_zero = found->first.info->description == kZero;
   return advise(
-      fmt::format("{} makes a wrapper here that {} does not make, or not yet: make the same ones at the same "
+      fmt::format("{} makes a {} here that {} does not make, or not yet: make the same ones at the same "
                   "place of the program on every rank",
-                  found->first.name, found->second.name));
+                  found->first.name, is_zero ? "ZeroRedundancyOptimizer" : "wrapper", found->second.name));
 }
 
 Found step_under_no_sync(const Mismatch& mismatch, const Sides& sides) {
@@ -208,7 +212,7 @@ Found step_or_not(const Mismatch& mismatch, const Sides& sides) {
   }
   return advise(
       fmt::format("either {} left out a step, or {} left out a backward: decide on every rank alike whether "
-                  "to step, and accumulate over as many backwards",
+                  "to step, and accumulate over as many backwards, the same of them under no_sync",
                   other.name, stepping.name));
 }
 
@@ -252,6 +256,17 @@ Found backwards_of_wrappers(const Mismatch&, const Sides& sides) {
   return advise("run the backwards of the wrappers in the same order on every rank, and all of them");
 }
 
+// A rank asks the others for what comes next in a join.
+Found joins(const Mismatch&, const Sides& sides) {
+  const bool first = sides.first.info->description.starts_with(kJoin);
+  if (first == sides.second.info->description.starts_with(kJoin)) return std::nullopt;
+  const auto& [in_join, other] = first ? sides : Sides{sides.second, sides.first};
+  return advise(
+      fmt::format("{} is in a join and {} is not: open Join on every rank before the loop, over the same wrappers, and "
+                  "finish() it after the loop",
+                  in_join.name, other.name));
+}
+
 // A call of the program itself.
 Found own_call(const Mismatch& mismatch, const Sides& sides) {
   const auto found = sides.alone_in(Part::Own);
@@ -290,8 +305,9 @@ MismatchReason reason_for(const Mismatch& mismatch, size_t usual, size_t odd, co
     return Side{&info, part_of(info), rank, fmt::format("rank {}", names(static_cast<int>(rank)))};
   };
   const Sides sides{side(std::min(usual, odd)), side(std::max(usual, odd))};
-  for (const auto rule : {&other_groups, &other_parts, &same_call, &other_hooks, &constructions, &step_under_no_sync,
-                          &step_or_not, &layer, &backwards_of_wrappers, &own_call, &forward_or_not}) {
+  for (const auto rule :
+       {&other_groups, &other_parts, &same_call, &other_hooks, &constructions, &joins, &step_under_no_sync,
+        &step_or_not, &layer, &backwards_of_wrappers, &own_call, &forward_or_not}) {
     if (Found found = rule(mismatch, sides)) return *std::move(found);
   }
   return {"", "call the same collectives in the same order on every rank", {}};

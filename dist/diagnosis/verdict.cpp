@@ -201,7 +201,9 @@ std::string advice_for(CauseKind kind, bool some_ranks_only) {
       if (!advice.empty()) advice += tail;
       break;
   }
-  if (some_ranks_only) {
+  if (some_ranks_only && kind == CauseKind::Frozen) {
+    advice += ". Other ranks train it: freeze it on every rank or on none";
+  } else if (some_ranks_only) {
     advice +=
         ". Other ranks used it: the ranks took different branches; with find_unused_parameters=true the missing "
         "gradient counts as zero in the mean";

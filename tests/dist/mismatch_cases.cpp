@@ -4,7 +4,9 @@
 #include "rank_case.h"
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/ddp/join.h>
 #include <brigade/dist/ddp/sync_batch_norm.h>
+#include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/optim/optim.h>
 
@@ -134,7 +136,24 @@ std::vector<Program> layers_and_forwards() {
              if (odd) training.ddp.register_comm_hook(dist::fp16_compress_hook());
              training.backward();
            },
-           "by the communication hook fp16_compress", "register the same communication hook", false}};
+           "by the communication hook fp16_compress", "register the same communication hook", false},
+          {"a join that one rank has not opened",
+           [](const Group& group, bool odd) {
+             Training<BranchingNet> training(group, BranchingNet());
+             std::optional<dist::Join> join;
+             if (!odd) join.emplace(training.ddp);
+             training.backward();
+             if (join) join->finish();
+           },
+           "", "open Join on every rank before the loop", false},
+          {"a ZeroRedundancyOptimizer on all ranks but one",
+           [](const Group& group, bool odd) {
+             Training<BranchingNet> training(group, BranchingNet());
+             std::optional<dist::ZeroRedundancyOptimizer<optim::SGD>> zero;
+             if (!odd) zero.emplace(training.net->parameters(), optim::SGDOptions{.lr = 0.1}, group);
+             training.backward();
+           },
+           "", "makes a ZeroRedundancyOptimizer here that rank", false}};
 }
 
 std::vector<Program> steps() {

@@ -89,6 +89,38 @@ std::string check_another_in_its_place(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_another_in_its_place("a parameter in whose place one rank holds another is named",
                                            &check_another_in_its_place, everywhere({2, 3}));
 
+// Two optimizers, each of a part. In the second step the last rank takes the one for the other.
+std::string check_other_part(const dist::ProcessGroupPtr& group) {
+  for (const bool mistake : {false, true}) {
+    for (const bool same_class : {true, false}) {
+      manual_seed(1);
+      Net net;
+      Ddp ddp(net, group);
+      std::vector<Tensor> rest = net->b->parameters();
+      for (const Tensor& each : net->c->parameters())
+        rest.push_back(each);
+      optim::SGD first(net->a->parameters(), 0.1), plain(rest, 0.1);
+      optim::AdamW adam(rest, {.lr = 0.1});
+      optim::Optimizer& second = same_class ? static_cast<optim::Optimizer&>(plain) : adam;
+      const bool odd = mistake && group->rank() == group->size() - 1;
+      try {
+        for (int s = 0; s < 2; ++s) {
+          net->zero_grad();
+          loss_of(ddp(batch_of(group->rank(), s))).backward();
+          (odd && s == 1 ? second : first).step();
+          second.step();
+        }
+        if (mistake) return "nothing was told";
+      } catch (const dist::ConsistencyError& error) {
+        if (!mistake || error.verdicts()[0].kind != "optimizers_differ") return error.what();
+      }
+    }
+  }
+  return "";
+}
+const AddRankCase add_other_part("a rank that steps the optimizer of another part of the model is told",
+                                 &check_other_part, everywhere({2, 3}));
+
 // What the last rank makes is of another class; the same class made at another line is the same.
 std::string check_other_class(const dist::ProcessGroupPtr& group) {
   manual_seed(1);

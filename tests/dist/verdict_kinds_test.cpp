@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <limits>
 
 namespace brigade::test::verdict_kinds_test {
@@ -102,6 +103,20 @@ TEST_CASE("optimizers_differ: the step, a hyperparameter, the set of gradients; 
   CHECK(verdicts[0].advice.find("join") != std::string::npos);
 }
 
+TEST_CASE("numbers that are not finite come through a message between ranks") {
+  dist::StepOnRank step;
+  const double infinity = std::numeric_limits<double>::infinity();
+  step.hook_probes = {1.5, infinity, -infinity, std::nan("")};
+  step.name = "nan";
+  const auto back = dist::from_text(dist::to_text(step)).get<dist::StepOnRank>();
+  REQUIRE(back.hook_probes.size() == 4);
+  CHECK(back.hook_probes[0] == 1.5);
+  CHECK(back.hook_probes[1] == infinity);
+  CHECK(back.hook_probes[2] == -infinity);
+  CHECK(std::isnan(back.hook_probes[3]));
+  CHECK(back.name == "nan");
+}
+
 TEST_CASE("optimizers_differ: optimizers of different classes, by the lines that made them") {
   dist::StepOnRank usual{"step 1 of SGD", {"a.cpp", 9}, "group 0: lr 0.1", "1", {}};
   usual.members = {{"a.weight", 0}};
@@ -174,6 +189,16 @@ TEST_CASE("optimizers_differ: parameters that some ranks hold, or hold in a grou
   REQUIRE(verdicts.size() == 1);
   CHECK(verdicts[0].cause.text == "SGD holds b.weight on ranks 0 and 2 and not on rank 1, so it would move there only");
   CHECK(verdicts[0].parameters[0].missing_ranks == std::vector<int>{1});
+
+  // One of two optimizers on each rank, where the rank has moved the rest by the other one before.
+  std::vector<dist::StepOnRank> mixed(2, {"step 2 of SGD", {"a.cpp", 5}, "group 0: lr 0.1", "1", {}});
+  mixed[0].members = {{"a.weight", 0}};
+  mixed[1].members = {{"b.weight", 0}};
+  CHECK(dist::optimizers_differ(mixed, "SGD", parameters).empty());
+  mixed[0].moved_by_others = {"b.weight"};
+  verdicts = dist::optimizers_differ(mixed, "SGD", parameters);
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].parameters.size() == 2);
 
   // Each is held by one rank alone, which sends it to the others.
   steps[0].members = {{"a.weight", 0}};

@@ -84,7 +84,8 @@ Verdict different_steps(std::span<const StepOnRank> steps, const std::vector<int
   Verdict verdict = new_verdict(CauseKind::StepsDiffer, steps, odd);
   const auto say = [](const StepOnRank& step) { return step.name + " at " + to_string(step.where); };
   verdict.cause.text = "the ranks are in different optimizer steps: " + each_rank(steps, say);
-  verdict.advice = "let every rank step the same optimizers equally often: decide on all ranks alike whether to skip";
+  verdict.advice =
+      "let every rank step the same optimizers, in the same order and equally often: decide on all ranks alike whether to skip";
   const auto is_first = [](const StepOnRank& step) { return step.in_join + step.since_join == 1; };
   if (std::ranges::any_of(steps, is_first))
     verdict.advice += ", and make an optimizer anew, which counts from 1 again, on every rank or on none";
@@ -139,13 +140,13 @@ Verdict different_options(std::span<const StepOnRank> steps, const std::vector<i
                                    line.empty() ? "" : " (" + line + ")", each_rank(steps, [&](const StepOnRank& step) {
                                      return line.empty() ? step.options + " at " + to_string(step.where) : step.options;
                                    }));
-  verdict.advice = is_scaled(odd) != is_scaled(*usual)
-                       ? "step by the scaler on every rank, scaler.step(optimizer), or on none"
-                   : verdict.cause.op.find(kLossScaler) != std::string::npos
-                       ? "call update() on every rank equally often, and load the scaler's state on all; an optimizer "
-                         "whose parameters no wrapper manages may have been skipped on some ranks only"
-                       : "step schedulers with a value that is the same on every rank: all_reduce the loss or metric "
-                         "first (ReduceOp::Avg)";
+  verdict.advice =
+      is_scaled(odd) != is_scaled(*usual) ? "step by the scaler on every rank, scaler.step(optimizer), or on none"
+      : verdict.cause.op.find(kLossScaler) != std::string::npos
+          ? "call update() on every rank equally often, and load the scaler's state on all; an optimizer "
+            "whose parameters no wrapper manages may have been skipped on some ranks only"
+          : "set the same options on every rank, and step schedulers equally often, by a value that is the "
+            "same on every rank: all_reduce the loss or metric first (ReduceOp::Avg)";
   return verdict;
 }
 
@@ -192,10 +193,16 @@ Groups groups_of(std::span<const StepOnRank> steps) {
   return groups;
 }
 
-// Each is moved by one rank alone, which sends it to the others.
-bool are_dealt_out(const Groups& groups) {
-  return !groups.empty() && std::ranges::all_of(groups, [](const auto& each) {
-    return std::ranges::count_if(each.second, [](int64_t group) { return group >= 0; }) == 1;
+// Each is moved by one rank alone, which sends it to the others: not where another rank moves it by another optimizer,
+// which is not the one of this step.
+bool are_dealt_out(const Groups& groups, std::span<const StepOnRank> steps) {
+  return !groups.empty() && std::ranges::all_of(groups, [&](const auto& each) {
+    const auto& [name, on_ranks] = each;
+    return std::ranges::count_if(on_ranks, [](int64_t group) { return group >= 0; }) == 1 &&
+           std::ranges::none_of(steps, [&](const StepOnRank& step) {
+             return on_ranks[static_cast<size_t>(&step - steps.data())] < 0 &&
+                    std::ranges::find(step.moved_by_others, name) != step.moved_by_others.end();
+           });
   });
 }
 
@@ -312,10 +319,10 @@ std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const 
     const auto classes = odd_by(steps, [](const StepOnRank& step) { return step.optimizer; });
     const bool in_one_step = alike(&StepOnRank::since_join) && alike(&StepOnRank::in_join);
     if (classes.empty() || !in_one_step) return {different_steps(steps, ranks)};
-    if (are_dealt_out(groups)) return {};
+    if (are_dealt_out(groups, steps)) return {};
     return {hold_the_same(groups) ? different_classes(steps, classes) : different_steps(steps, ranks)};
   }
-  if (are_dealt_out(groups)) return {};
+  if (are_dealt_out(groups, steps)) return {};
   if (std::optional<Verdict> verdict = different_members(steps, groups, optimizer, parameters))
     return {std::move(*verdict)};  // nothing else can be compared
   std::vector<Verdict> verdicts;

@@ -73,7 +73,8 @@ Verdict written(std::span<const StepOnRank> steps, const std::set<int>& writers,
                                    lines, parameter, ranks_in_words(verdict.ranks));
   verdict.advice =
       "write the same on every rank (load the checkpoint on all, broadcast from the one that has loaded it, draw from the "
-      "same seed), and swap averages back before training goes on";
+      "same seed), and swap averages back before training goes on. Averages of the weights are kept in copies: detach() "
+      "without clone() shares their memory";
   return verdict;
 }
 

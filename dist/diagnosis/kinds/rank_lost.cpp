@@ -32,7 +32,8 @@ Verdict rank_lost(const CollectiveInfo& waiting, const Whereabouts& lost, const 
   verdict.advice =
       by_exception ? "repair the error on the rank that is named; the other ranks only report it"
       : how.starts_with("left the group")
-          ? "it left its loop before the others: give every rank the same number of batches, or use Join"
+          ? "it left its loop before the others: give every rank the same number of batches, or use Join, and run as many "
+            "reduced backwards and steps of them (the last accumulation of an epoch too)"
           : "see its own output and exit status (brigade run prints them): a signal, a crash, no memory; or, with status "
             "0, an exit in the middle, while the others still needed it";
   verdict.message = fmt::format("{}; waited for in {}", verdict.cause.text, in_words(waiting));

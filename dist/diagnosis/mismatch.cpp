@@ -15,6 +15,7 @@ namespace brigade::dist {
 namespace {
 
 constexpr std::string_view kUnderNoSync = " under no_sync not reduced";
+constexpr std::string_view kAveraging = "model averaging";
 constexpr std::string_view kByHook = ", by hook ";
 constexpr std::string_view kZero = "ZeroRedundancyOptimizer: parameters";  // a new one compares them
 constexpr std::string_view kJoin = "join: ";
@@ -34,7 +35,7 @@ Part part_of(const CollectiveInfo& info) {
                                                                  {kStep, Part::Step},
                                                                  {kJoin, Part::Other},
                                                                  {"error report of ", Part::Other},
-                                                                 {"model averaging", Part::Other},
+                                                                 {kAveraging, Part::Other},
                                                                  {"explain_with_peers of ", Part::Other}};
   if (info.description == kZero) return Part::Construction;
   for (const auto& [prefix, part] : kParts) {
@@ -198,10 +199,12 @@ Found step_or_not(const Mismatch& mismatch, const Sides& sides) {
       return fmt::format("{} reduced backwards", count);
     };
     if (backwards.since == usual) {
-      return MismatchReason{fmt::format("{} goes on without the step that {} takes: so far all ranks stepped after {}",
-                                        other.name, stepping.name, in_words(usual)),
-                            "decide on every rank alike whether to step, and accumulate over as many backwards",
-                            {static_cast<int>(other.rank)}};
+      return MismatchReason{
+          fmt::format(
+              "{} goes on without the step that {} takes, or runs more before it: so far all ranks stepped after {}",
+              other.name, stepping.name, in_words(usual)),
+          "decide on every rank alike whether to step, and accumulate over as many backwards",
+          {static_cast<int>(other.rank)}};
     }
     if (backwards.since < usual) {
       return MismatchReason{fmt::format("{} steps after {}, so far all ranks did after {}: it left out a backward",
@@ -214,6 +217,14 @@ Found step_or_not(const Mismatch& mismatch, const Sides& sides) {
       fmt::format("either {} left out a step, or {} left out a backward: decide on every rank alike whether "
                   "to step, and accumulate over as many backwards, the same of them under no_sync",
                   other.name, stepping.name));
+}
+
+// Optimizers that move parameters of one wrapper each.
+Found steps_of_wrappers(const Mismatch&, const Sides& sides) {
+  if (!sides.both(Part::Step)) return std::nullopt;
+  return advise(
+      fmt::format("{} steps an optimizer of {}, {} one of {}: step the same optimizers in the same order on every rank",
+                  sides.first.name, stepped_by(*sides.first.info), sides.second.name, stepped_by(*sides.second.info)));
 }
 
 // Whether all ranks ran the layer between each two of their reduced backwards, and not since the
@@ -267,6 +278,17 @@ Found joins(const Mismatch&, const Sides& sides) {
                   in_join.name, other.name));
 }
 
+// Parameters instead of gradients, every so often.
+Found averaging(const Mismatch&, const Sides& sides) {
+  const bool first = sides.first.info->description == kAveraging;
+  if (first == (sides.second.info->description == kAveraging)) return std::nullopt;
+  const auto& [averages, other] = first ? sides : Sides{sides.second, sides.first};
+  return advise(fmt::format(
+      "{} averages the models here and {} does not: give the averagers the same period and warm-up on every "
+      "rank, and call them after each step",
+      averages.name, other.name));
+}
+
 // A call of the program itself.
 Found own_call(const Mismatch& mismatch, const Sides& sides) {
   const auto found = sides.alone_in(Part::Own);
@@ -306,8 +328,8 @@ MismatchReason reason_for(const Mismatch& mismatch, size_t usual, size_t odd, co
   };
   const Sides sides{side(std::min(usual, odd)), side(std::max(usual, odd))};
   for (const auto rule :
-       {&other_groups, &other_parts, &same_call, &other_hooks, &constructions, &joins, &step_under_no_sync,
-        &step_or_not, &layer, &backwards_of_wrappers, &own_call, &forward_or_not}) {
+       {&other_groups, &other_parts, &same_call, &other_hooks, &constructions, &joins, &averaging, &step_under_no_sync,
+        &step_or_not, &steps_of_wrappers, &layer, &backwards_of_wrappers, &own_call, &forward_or_not}) {
     if (Found found = rule(mismatch, sides)) return *std::move(found);
   }
   return {"", "call the same collectives in the same order on every rank", {}};

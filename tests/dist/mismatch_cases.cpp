@@ -5,6 +5,7 @@
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/join.h>
+#include <brigade/dist/ddp/model_averaging.h>
 #include <brigade/dist/ddp/sync_batch_norm.h>
 #include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 #include <brigade/kernels/factory.h>
@@ -146,6 +147,24 @@ std::vector<Program> layers_and_forwards() {
              if (join) join->finish();
            },
            "", "open Join on every rank before the loop", false},
+          {"a step of the other of two wrappers",
+           [](const Group& group, bool odd) {
+             Training<BranchingNet> first(group, BranchingNet()), second(group, BranchingNet());
+             first.backward();
+             second.backward();
+             (odd ? second : first).step();
+           },
+           "", "step the same optimizers in the same order on every rank", false},
+          {"models that one rank averages less often",
+           [](const Group& group, bool odd) {
+             Training<BranchingNet> training(group, BranchingNet());
+             dist::PeriodicModelAverager averager(group, odd ? 2 : 1);
+             for (int i = 0; i < 3; ++i) {
+               training.backward();
+               averager.average_parameters(training.net);
+             }
+           },
+           "", "the same period and warm-up", false},
           {"a ZeroRedundancyOptimizer on all ranks but one",
            [](const Group& group, bool odd) {
              Training<BranchingNet> training(group, BranchingNet());

@@ -483,6 +483,21 @@ TEST_CASE("unmanaged_parameters: outside, replaced, thawed, added") {
   }
 }
 
+TEST_CASE("what one rank has frozen is to be frozen on all or none: no branch is spoken of") {
+  const std::string advice = dist::advice_for(CauseKind::Frozen, true);
+  CHECK(advice.ends_with("Other ranks train it: freeze it on every rank or on none"));
+  CHECK(dist::advice_for(CauseKind::Frozen, false).find("Other ranks") == std::string::npos);
+  CHECK(dist::advice_for(CauseKind::NotUsed, true).find("took different branches") != std::string::npos);
+}
+
+TEST_CASE("unmanaged_parameters: the parameters of one line have one cause") {
+  const SourceLocation line = SourceLocation::current();
+  const auto weight = dist::unmanaged_parameters({.name = "a.weight", .bytes = 12, .optimizer = "SGD", .at = line});
+  const auto bias = dist::unmanaged_parameters({.name = "a.bias", .bytes = 4, .optimizer = "SGD", .at = line});
+  CHECK(weight.cause.same_as(bias.cause));
+  CHECK(weight.advice.find("leave it out of the optimizer") != std::string::npos);
+}
+
 TEST_CASE("static_graph_changed: parameters that changed alike are one paragraph, others another") {
   const auto parameters = three_parameters();
   dist::RankReport report{.rank = 0, .round = 2, .ready = {false, false, false}};

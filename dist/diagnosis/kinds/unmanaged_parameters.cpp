@@ -14,12 +14,14 @@ namespace {
 void outside_wrapper(const UnmanagedParameter& found, Verdict& verdict) {
   const bool is_registered = found.at.line() != 0;
   verdict.cause.place = is_registered ? found.at : found.last_use;
-  verdict.cause.text = fmt::format("{} is trained by {} and belongs to no wrapped module: its gradient stays local",
-                                   found.name, found.optimizer);
+  // Without its name: those of one layer, or of one model, have one cause.
+  verdict.cause.text =
+      fmt::format("trained by {}, it belongs to no wrapped module: its gradient stays local", found.optimizer);
   if (is_registered) verdict.cause.text += fmt::format(" (registered at {})", to_string(found.at));
   verdict.advice =
-      "make it a parameter of the wrapped module, wrap its module too, or average its gradient yourself "
-      "(group->all_reduce(p.grad(), {.op = ReduceOp::Avg}))";
+      "make it a parameter of the wrapped module, wrap its module too on every rank, or average its gradient yourself "
+      "(group->all_reduce(p.grad(), {.op = ReduceOp::Avg})); where it is not to be trained (a teacher), leave it out of the "
+      "optimizer";
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace brigade::autograd::detail {
 struct FrozenLeaf {
   uint64_t leaf;  // its id
   SourceLocation where;
-  uint64_t
-      backward;  // the latest of the thread (Plan::number) before that line has done so, since when no other line has
+  // The latest backward of the thread (Plan::number) before that line has done so; no other line has since.
+  uint64_t backward;
 };
 
 // requires_grad of a leaf was switched off, or on again.

@@ -12,7 +12,7 @@ namespace {
 
 enum class Under { None, OneRank, OtherDtype, AllRanks, OneStep, Evaluation, MicroBatches };
 
-unsigned line_of_region = 0;  // the same on every rank
+thread_local unsigned line_of_region = 0;  // the same on every rank
 
 std::vector<dist::Verdict> train_under(const dist::ProcessGroupPtr& group, Under under, int steps = 7) {
   manual_seed(1);

@@ -14,8 +14,8 @@ namespace brigade::lab::bench {
 // stand beside each all_reduce in place of ranks that share memory, "limits": RoundLimits}.
 //
 // Result: a row for each size and way: {"key": {"collective", "backend", "ranks", "dtype", "op", "bytes",
-// "count", "in_place", "memory", "in_flight", and "plain_loops": true for those}, "us": [one per round], "wrong": elements, of this rank,
-// "rounds", "noise"}; for overlap also "compute_us" and "comm_us", one per round.
+// "count", "in_place", "memory", "in_flight", and "plain_loops": true for those}, "us": [one per
+// round], "wrong": elements, of this rank, "rounds", "noise"}; for overlap also "compute_us" and "comm_us", one per round.
 inline constexpr const char* kCollectivesJob = "bench-collectives";
 
 // The job itself.

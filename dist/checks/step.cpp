@@ -4,6 +4,7 @@
 #include <brigade/autograd/backward.h>
 #include <brigade/autograd/gradient_scale.h>
 #include <brigade/autograd/meta.h>
+#include <brigade/core/detail/living.h>
 #include <brigade/core/fnv.h>
 #include <brigade/core/warning.h>
 #include <brigade/dist/checks/parameter_name.h>
@@ -18,22 +19,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 namespace brigade::dist {
 
 namespace {
 
-// Those of all wrappers, on any thread.
-struct Living {
-  std::mutex mutex;
-  std::vector<const StepCheck*> all;
-};
-Living& living() {
-  static auto* const one = new Living;  // never destroyed: wrappers may be static objects
-  return *one;
-}
+using LivingChecks = brigade::detail::Living<StepCheck>;  // those of all wrappers
 
 // Two verdicts with one cause are one.
 void add_to(std::vector<Verdict>& found, Verdict verdict) {
@@ -68,23 +60,17 @@ StepCheck::StepCheck(Reducer& reducer, ProcessGroup& group, StepCheckOptions opt
       ignored_(std::move(ignored)),
       habits_(reducer, parameters_),
       modes_(module) {
-  const std::lock_guard lock(living().mutex);
-  living().all.push_back(this);
+  LivingChecks::all().add(this);
 }
 
-StepCheck::~StepCheck() {
-  const std::lock_guard lock(living().mutex);
-  std::erase(living().all, this);
-}
+StepCheck::~StepCheck() { LivingChecks::all().remove(this); }
 
 bool StepCheck::is_managed_elsewhere(const Tensor& parameter) const {
   const autograd::AutogradMeta* known = autograd::meta(parameter);
   if (std::any_of(known->observers.begin(), known->observers.end(),
                   [](const auto& observer) { return dynamic_cast<const Reducer*>(observer.listener) != nullptr; }))
     return true;
-  const std::lock_guard lock(living().mutex);
-  return std::ranges::any_of(living().all,
-                             [&](const StepCheck* each) { return each->ignored_.contains(parameter.impl()); });
+  return LivingChecks::all().any([&](const StepCheck& each) { return each.ignored_.contains(parameter.impl()); });
 }
 
 Verdict StepCheck::unmanaged(const autograd::Update& update, size_t position,

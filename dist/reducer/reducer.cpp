@@ -4,13 +4,13 @@
 #include <brigade/autograd/detail/frozen_leaves.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
+#include <brigade/core/detail/living.h>
 #include <brigade/dist/reducer/launch_order.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <utility>
 
 namespace brigade::dist {
@@ -35,28 +35,18 @@ ReducerSetup checked(ReducerSetup setup) {
   return setup;
 }
 
-// All that live, on any thread.
-struct Reducers {
-  std::mutex mutex;
-  std::vector<const Reducer*> all;
-};
-Reducers& reducers() {
-  static auto* const one = new Reducers;  // never destroyed: wrappers may be static objects
-  return *one;
-}
+using LivingReducers = brigade::detail::Living<Reducer>;
 
 // A root without a history, on this thread: whether the peers reduce this one's parameters in its backward, as far as that
 // is known. Where it is not known, each takes its part.
 bool may_be_meant(const Reducer& reducer) {
   const std::vector<uint64_t>& leaves = autograd::detail::leaves_of_refused_root();
-  const auto holds_one = [&](const Reducer* each) {
-    return std::ranges::any_of(each->parameters(), [&](const NamedParameter& parameter) {
+  const auto holds_one = [&](const Reducer& each) {
+    return std::ranges::any_of(each.parameters(), [&](const NamedParameter& parameter) {
       return std::ranges::find(leaves, parameter.tensor.id()) != leaves.end();
     });
   };
-  if (holds_one(&reducer)) return true;
-  const std::lock_guard lock(reducers().mutex);
-  return std::ranges::none_of(reducers().all, holds_one);
+  return holds_one(reducer) || !LivingReducers::all().any(holds_one);
 }
 
 // Whether it reaches a parameter that some reducer manages.
@@ -80,15 +70,11 @@ Reducer::Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, 
   last_.used_here.resize(setup_.count());
   for (uint32_t i = 0; i < setup_.count(); ++i)
     autograd::observe(setup_.parameters[i].tensor, *this, i);
-  const std::lock_guard lock(reducers().mutex);
-  reducers().all.push_back(this);
+  LivingReducers::all().add(this);
 }
 
 Reducer::~Reducer() {
-  {
-    const std::lock_guard lock(reducers().mutex);
-    std::erase(reducers().all, this);
-  }
+  LivingReducers::all().remove(this);
   for (const NamedParameter& parameter : setup_.parameters) {
     autograd::stop_observing(parameter.tensor, *this);
     autograd::set_grad_target(parameter.tensor, Tensor());

@@ -1,0 +1,40 @@
+// The objects of a class that live, on any thread: for those that have to know of each other.
+#pragma once
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+namespace brigade::detail {
+
+template <class T>
+class Living {
+ public:
+  // Never destroyed: the objects may be static.
+  static Living& all() {
+    static auto* const one = new Living;
+    return *one;
+  }
+
+  // By T's constructor and destructor: the last of the one, the first of the other.
+  void add(const T* object) {
+    const std::lock_guard lock(mutex_);
+    objects_.push_back(object);
+  }
+  void remove(const T* object) {
+    const std::lock_guard lock(mutex_);
+    std::erase(objects_, object);
+  }
+  // Whether is(object) holds for one of them. None ends meanwhile.
+  template <class Is>
+  bool any(Is&& is) {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(objects_, [&](const T* object) { return is(*object); });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<const T*> objects_;
+};
+
+}  // namespace brigade::detail

@@ -9,46 +9,49 @@ namespace brigade::dist {
 
 namespace {
 
-// JSON has no word for these numbers: they travel as strings that begin with this character.
-constexpr char kMark = '\x01';
+// JSON has no words for these numbers: they travel as strings that no text of ours is like.
+constexpr const char* kNaN = "\x01nan";
+constexpr const char* kInfinity = "\x01inf";
+constexpr const char* kMinusInfinity = "\x01-inf";
 
 bool is_unsayable(const nlohmann::json& json) {
   if (json.is_structured()) return std::any_of(json.begin(), json.end(), &is_unsayable);
   return json.is_number_float() && !std::isfinite(json.get<double>());
 }
 
-nlohmann::json sayable(nlohmann::json json) {
+void make_sayable(nlohmann::json& json) {
   if (json.is_structured()) {
     for (nlohmann::json& each : json)
-      each = sayable(std::move(each));
+      make_sayable(each);
   } else if (is_unsayable(json)) {
     const double number = json.get<double>();
-    return kMark + std::string(std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf");
+    json = std::isnan(number) ? kNaN : number > 0 ? kInfinity : kMinusInfinity;
   }
-  return json;
 }
 
 void restore(nlohmann::json& json) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   if (json.is_structured()) {
     for (nlohmann::json& each : json)
       restore(each);
-    return;
+  } else if (json == kNaN) {
+    json = std::numeric_limits<double>::quiet_NaN();
+  } else if (json == kInfinity) {
+    json = infinity;
+  } else if (json == kMinusInfinity) {
+    json = -infinity;
   }
-  if (!json.is_string()) return;
-  const auto& text = json.get_ref<const std::string&>();
-  if (text.empty() || text[0] != kMark) return;
-  const double number =
-      text == "\x01nan" ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
-  json = text == "\x01-inf" ? -number : number;
 }
 
 }  // namespace
 
 std::string to_text(const nlohmann::json& json) {
-  const auto dump = [](const nlohmann::json& all) {
-    return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  };
-  return is_unsayable(json) ? dump(sayable(json)) : dump(json);
+  if (is_unsayable(json)) {
+    nlohmann::json copy = json;
+    make_sayable(copy);
+    return to_text(copy);
+  }
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 nlohmann::json from_text(const std::string& text) {

@@ -154,6 +154,7 @@ Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type, Sour
                      "get_total_norm: expected norm_type 1, 2 or infinity, got {}; clip_grad_norm_ takes any order",
                      norm_type);
   }
+  const bool of_largest = norm_type == INFINITY;
   Tensor total;
   for (const detail::Batch& batch : batches_of(tensors)) {
     if (total.defined() && batch.device != total.device()) {
@@ -161,10 +162,9 @@ Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type, Sour
                         total.device(), batch.device);
     }
     const Tensor terms = terms_of(tensors, batch, norm_type);
-    const Tensor of_batch = norm_type == INFINITY ? kernels::amax(terms, {0}, false) : kernels::sum(terms, {});
-    total = !total.defined()        ? of_batch
-            : norm_type == INFINITY ? kernels::binary(total, of_batch, kernels::BinaryOp::Maximum)
-                                    : kernels::binary(total, of_batch, kernels::BinaryOp::Add);
+    const Tensor of_batch = of_largest ? kernels::amax(terms, {0}, false) : kernels::sum(terms, {});
+    const auto combine = of_largest ? kernels::BinaryOp::Maximum : kernels::BinaryOp::Add;
+    total = total.defined() ? kernels::binary(total, of_batch, combine) : of_batch;
   }
   if (!total.defined()) return zeros({}, kFloat64);
   return norm_type == 2 ? kernels::unary(total, kernels::UnaryOp::Sqrt) : total;

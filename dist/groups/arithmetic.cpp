@@ -54,6 +54,12 @@ void reduce_typed(std::span<void* const> inputs, std::span<void* const> outputs,
   using C = compute_type<T>;
   const C scale = static_cast<C>(factor);
   const bool scaled = factor != 1.0;
+  if constexpr (std::is_same_v<T, float> && std::is_same_v<F, Add<C>>) {
+    if (inputs.size() == 2 && outputs.size() == 2) {
+      const auto at = [&](void* elements) { return static_cast<float*>(elements) + begin; };
+      return kernels::cpu::add_pair(at(inputs[0]), at(inputs[1]), scale, at(outputs[0]), at(outputs[1]), end - begin);
+    }
+  }
   // Blocks stay in the first-level cache between the passes over the ranks.
   constexpr int64_t kBlock = 2048;
   C sum[kBlock], room[kBlock];
@@ -65,9 +71,7 @@ void reduce_typed(std::span<void* const> inputs, std::span<void* const> outputs,
       const T* b = static_cast<const T*>(inputs[1]) + start;
       T* x = static_cast<T*>(outputs[0]) + start;
       T* y = static_cast<T*>(outputs[1]) + start;
-      if constexpr (std::is_same_v<T, float> && std::is_same_v<F, Add<C>>) {
-        kernels::cpu::add_pair(a, b, scale, x, y, n);
-      } else if (scaled) {
+      if (scaled) {
 #pragma GCC ivdep
         for (int64_t i = 0; i < n; ++i)
           x[i] = y[i] = static_cast<T>(static_cast<C>(f(static_cast<C>(a[i]), static_cast<C>(b[i])) * scale));

@@ -74,13 +74,13 @@ SlotSums::Measuring::Measuring(const SlotSums& sums, std::span<void* const> rank
       ranks_(ranks),
       found_(sums.sums_by(sums.rank_, ranks[static_cast<size_t>(sums.rank_)])),
       first_(static_cast<size_t>(std::ranges::upper_bound(sums.edges_, begin) - sums.edges_.begin()) - 1),
-      end_(std::min(sums.slots(),
-                    static_cast<size_t>(std::ranges::lower_bound(sums.edges_, end) - sums.edges_.begin()))),
+      end_(std::clamp(static_cast<size_t>(std::ranges::lower_bound(sums.edges_, end) - sums.edges_.begin()), first_,
+                      std::max(first_, sums.slots()))),
       slot_(first_),
       from_(begin),
       to_(begin) {
   for (size_t r = 0; r < ranks.size(); ++r)
-    std::fill(found_ + r * sums.slots() + first_, found_ + r * sums.slots() + std::max(first_, end_), 0.0);
+    std::fill(found_ + r * sums.slots() + first_, found_ + r * sums.slots() + end_, 0.0);
 }
 
 bool SlotSums::Measuring::next(int64_t limit) {
@@ -122,7 +122,7 @@ void SlotSums::Measuring::finish() {
     if (sums == found_) continue;
     for (size_t r = 0; r < ranks_.size(); ++r) {
       const size_t row = r * sums_.slots();
-      std::copy(found_ + row + first_, found_ + row + std::max(first_, end_), sums + row + first_);
+      std::copy(found_ + row + first_, found_ + row + end_, sums + row + first_);
     }
   }
 }

@@ -41,7 +41,7 @@ struct SgdStep {
 
 template <class C>
 struct AdamStep {
-  C step_size = 0, eps = 0;  // once corrected
+  C step_size = 0, eps = 0;  // by correct()
   C beta1, beta2, rest1, rest2, sign, weight_decay, shrink;
 
   explicit AdamStep(const AdamParams& a)
@@ -51,13 +51,7 @@ struct AdamStep {
         rest2(static_cast<C>(1 - a.beta2)),
         sign(static_cast<C>(a.maximize ? -a.grad_factor : a.grad_factor)),
         weight_decay(static_cast<C>(a.decoupled_weight_decay ? 0 : a.weight_decay)),
-        shrink(static_cast<C>(a.decoupled_weight_decay ? 1 - a.lr * a.weight_decay : 1)) {
-    if (!a.clock.defined()) correct(a.lr, a.eps, first_correction(a), second_correction(a));
-  }
-  static double first_correction(const AdamParams& a) { return 1 - std::pow(a.beta1, static_cast<double>(a.step)); }
-  static double second_correction(const AdamParams& a) {
-    return std::sqrt(1 - std::pow(a.beta2, static_cast<double>(a.step)));
-  }
+        shrink(static_cast<C>(a.decoupled_weight_decay ? 1 - a.lr * a.weight_decay : 1)) {}
   // The corrections of the moments, 1 - beta1^step and `root` = sqrt(1 - beta2^step). That of the second is in step_size
   // and in eps: one division per element instead of two.
   BRIGADE_HOST_DEVICE void correct(double lr, double plain_eps, double first, double root) {
@@ -129,7 +123,8 @@ struct AdamUpdate {
   AdamStep<C> step;
   DeviceNumbers numbers;
   const double* clock;  // or null
-  double lr, eps, decay, first, root;
+  // Of what begin() corrects: the parameters of the step, and its corrections where no clock has them.
+  double lr, eps, decay, first = 0, root = 0;
 
   explicit AdamUpdate(const AdamParams& a)
       : step(a),
@@ -137,9 +132,13 @@ struct AdamUpdate {
         clock(data_or_null<const double>(a.clock)),
         lr(a.lr),
         eps(a.eps),
-        decay(a.decoupled_weight_decay ? a.weight_decay : 0),
-        first(clock ? 0 : AdamStep<C>::first_correction(a)),
-        root(clock ? 0 : AdamStep<C>::second_correction(a)) {}
+        decay(a.decoupled_weight_decay ? a.weight_decay : 0) {
+    if (clock) return;
+    const auto steps = static_cast<double>(a.step);
+    first = 1 - std::pow(a.beta1, steps);
+    root = std::sqrt(1 - std::pow(a.beta2, steps));
+    step.correct(lr, eps, first, root);
+  }
   BRIGADE_HOST_DEVICE bool begin() {
     if (!numbers.moves()) return false;
     step.sign = numbers.times_factor(step.sign);

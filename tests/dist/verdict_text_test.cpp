@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,20 @@ TEST_CASE("a verdict goes over the wire unharmed, bytes that are no text include
   CHECK(back[0].iteration == 7);
   CHECK_NOTHROW(dist::to_text("\xff\xfe"));
   CHECK_THROWS_AS(dist::from_text("{\"cut\": "), DistError);
+}
+
+TEST_CASE("numbers that are not finite come through a message between ranks") {
+  dist::StepOnRank step;
+  const double infinity = std::numeric_limits<double>::infinity();
+  step.hook_probes = {1.5, infinity, -infinity, std::nan("")};
+  step.name = "nan";
+  const auto back = dist::from_text(dist::to_text(step)).get<dist::StepOnRank>();
+  REQUIRE(back.hook_probes.size() == 4);
+  CHECK(back.hook_probes[0] == 1.5);
+  CHECK(back.hook_probes[1] == infinity);
+  CHECK(back.hook_probes[2] == -infinity);
+  CHECK(std::isnan(back.hook_probes[3]));
+  CHECK(back.name == "nan");
 }
 
 TEST_CASE("names in words stop at the given number; the odd ranks are those unlike most, or unlike rank 0") {

@@ -4,13 +4,21 @@
 #include <brigade/amp/autocast.h>
 #include <brigade/core/fnv.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace brigade::dist {
 
+AutocastModes::AutocastModes(std::span<const NamedParameter> parameters) {
+  for (const DeviceType device : {DeviceType::CPU, DeviceType::CUDA}) {
+    const auto is_there = [device](const NamedParameter& each) { return each.tensor.device().type == device; };
+    if (std::ranges::any_of(parameters, is_there)) devices_.push_back(device);
+  }
+}
+
 void AutocastModes::look(uint64_t backwards) {
   AutocastOnRank now{.is_known = true};
-  for (const DeviceType device : {DeviceType::CPU, DeviceType::CUDA}) {
+  for (const DeviceType device : devices_) {
     if (!amp::is_autocast_enabled(device)) continue;
     now.dtypes += std::string(now.dtypes.empty() ? "" : ", ") + name(amp::autocast_dtype(device)) +
                   (device == DeviceType::CPU ? " on the CPU" : " on CUDA");
@@ -28,8 +36,12 @@ std::optional<Verdict> AutocastModes::compare(std::span<const StepOnRank> steps,
   constexpr int kInARow = 4;
   std::optional<Verdict> verdict = autocast_differs(steps);
   if (!verdict || backwards == differed_at_) return std::nullopt;
-  in_a_row_ = backwards == differed_at_ + 1 ? in_a_row_ + 1 : 1;
+  uint64_t how = kFnvStart;
+  for (const StepOnRank& step : steps)
+    how = fnv_step(fnv(step.autocast.dtypes, how), 0);
+  in_a_row_ = backwards == differed_at_ + 1 && how == how_ ? in_a_row_ + 1 : 1;
   differed_at_ = backwards;
+  how_ = how;
   return in_a_row_ >= kInARow ? std::move(verdict) : std::nullopt;
 }
 

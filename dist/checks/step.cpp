@@ -59,7 +59,8 @@ StepCheck::StepCheck(Reducer& reducer, ProcessGroup& group, StepCheckOptions opt
       buffers_(std::move(buffers)),
       ignored_(std::move(ignored)),
       habits_(reducer, parameters_),
-      modes_(module) {
+      modes_(module),
+      autocast_(reducer.parameters()) {
   LivingChecks::all().add(this);
 }
 

@@ -71,7 +71,6 @@ bool in_copies(const Options& options) {
     return false;
   }
 }
-inline constexpr const char* kCapturable = "capturable";
 template <class Options>
 bool is_capturable(const Options& options) {
   if constexpr (requires { options.capturable; }) {
@@ -98,7 +97,7 @@ std::string options_text(const Groups& groups) {
     options.for_each(
         [&](const std::string& name, auto& value) { add_option_text(text, name, static_cast<double>(value)); });
     if (in_copies(options)) add_option_text(text, kMasterWeights, 1);
-    if (is_capturable(options)) add_option_text(text, kCapturable, 1);
+    // Not `capturable`: it says who counts the steps, and a parameter moves alike.
   }
   return text;
 }

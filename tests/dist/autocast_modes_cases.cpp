@@ -10,7 +10,7 @@ using namespace mechanisms;  // NOLINT: for batch_of and loss_of
 
 namespace {
 
-enum class Under { None, OneRank, OtherDtype, AllRanks, OneStep, Evaluation, MicroBatches };
+enum class Under { None, OneRank, OtherDtype, AllRanks, OneStep, Evaluation, MicroBatches, OtherDevice, InTurns };
 
 thread_local unsigned line_of_region = 0;  // the same on every rank
 
@@ -24,11 +24,12 @@ std::vector<dist::Verdict> train_under(const dist::ProcessGroupPtr& group, Under
     net->zero_grad();
     const bool on = under == Under::AllRanks || under == Under::OtherDtype ||
                     ((under == Under::OneRank || under == Under::MicroBatches) && last) ||
-                    (under == Under::OneStep && last && s >= 1 && s <= 3);
+                    (under == Under::OneStep && last && s >= 1 && s <= 3) || (under == Under::OtherDevice && last) ||
+                    (under == Under::InTurns && s % group->size() == group->rank());
     const DType dtype = under == Under::OtherDtype && last ? kFloat16 : kBFloat16;
     const auto loss = [&](int step) {
       line_of_region = __LINE__ + 1;
-      const amp::autocast region(kCPU, dtype, on);
+      const amp::autocast region(under == Under::OtherDevice ? kCUDA : kCPU, dtype, on);
       return loss_of(ddp(batch_of(group->rank(), step).to(kFloat32)).to(kFloat32));
     };
     if (under == Under::MicroBatches) {
@@ -73,15 +74,17 @@ const AddRankCase add_one_rank("an autocast that one rank alone trains under is 
                                &check_one_rank, everywhere({2, 3}));
 
 std::string check_healthy(const dist::ProcessGroupPtr& group) {
-  for (const Under under : {Under::None, Under::AllRanks, Under::OneStep, Under::Evaluation}) {
+  for (const Under under :
+       {Under::None, Under::AllRanks, Under::OneStep, Under::Evaluation, Under::OtherDevice, Under::InTurns}) {
     const std::vector<dist::Verdict> said = train_under(group, under);
     if (!said.empty()) return fmt::format("{}: {}", static_cast<int>(under), said[0].message);
   }
   return "";
 }
 const AddRankCase add_healthy(
-    "an autocast on all ranks, in an evaluation or for a few batches of one rank is no matter", &check_healthy,
-    everywhere({2, 3}));
+    "an autocast on all ranks, in an evaluation, for a few batches of one rank, for each in turn, or for another device is "
+    "no matter",
+    &check_healthy, everywhere({2, 3}));
 
 }  // namespace
 

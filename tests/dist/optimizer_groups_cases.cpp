@@ -179,6 +179,25 @@ std::string check_order_within_group(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_order_within_group("the order within a group is a rank's own business", &check_order_within_group,
                                          everywhere({2}));
 
+// Who counts the steps, the host or the device, is no option that the ranks have to agree on.
+std::string check_capturable_on_one(const dist::ProcessGroupPtr& group) {
+  const auto train = [&](bool is_capturable) {
+    manual_seed(1);
+    Net net;
+    Ddp ddp(net, group);
+    optim::AdamW optimizer(net->parameters(), {.lr = 0.1, .capturable = is_capturable});
+    for (int s = 0; s < kSteps; ++s) {
+      net->zero_grad();
+      loss_of(ddp(batch_of(group->rank(), s))).backward();
+      optimizer.step();
+    }
+    return values_of(net->parameters());
+  };
+  return compare(train(group->rank() == group->size() - 1), train(false), 0);
+}
+const AddRankCase add_capturable_on_one("an optimizer that is capturable on one rank only moves as the others",
+                                        &check_capturable_on_one, everywhere({2, 3}));
+
 // Each rank moves every size-th parameter, of other shapes and numbers, and sends them.
 void check_dealt_out(const std::string& backend, int ranks) {
   const Values expected = reference([&](Net& net, optim::Optimizer& optimizer, int s) {

@@ -67,10 +67,7 @@ StepCheck::StepCheck(Reducer& reducer, ProcessGroup& group, StepCheckOptions opt
 StepCheck::~StepCheck() { LivingChecks::all().remove(this); }
 
 bool StepCheck::is_managed_elsewhere(const Tensor& parameter) const {
-  const autograd::AutogradMeta* known = autograd::meta(parameter);
-  if (std::any_of(known->observers.begin(), known->observers.end(),
-                  [](const auto& observer) { return dynamic_cast<const Reducer*>(observer.listener) != nullptr; }))
-    return true;
+  if (is_reduced(parameter)) return true;
   return LivingChecks::all().any([&](const StepCheck& each) { return each.ignored_.contains(parameter.impl()); });
 }
 

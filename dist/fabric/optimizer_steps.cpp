@@ -95,9 +95,7 @@ namespace {
 // By a wrapper, or by the user.
 bool is_averaged(const Tensor& parameter, const autograd::AutogradMeta& known) {
   return known.stamp.by_hand || was_reduced_by_hand(known.grad) || was_reduced_by_hand(parameter) ||
-         std::ranges::any_of(known.observers, [](const auto& observer) {
-           return dynamic_cast<const Reducer*>(observer.listener) != nullptr;
-         });
+         is_reduced(parameter);
 }
 
 }  // namespace

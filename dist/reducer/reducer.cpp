@@ -15,17 +15,19 @@
 
 namespace brigade::dist {
 
+bool is_reduced(const Tensor& leaf) noexcept {
+  const autograd::AutogradMeta* const known = autograd::meta(leaf);
+  return known && std::ranges::any_of(known->observers, [](const auto& observer) {
+           return dynamic_cast<const Reducer*>(observer.listener) != nullptr;
+         });
+}
+
 namespace {
 
 // Throws ValueError for a gradient that another reducer manages.
 ReducerSetup checked(ReducerSetup setup) {
   for (const NamedParameter& parameter : setup.parameters) {
-    const autograd::AutogradMeta* known = autograd::meta(parameter.tensor);
-    const bool managed =
-        known && std::any_of(known->observers.begin(), known->observers.end(), [](const auto& observer) {
-          return dynamic_cast<const Reducer*>(observer.listener) != nullptr;
-        });
-    if (!managed) continue;
+    if (!is_reduced(parameter.tensor)) continue;
     throw ValueError(
         "{}: the gradient of `{}` is managed by another wrapper already; destroy that one before wrapping again",
         setup.title(), parameter.name);
@@ -50,13 +52,7 @@ bool may_be_meant(const Reducer& reducer) {
 }
 
 // Whether it reaches a parameter that some reducer manages.
-bool reaches_another(const autograd::Plan& plan) {
-  return std::ranges::any_of(plan.leaves(), [](const Tensor& leaf) {
-    return std::ranges::any_of(autograd::meta(leaf)->observers, [](const auto& observer) {
-      return dynamic_cast<const Reducer*>(observer.listener) != nullptr;
-    });
-  });
-}
+bool reaches_another(const autograd::Plan& plan) { return std::ranges::any_of(plan.leaves(), &is_reduced); }
 
 }  // namespace
 

@@ -188,4 +188,7 @@ class Reducer final : public autograd::Listener {
   std::exception_ptr broken_;  // the group failed with this: nothing can be exchanged any more
 };
 
+// Whether the gradient of this leaf is managed by some reducer, of any thread.
+bool is_reduced(const Tensor& leaf) noexcept;
+
 }  // namespace brigade::dist

@@ -4,9 +4,16 @@
 #include <brigade/autograd/ops/embedding.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
+#include <brigade/nn/detail/with_sizes.h>
 #include <brigade/nn/init.h>
 
 namespace brigade::nn {
+
+EmbeddingImpl::EmbeddingImpl(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& o)
+    : EmbeddingImpl(
+          detail::with_sizes<EmbeddingOptions>(o, "Embedding",
+                                               {{"num_embeddings", &EmbeddingOptions::num_embeddings, num_embeddings},
+                                                {"embedding_dim", &EmbeddingOptions::embedding_dim, embedding_dim}})) {}
 
 EmbeddingImpl::EmbeddingImpl(const EmbeddingOptions& o) : options(o) {
   if (o.num_embeddings < 1 || o.embedding_dim < 1) {

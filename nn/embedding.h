@@ -24,8 +24,7 @@ struct EmbeddingOptions {
 // variance 1. Throws ValueError for a size below 1, a padding_idx that is no row, and `sparse`.
 struct EmbeddingImpl : Module {
   using Options = EmbeddingOptions;
-  EmbeddingImpl(int64_t num_embeddings, int64_t embedding_dim)
-      : EmbeddingImpl(EmbeddingOptions{num_embeddings, embedding_dim}) {}
+  EmbeddingImpl(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& options = {});
   explicit EmbeddingImpl(const EmbeddingOptions& options);
   // Throws DTypeError unless the indices are int64, IndexError for one that is no row.
   Tensor forward(const Tensor& indices, SourceLocation where = SourceLocation::current());
@@ -38,6 +37,7 @@ struct EmbeddingImpl : Module {
 };
 
 //   nn::Embedding words(50257, 768);
+//   nn::Embedding words(100, 8, {.padding_idx = 0});
 //   nn::Embedding words({.num_embeddings = 100, .embedding_dim = 8, .padding_idx = 0});
 BRIGADE_MODULE(Embedding);
 

@@ -4,6 +4,7 @@
 #include <brigade/autograd/ops/matmul.h>
 #include <brigade/core/factory.h>
 #include <brigade/nn/detail/text.h>
+#include <brigade/nn/detail/with_sizes.h>
 #include <brigade/nn/init.h>
 
 namespace brigade::nn {
@@ -17,6 +18,11 @@ LinearImpl::LinearImpl(const LinearOptions& o) : options(o) {
   if (o.bias) bias = register_parameter("bias", empty({o.out_features}, o.dtype));
   init::reset_parameters(weight, bias);
 }
+
+LinearImpl::LinearImpl(int64_t in_features, int64_t out_features, const LinearOptions& o)
+    : LinearImpl(detail::with_sizes<LinearOptions>(o, "Linear",
+                                                   {{"in_features", &LinearOptions::in_features, in_features},
+                                                    {"out_features", &LinearOptions::out_features, out_features}})) {}
 
 Tensor LinearImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);

@@ -13,11 +13,12 @@ struct LinearOptions {
 };
 
 // [..., in_features] -> [..., out_features]. Weight [out, in] and bias [out] start uniform within 1
-// / sqrt(in), as in PyTorch. Throws ValueError for a feature count below 1.
+// / sqrt(in), as in PyTorch. Throws ValueError for a feature count below 1, and for one that differs from that among the options.
 struct LinearImpl : Module {
   using Options = LinearOptions;
   LinearImpl(int64_t in_features, int64_t out_features, bool bias = true)
       : LinearImpl(LinearOptions{in_features, out_features, bias}) {}
+  LinearImpl(int64_t in_features, int64_t out_features, const LinearOptions& options);
   explicit LinearImpl(const LinearOptions& options);
   // Throws ShapeError unless the last dimension of x is in_features, DTypeError unless x has the
   // dtype of the weight.
@@ -31,6 +32,7 @@ struct LinearImpl : Module {
 };
 
 //   nn::Linear fc(64, 10);
+//   nn::Linear fc(64, 10, {.bias = false});
 //   nn::Linear fc({.in_features = 64, .out_features = 10, .bias = false});
 BRIGADE_MODULE(Linear);
 

@@ -4,11 +4,18 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/detail/text.h>
+#include <brigade/nn/detail/with_sizes.h>
 #include <brigade/nn/init.h>
 
 #include <cmath>
 
 namespace brigade::nn {
+
+MultiheadAttentionImpl::MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads, const MultiheadAttentionOptions& o)
+    : MultiheadAttentionImpl(detail::with_sizes<MultiheadAttentionOptions>(
+          o, "MultiheadAttention",
+          {{"embed_dim", &MultiheadAttentionOptions::embed_dim, embed_dim},
+           {"num_heads", &MultiheadAttentionOptions::num_heads, num_heads}})) {}
 
 MultiheadAttentionImpl::MultiheadAttentionImpl(const MultiheadAttentionOptions& o) : options(o) {
   if (o.embed_dim < 1 || o.num_heads < 1) {

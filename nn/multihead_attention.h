@@ -43,8 +43,7 @@ struct AttentionResult {
 // without.
 struct MultiheadAttentionImpl : Module {
   using Options = MultiheadAttentionOptions;
-  MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads)
-      : MultiheadAttentionImpl(MultiheadAttentionOptions{.embed_dim = embed_dim, .num_heads = num_heads}) {}
+  MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads, const MultiheadAttentionOptions& options = {});
   explicit MultiheadAttentionImpl(const MultiheadAttentionOptions& options);
   AttentionResult forward(const Tensor& query, const Tensor& key, const Tensor& value, const AttentionMasks& masks,
                           SourceLocation where = SourceLocation::current());
@@ -62,7 +61,7 @@ struct MultiheadAttentionImpl : Module {
   std::string extra() const override;
 };
 
-//   nn::MultiheadAttention attention(64, 8);
+//   nn::MultiheadAttention attention(64, 8, {.dropout = 0.1});
 //   auto [y, weights] = attention(x, x, x, nn::AttentionMasks{.need_weights = false, .is_causal = true});
 BRIGADE_MODULE(MultiheadAttention);
 

@@ -3,8 +3,16 @@
 
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/nn/detail/with_sizes.h>
 
 namespace brigade::nn {
+
+TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(int64_t d_model, int64_t nhead,
+                                                         const TransformerEncoderLayerOptions& o)
+    : TransformerEncoderLayerImpl(detail::with_sizes<TransformerEncoderLayerOptions>(
+          o, "TransformerEncoderLayer",
+          {{"d_model", &TransformerEncoderLayerOptions::d_model, d_model},
+           {"nhead", &TransformerEncoderLayerOptions::nhead, nhead}})) {}
 
 TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(const TransformerEncoderLayerOptions& o) : options(o) {
   if (o.dim_feedforward < 1)

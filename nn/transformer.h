@@ -35,8 +35,7 @@ struct TransformerMasks {
 // norm1, norm2, dropout1, dropout2.
 struct TransformerEncoderLayerImpl : Module {
   using Options = TransformerEncoderLayerOptions;
-  TransformerEncoderLayerImpl(int64_t d_model, int64_t nhead)
-      : TransformerEncoderLayerImpl(TransformerEncoderLayerOptions{.d_model = d_model, .nhead = nhead}) {}
+  TransformerEncoderLayerImpl(int64_t d_model, int64_t nhead, const TransformerEncoderLayerOptions& options = {});
   explicit TransformerEncoderLayerImpl(const TransformerEncoderLayerOptions& options);
   Tensor forward(const Tensor& src, const TransformerMasks& masks, SourceLocation where = SourceLocation::current());
   Tensor forward(const Tensor& src, SourceLocation where = SourceLocation::current()) {
@@ -54,7 +53,7 @@ struct TransformerEncoderLayerImpl : Module {
   Tensor feed_forward(const Tensor& x, SourceLocation where);
 };
 
-//   nn::TransformerEncoderLayer layer({.d_model = 64, .nhead = 8, .batch_first = true});
+//   nn::TransformerEncoderLayer layer(64, 8, {.batch_first = true});
 BRIGADE_MODULE(TransformerEncoderLayer);
 
 // `num_layers` layers one after another, which start with the same numbers, as PyTorch's copies of

@@ -82,6 +82,26 @@ TEST_CASE("forward gets the caller's line when it asks for it") {
   CHECK(where(1, here) == here.line());
 }
 
+TEST_CASE("options come after the sizes of a layer, or have them") {
+  const nn::Linear fc(6, 10, {.bias = false});
+  CHECK(fc->weight.sizes() == Shape{10, 6});
+  CHECK_FALSE(fc->bias.defined());
+  CHECK_FALSE(nn::Linear(6, 10, false)->bias.defined());
+  CHECK(nn::Linear(6, 10, {.in_features = 6, .dtype = kFloat64})->bias.dtype() == kFloat64);
+  CHECK_THROWS_WITH_AS(nn::Linear(6, 10, {.in_features = 7}),
+                       "Linear: in_features is 6 before the options and 7 among them; give it once", ValueError);
+  const nn::Embedding words(5, 3, {.padding_idx = 1});
+  CHECK(words->weight.sizes() == Shape{5, 3});
+  CHECK(words->weight[1].to_vector<float>() == std::vector<float>{0, 0, 0});
+  const nn::MultiheadAttention attention(8, 2, {.bias = false, .kdim = 4});
+  CHECK(attention->k_proj_weight.sizes() == Shape{8, 4});
+  CHECK_THROWS_WITH_AS(nn::MultiheadAttention(8, 2, {.num_heads = 4}), doctest::Contains("num_heads is 2 before"),
+                       ValueError);
+  const nn::TransformerEncoderLayer layer(8, 2, {.dim_feedforward = 16, .dropout = 0});
+  CHECK(layer->linear1->weight.sizes() == Shape{16, 8});
+  CHECK(layer->self_attn->options.num_heads == 2);
+}
+
 TEST_CASE("handles share their module, may be empty, and then say so") {
   nn::Linear a(2, 3);
   nn::Linear b = a;

@@ -1,0 +1,33 @@
+// Options of a layer whose sizes stand before them: nn::Linear(6, 10, {.bias = false}).
+#pragma once
+
+#include <brigade/core/error.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+namespace brigade::nn::detail {
+
+template <class Options>
+struct GivenSize {
+  const char* name;
+  int64_t Options::*member;
+  int64_t value;
+};
+
+// Throws ValueError where the options have the size as well, and another one.
+template <class Options>
+Options with_sizes(Options options, const char* layer, std::initializer_list<GivenSize<Options>> sizes) {
+  for (const auto& [name, member, value] : sizes) {
+    int64_t& among = options.*member;
+    if (among != 0 && among != value) {
+      throw ValueError(std::string(layer) + ": " + name + " is " + std::to_string(value) + " before the options and " +
+                       std::to_string(among) + " among them; give it once");
+    }
+    among = value;
+  }
+  return options;
+}
+
+}  // namespace brigade::nn::detail

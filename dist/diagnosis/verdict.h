@@ -132,6 +132,11 @@ class DiagnosedAs : public Base, public Diagnosed {
   }
 };
 
+// Their bases, found among the others: catch (const dist::TimeoutError& error).
+using brigade::DistError;
+using brigade::PeerError;
+using brigade::TimeoutError;
+
 // The error that every rank raises at the end of a backward whose gradients cannot be trusted. The
 // same text on every rank.
 class ReductionError : public DiagnosedAs<DistError> {

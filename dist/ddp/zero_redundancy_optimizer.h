@@ -180,7 +180,12 @@ class ZeroRedundancyOptimizer final : public ZeroRedundancyOptimizerBase {
   bool takes_grad_factor() const override { return !overlaps() && (!inner_ || inner_->takes_grad_factor()); }
 
   double lr(size_t group = 0) const override { return options(group).lr; }
-  void set_lr(size_t group, double lr) override { options(group).lr = lr; }
+  // Reaches captured steps of this rank's part (optim/optimizer.h).
+  void set_lr(size_t group, double lr) override {
+    options(group).lr = lr;
+    const auto shard = std::ranges::find(group_of_shard_, group);
+    if (shard != group_of_shard_.end()) inner_->set_lr(static_cast<size_t>(shard - group_of_shard_.begin()), lr);
+  }
   bool has_momentum() const noexcept override { return optim::detail::momentum_of(defaults_) != nullptr; }
   double momentum(size_t group = 0) const override {
     const auto* const found = optim::detail::momentum_of(options(group));

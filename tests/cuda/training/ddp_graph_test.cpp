@@ -6,6 +6,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/cuda/graph.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 #include <brigade/optim/optim.h>
 #include "../../dist/branching_net.h"
 
@@ -17,20 +18,31 @@ namespace {
 
 using Values = std::vector<std::vector<double>>;
 
+enum class Mover : uint8_t { Sgd, ZeroAdamW };
+
+std::unique_ptr<optim::Optimizer> optimizer_of(Mover mover, const BranchingNet& net,
+                                               const dist::ProcessGroupPtr& group) {
+  if (mover == Mover::Sgd)
+    return std::make_unique<optim::SGD>(net->parameters(), optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
+  return std::make_unique<dist::ZeroRedundancyOptimizer<optim::AdamW>>(
+      net->parameters(), optim::AdamWOptions{.lr = 0.1, .capturable = true}, group);
+}
+
 struct Training {
   BranchingNet net;
   std::unique_ptr<dist::DistributedDataParallel<BranchingNet>> ddp;
-  std::unique_ptr<optim::SGD> optimizer;
+  std::unique_ptr<optim::Optimizer> optimizer;
   Tensor x;
   int rank;
 
-  Training(const dist::ProcessGroupPtr& group, Device device, const dist::DDPOptions& options) : rank(group->rank()) {
+  Training(const dist::ProcessGroupPtr& group, Device device, const dist::DDPOptions& options, Mover mover = Mover::Sgd)
+      : rank(group->rank()) {
     manual_seed(11);
     net = BranchingNet();
     net->to(device);
     x = zeros({6, 4}).to(device);
     ddp = std::make_unique<dist::DistributedDataParallel<BranchingNet>>(net, group, options);
-    optimizer = std::make_unique<optim::SGD>(net->parameters(), optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
+    optimizer = optimizer_of(mover, net, group);
   }
   void set_batch(int step) { kernels::copy(x, numbers({6, 4}, kFloat32, static_cast<uint64_t>(10 * step + rank + 1))); }
   void step() {
@@ -47,13 +59,15 @@ struct Training {
   }
 };
 
-// Of each rank, after each step: `captured` from the third on.
-std::vector<std::vector<Values>> states(int ranks, const dist::DDPOptions& options, bool captured) {
+// Of each rank, after each step: `captured` from the third on. With AdamW the learning rate is halved by a schedule.
+std::vector<std::vector<Values>> states(int ranks, const dist::DDPOptions& options, bool captured,
+                                        Mover mover = Mover::Sgd) {
   constexpr int kWarmUp = 2;
   constexpr int kSteps = 6;
   std::vector<std::vector<Values>> all(static_cast<size_t>(ranks));
   on_gpus(ranks, [&](const dist::ProcessGroupPtr& group, Device device) {
-    Training training(group, device, options);
+    Training training(group, device, options, mover);
+    optim::StepLR schedule(*training.optimizer, 1, mover == Mover::Sgd ? 1 : 0.5);
     cuda::Graph graph;
     for (int i = 0; i < kSteps; ++i) {
       if (captured && i == kWarmUp) graph.capture([&] { training.step(); });
@@ -63,6 +77,7 @@ std::vector<std::vector<Values>> states(int ranks, const dist::DDPOptions& optio
       } else {
         training.step();
       }
+      schedule.step();
       all[static_cast<size_t>(group->rank())].push_back(training.state());
     }
     // Beside graphs, steps go on as before.
@@ -99,6 +114,20 @@ TEST_CASE("replays of a captured DDP step leave on every rank what the steps by 
         CHECK(plain[0].front() != plain[0].back());
       }
     }
+  }
+}
+
+TEST_CASE("replays of a step whose optimizer states are dealt out leave what the steps leave, and follow a schedule") {
+  for (const int ranks : {1, 2, 4}) {
+    if (!has_gpus_for(ranks)) continue;
+    CAPTURE(ranks);
+    const auto plain = states(ranks, {}, false, Mover::ZeroAdamW);
+    const auto captured = states(ranks, {}, true, Mover::ZeroAdamW);
+    for (size_t rank = 0; rank < plain.size(); ++rank) {
+      CHECK(captured[rank] == plain[rank]);
+      CHECK(plain[rank] == plain[0]);
+    }
+    CHECK(plain[0][2] != plain[0][3]);
   }
 }
 

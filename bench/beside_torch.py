@@ -4,6 +4,7 @@
 Suites of one process (ops, autograd, optim): both programs stay alive and are asked for one case at a time. Suites of
 several ranks (ddp, allreduce): Brigade's ranks on each of --backends, and PyTorch's over Gloo, each rank on a core of its
 own with one thread; whole training steps of five networks (zero_grad to SGD), or all-reduces of buffers just written.
+With --device cuda the steps are those of GPUs over NCCL, here and in PyTorch, in both without TF32.
 A ratio is taken within a round and the median over the rounds is shown, beside the ratio of the minima.
 
 The environment is the same for all and fair to PyTorch: one pool of --threads threads, no OPENBLAS_*, memory that glibc
@@ -14,6 +15,7 @@ keeps (MALLOC_*_THRESHOLD_ raised), its fused optimizers.
     bench/beside_torch.py ops --cases 'matmul|conv2d|attention|layer_norm|softmax' --json ratios.json
     bench/beside_torch.py ops --openblas      # matrix products beside NumPy's OpenBLAS
     bench/beside_torch.py ddp --backends shm --cases 'mlp|big' --modes local,strict --rounds 10
+    bench/beside_torch.py ddp --device cuda --ranks 1 --modes local,strict,graph --steps 50
     bench/beside_torch.py allreduce --backends shm,gloo --sizes 4096,1048576
 
 Run it with a Python that has PyTorch, or NumPy for --openblas. Exits with 1 when --at-most is exceeded by the geometric mean.
@@ -61,7 +63,8 @@ def find_peer(given, folder):
     if given.suite == "autograd":
         return name, [compile_autograd(folder), str(given.seconds)]
     if given.suite in ("ddp", "allreduce"):
-        return name, [sys.executable, str(ROOT / "bench/torch/ranks.py"), given.suite, "--ranks", str(given.ranks), *not_fused]
+        return name, [sys.executable, str(ROOT / "bench/torch/ranks.py"), given.suite, "--ranks", str(given.ranks), "--device",
+                      given.device, *not_fused]
     return name, [sys.executable, str(ROOT / "bench/torch/ops.py"), given.suite, "--seconds", str(given.seconds), "--threads",
                   str(given.threads), *not_fused]
 
@@ -90,7 +93,7 @@ def groups_of_cases(given):
     """Lists of lines; the lines of one list take turns with each other."""
     if given.suite == "ddp":
         models = [model for model in MODELS if re.search(given.cases, model)]
-        return [[f"{model} {mode} {STEPS[model]}" for mode in given.modes.split(",")] for model in models]
+        return [[f"{model} {mode} {given.steps or STEPS[model]}" for mode in given.modes.split(",")] for model in models]
     calls = lambda size: 50 if size <= 1 << 16 else 20 if size <= 1 << 20 else 5
     return [[f"{dtype} {size} {way} {calls(size)}" for way in ("in_place", "staged")] for dtype in given.dtypes.split(",")
             for size in map(int, given.sizes.split(","))]
@@ -101,10 +104,12 @@ def on_ranks(given, peer, theirs, env):
     groups = groups_of_cases(given)
     if not groups:
         raise SystemExit(f"no model of {MODELS} matches '{given.cases}'")
+    device = ["--device", given.device] if given.device != "cpu" else []
     programs = {backend: turns.Program([given.program, "bench", "follow", given.suite, "--backend", backend, "--ranks",
-                                        str(given.ranks)], env) for backend in given.backends.split(",")}
+                                        str(given.ranks), *device], env) for backend in given.backends.split(",")}
     unit, factor = ("us", 1) if given.suite == "allreduce" else ("ms", 0.001)
-    turns.print_header(peer, unit, f"{peer} over Gloo, {given.ranks} ranks, {given.rounds} rounds, {turns.processor()}")
+    way = "NCCL" if given.device == "cuda" else "Gloo"
+    turns.print_header(peer, unit, f"{peer} over {way}, {given.ranks} ranks, {given.rounds} rounds, {turns.processor()}")
     rows = []
     for lines in groups:
         taken = {(who, line): [] for who in [*programs, peer] for line in lines}
@@ -143,13 +148,18 @@ def main():
     parser.add_argument("--not-fused", action="store_true", help="PyTorch's foreach optimizers instead of its fused ones")
     parser.add_argument("--openblas", action="store_true", help="matrix products beside NumPy's OpenBLAS, forward")
     parser.add_argument("--ranks", type=int, default=2, help="of ddp and allreduce")
-    parser.add_argument("--backends", default="shm,gloo,threads", help="Brigade's, of ddp and allreduce")
+    parser.add_argument("--backends", help="Brigade's, of ddp and allreduce (shm,gloo,threads; with --device cuda nccl)")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="of ddp")
+    parser.add_argument("--steps", type=int, help="of ddp, in a round (by the model, 2 to 8)")
     parser.add_argument("--modes", default="local,strict,find_unused,unused10", help="of ddp, as in brigade bench ddp")
     parser.add_argument("--dtypes", default="float32", help="of allreduce")
     parser.add_argument("--sizes", default="4096,65536,1048576,16777216,67108864", help="of allreduce, in bytes")
     parser.add_argument("--at-most", type=float, help="fail when the geometric mean of the ratios is larger")
     parser.add_argument("--json")
     given = parser.parse_args()
+    if given.device == "cuda" and given.suite != "ddp":
+        parser.error("--device cuda is of ddp; blocks and kernels: bench/cuda_blocks_torch.py, bench/cuda_kernels_torch.py")
+    given.backends = given.backends or ("nccl" if given.device == "cuda" else "shm,gloo,threads")
     several_ranks = given.suite in ("ddp", "allreduce")
     env = turns.environment(1 if several_ranks else given.threads)
     with tempfile.TemporaryDirectory() as folder:

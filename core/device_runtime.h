@@ -60,6 +60,15 @@ class DeviceEvent {
   virtual int64_t reached_at() const = 0;
 };
 
+// Work that is queued once and launched as often as wanted (core/cuda/graph.h says what such work may be).
+class DeviceGraph {
+ public:
+  virtual ~DeviceGraph() = default;
+  // What `step` queues on the current device; nothing of it runs.
+  virtual void capture(const std::function<void()>& step) = 0;
+  virtual void replay() = 0;
+};
+
 // Called when a graph is about to be replayed, on the thread and with the current stream that
 // replay it; what it returns is called once the replay is queued. Where it throws, nothing is
 // replayed.
@@ -103,6 +112,7 @@ class DeviceRuntime {
   virtual std::unique_ptr<DeviceStream> new_stream(int index) const = 0;
   // `timed`: one that keeps times.
   virtual std::unique_ptr<DeviceEvent> new_event(int index, bool timed = false) const = 0;
+  virtual std::unique_ptr<DeviceGraph> new_graph() const = 0;
 };
 
 // From a static object of the library that knows the device; `runtime` lives as long as the

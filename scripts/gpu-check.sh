@@ -5,7 +5,8 @@
 #
 #   tests  the tests gpu/* (each kernel against the CPU's, memory, streams, graphs), and the kernels' tests again under
 #          compute-sanitizer (memcheck, racecheck) where it is installed
-#   bench  the programs bench_cuda_*; beside PyTorch where python3 has it and bench/ has a script for it
+#   bench  the programs bench_cuda_*, and steps of DDP over NCCL without it, with it and as one graph (1 and 2 ranks); beside
+#          PyTorch where python3 has it and bench/ has a script for it
 #   all    both (the default)
 #
 #   --deps DIR      what scripts/gpu-check-prepare.sh collected, for a machine without packages (default: build/gpu-deps)
@@ -205,26 +206,27 @@ step configure 60 cmake -S "$here" -B "$build" -G "$generator" -DCMAKE_BUILD_TYP
   "${dependencies[@]}" "${cmake_arguments[@]}" || { tail -n 20 "$logs/configure.log"; finish; }
 
 benches=()
-targets=()
-[ "$what" = bench ] || targets+=(test_cuda test_cuda_training test_cuda_faults brigade_program brigade_bench_program)
+targets=(brigade_program brigade_bench_program)
+[ "$what" = bench ] || targets+=(test_cuda test_cuda_training test_cuda_faults test_cuda_bench)
 if [ "$what" != tests ]; then
   mapfile -t benches < <(cmake --build "$build" --target help | grep -o '\bbench_cuda_[a-z0-9_]*' | sort -u)
   targets+=("${benches[@]}")
 fi
-if [ ${#targets[@]} -gt 0 ]; then
-  most=300
-  [ -n "$compile_only" ] && { deadline=$((started + 7200)); most=7000; }
-  step build $most cmake --build "$build" --parallel "$cores" --target "${targets[@]}" ||
-    { grep -E -m 20 'error|FAILED' "$logs/build.log"; finish; }
-fi
+most=300
+[ -n "$compile_only" ] && { deadline=$((started + 7200)); most=7000; }
+step build $most cmake --build "$build" --parallel "$cores" --target "${targets[@]}" ||
+  { grep -E -m 20 'error|FAILED' "$logs/build.log"; finish; }
 [ -n "$compile_only" ] && finish
 
 # --- the tests ---
 
-# DDP over NCCL with as many ranks: on the GPUs that there are, or all on one, where they talk over sockets.
+# How many ranks are on the GPUs that there are, or all on one, where they talk over sockets.
+share_for() { [ "$(nvidia-smi --list-gpus | wc -l)" -ge "$1" ] || echo BRIGADE_NCCL_SHARE_GPU=1; }
+
+# DDP over NCCL with as many ranks.
 run_ranks() {
-  local ranks=$1 share=''
-  [ "$(nvidia-smi --list-gpus | wc -l)" -ge "$ranks" ] || share=BRIGADE_NCCL_SHARE_GPU=1
+  local ranks=$1 share
+  share=$(share_for "$ranks")
   step "train-$ranks-ranks" 60 env $share "$build/bin/brigade" train digits --device cuda --backend nccl --ranks "$ranks" --epochs 2 \
     --quiet --timeout 40 --json "$logs/train-$ranks-ranks.json"
   {
@@ -315,9 +317,29 @@ run_sanitizer() {
 
 # --- the benches ---
 
+# Steps of DDP over NCCL with as many ranks. Several that share one GPU are for the mechanism: NCCL sends through sockets then.
+bench_ranks() {
+  local ranks=$1 share name=bench-ddp-$1-ranks
+  share=$(share_for "$ranks")
+  local modes=local,strict,diagnosis_off,graph
+  if [ -n "$torch" ]; then
+    step "$name" 90 env $share python3 "$here/bench/beside_torch.py" ddp --device cuda --ranks "$ranks" --modes $modes --steps 20 \
+      --rounds 7 --program "$build/bin/brigade"
+  else
+    step "$name" 60 env $share "$build/bin/brigade" bench ddp --device cuda --backend nccl --ranks "$ranks" --modes $modes \
+      --rounds 20-50 --seconds 8
+  fi
+  {
+    echo "## Steps of DDP, $ranks ranks over NCCL${share:+ that share one GPU}"
+    echo
+    cat "$logs/$name.log"
+  } >"$logs/3-$name.part"
+}
+
 run_benches() {
-  local bench script
-  [ ${#benches[@]} -gt 0 ] || { record bench 'left out: none is built' 0; return; }
+  local bench script ranks
+  for ranks in 1 2; do bench_ranks "$ranks"; done
+  [ ${#benches[@]} -gt 0 ] || record bench_cuda 'left out: none is built' 0
   for bench in "${benches[@]}"; do
     script=$here/bench/${bench#bench_}_torch.py
     if [ -n "$torch" ] && [ -e "$script" ]; then

@@ -19,10 +19,11 @@
 // - Random numbers go on: a replay draws what the step would have drawn by itself, from the generator of the thread
 //   that replays, with its seed of now, and moves it on as the step would have. Dropout in a backward sees the mask of
 //   its forward. Other generators than the thread's own need register_generator().
-// - An optimizer's step is captured with the numbers that it computes on the CPU: the learning rate, the bias
-//   correction of Adam (which counts steps), whether SGD's momentum begins. SGD after its first step, at a constant
-//   learning rate, is captured rightly; for others capture forward and backward, and call step() after each replay.
-//   A loss scaler is captured with GradScalerOptions::capturable (amp/grad_scaler.h).
+// - An optimizer's step is captured with the numbers that it computes on the CPU. Of SGD, Adam and AdamW the learning
+//   rate and the count of steps can be on the device (`.capturable`: schedules reach replays by set_lr()); without it
+//   SGD is captured after its first step, at a constant learning rate. A step that a replay cannot repeat is refused:
+//   capture forward and backward then, and call step() after each replay. A loss scaler is captured with
+//   GradScalerOptions::capturable (amp/grad_scaler.h).
 // - What Brigade does on the CPU besides (hooks, version counters, the tape, the reducer's checks) happened once.
 //
 // Other threads may go on working on the same device during a capture.

@@ -3,6 +3,7 @@
 #include <brigade/core/cuda/detail/capture.h>
 #include <brigade/core/cuda/device.h>
 #include <brigade/core/cuda/error.h>
+#include <brigade/core/cuda/graph.h>
 #include <brigade/core/cuda/pinned.h>
 #include <brigade/core/device_runtime.h>
 
@@ -91,6 +92,15 @@ class StreamEvent final : public DeviceEvent {
   bool timed_, recorded_ = false;
 };
 
+class CapturedGraph final : public DeviceGraph {
+ public:
+  void capture(const std::function<void()>& step) override { graph_.capture(step); }
+  void replay() override { graph_.replay(); }
+
+ private:
+  Graph graph_;
+};
+
 class Runtime final : public DeviceRuntime {
  public:
   int count() const noexcept override { return device_count(); }
@@ -157,6 +167,7 @@ class Runtime final : public DeviceRuntime {
   std::unique_ptr<DeviceEvent> new_event(int index, bool timed) const override {
     return std::make_unique<StreamEvent>(index, timed);
   }
+  std::unique_ptr<DeviceGraph> new_graph() const override { return std::make_unique<CapturedGraph>(); }
 };
 
 const bool registered = [] {

@@ -74,6 +74,11 @@ void add_pin(Command& command, bool& pin) {
   command.add_flag("--pin", pin, "each rank on a core of its own, with one thread");
 }
 
+void add_device(Command& command, std::string& device) {
+  command.add_option("--device", device, "cpu, cuda (the ranks take turns over the GPUs), cuda:N or auto")
+      .show_default();
+}
+
 void BenchOptions::add_to(Command& command, const Takes& takes) {
   const auto list = [&](const std::string& names, std::vector<std::string>& value, const std::string& usual,
                         const std::string& help, ValueCheck check) {

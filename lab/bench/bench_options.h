@@ -55,6 +55,7 @@ class BenchOptions {
 Option add_link(Command& command, std::string& link, const std::string& of_what);
 // --pin
 void add_pin(Command& command, bool& pin);
+void add_device(Command& command, std::string& device);
 
 // "5" (exactly), "5-200" (from, to). Throws ValueError.
 std::pair<int, int> parse_rounds(const std::string& text);

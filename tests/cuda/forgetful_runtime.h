@@ -57,6 +57,7 @@ class ForgetfulRuntime final : public DeviceRuntime {
   bool is_capturing(int index) const override { return real_.is_capturing(index); }
   void on_replay(const void* owner, const ReplayHook& hook) const override { real_.on_replay(owner, hook); }
   std::unique_ptr<DeviceStream> new_stream(int index) const override { return real_.new_stream(index); }
+  std::unique_ptr<DeviceGraph> new_graph() const override { return real_.new_graph(); }
   std::unique_ptr<DeviceEvent> new_event(int index, bool timed) const override {
     return std::make_unique<Event>(real_.new_event(index, timed), index, left_out_);
   }

@@ -1,5 +1,6 @@
 // brigade bench ddp: whole training steps of seven networks in the modes of DDP, interleaved, with
 // where the backward's time went.
+#include <brigade/core/device_runtime.h>
 #include <brigade/core/error.h>
 #include <brigade/lab/bench/bench_options.h>
 #include <brigade/lab/bench/benchmark.h>
@@ -32,6 +33,7 @@ struct Arguments {
   std::string link;
   std::string overlap_file;
   bool pin = false;
+  std::string device = "cpu";
 };
 
 // Before any rank starts: throws ValueError.
@@ -42,18 +44,16 @@ json checked(const Arguments& given) {
   std::vector<std::string> modes = given.modes;
   for (const std::string& cap : given.caps)
     modes.push_back("cap" + cap);
+  const Device device = choose_device(given.device);  // throws here, and not on every rank
   for (const std::string& mode : modes)
-    find_mode(mode);
+    check_runs_on(find_mode(mode), device.type);
   const bool plots = given.options.report.wants_plot() || !given.overlap_file.empty();
   if (plots && given.caps.empty() && (given.options.ranks().size() < 2 || !given.overlap_file.empty()))
     throw ValueError(
         "a plot needs several bucket caps (--caps 0.25,1,4,16), --plot alone also several --ranks (1,2,4)");
   if (!given.overlap_file.empty()) check_plot(given.overlap_file);
-  return {{"models", given.models},
-          {"modes", modes},
-          {"limits", to_json(given.options.limits())},
-          {"link", given.link},
-          {"pin", given.pin}};
+  return {{"models", given.models}, {"modes", modes},   {"limits", to_json(given.options.limits())},
+          {"link", given.link},     {"pin", given.pin}, {"device", given.device}};
 }
 
 std::string median_of(const json& row, const char* part) {
@@ -92,6 +92,7 @@ void tell(const json& rows, int ranks, Arguments& given, json& all) {
   std::string model;
   for (const json& row : rows) {
     json key{{"ranks", ranks}, {"link", given.link}, {"pinned", given.pin}};
+    if (given.device != "cpu") key["device"] = given.device;
     json found = row;
     for (const char* name : {"model", "backend", "mode"}) {
       key[name] = row.at(name);
@@ -109,7 +110,7 @@ void run(Arguments& given) {
   const json arguments = checked(given);
   given.options.report.begin();
   std::cout
-      << "step: of the slowest rank, from zero_grad to the end of SGD. hidden: of the time that buckets are on the way, "
+      << "step: of the slowest rank, from zero_grad to the end of SGD, on a device too. hidden: of the time that buckets are on the way, "
          "what passes while nodes of backward run.\nwaiting (for peers), reducing, rest: after the last node. Medians, "
          "milliseconds.\n";
   json all = json::array();
@@ -133,7 +134,8 @@ void add_command(Command& bench) {
   command.footer(fmt::format(
       "Models:\n{}Modes:\n{}Examples:\n  brigade bench ddp\n  brigade bench ddp --models resnet18,gpt --modes "
       "local,strict --caps 0.25,1,4,16,inf\n  brigade bench ddp --models transformer --modes local --caps 0.25,1,4,16 "
-      "--backend threads --link 20us,1GB/s\n      --plot step.svg --plot-overlap overlap.svg --json steps.json",
+      "--backend threads --link 20us,1GB/s\n      --plot step.svg --plot-overlap overlap.svg --json steps.json\n  brigade "
+      "bench ddp --device cuda --backend nccl --ranks 1 --modes local,strict,graph",
       models, modes_in_words()));
   given->options.add_to(command, {.ranks = "2",
                                   .backends = "shm",
@@ -149,6 +151,7 @@ void add_command(Command& bench) {
   add_link(command, given->link,
            "a link of this speed between the ranks, which takes no processor's time (on threads or shm)");
   add_pin(command, given->pin);
+  add_device(command, given->device);
   command.add_option("--plot-overlap", given->overlap_file, "draw the hidden share over the caps into this file.svg");
   command.action([given] {
     run(*given);

@@ -1,6 +1,7 @@
 // Takes the modes of each model in turns, one step at a time, and keeps what each step cost.
 #include <brigade/lab/bench/ddp/job.h>
 
+#include <brigade/core/device_runtime.h>
 #include <brigade/lab/bench/ddp/replica.h>
 #include <brigade/lab/bench/on_ranks.h>
 #include <brigade/lab/bench/pinning.h>
@@ -56,11 +57,12 @@ json row_of(const Workload& workload, const Entrant& entrant, const RoundsRun& r
 }
 
 void measure(const Workload& workload, const std::vector<std::string>& modes,
-             const std::map<std::string, dist::ProcessGroupPtr>& groups, const RoundLimits& limits, json& rows) {
+             const std::map<std::string, dist::ProcessGroupPtr>& groups, Device device, const RoundLimits& limits,
+             json& rows) {
   std::vector<Entrant> entrants;
   for (const auto& [backend, group] : groups) {
     for (const std::string& mode : modes)
-      entrants.push_back({backend, std::make_unique<Replica>(workload, find_mode(mode), group)});
+      entrants.push_back({backend, std::make_unique<Replica>(workload, find_mode(mode), group, device)});
   }
   std::vector<Turn> turns;
   for (Entrant& entrant : entrants) {
@@ -77,6 +79,8 @@ void measure(const Workload& workload, const std::vector<std::string>& modes,
 std::string ddp_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
   const json given = json::parse(arguments);
   if (given.at("pin").get<bool>()) pin_rank(local_rank(*group));
+  const Device device = choose_device(given.at("device").get<std::string>(), local_rank(*group));
+  set_current_device(device);
   std::map<std::string, dist::ProcessGroupPtr> groups = groups_of(group, given);
   const std::string link = given.at("link");
   if (!link.empty()) {
@@ -85,7 +89,7 @@ std::string ddp_job(const dist::ProcessGroupPtr& group, const std::string& argum
   }
   json rows = json::array();
   for (const std::string model : given.at("models"))
-    measure(find_workload(model), given.at("modes"), groups, round_limits_from(given.at("limits")), rows);
+    measure(find_workload(model), given.at("modes"), groups, device, round_limits_from(given.at("limits")), rows);
   return rows.dump();
 }
 

@@ -43,6 +43,7 @@ const std::vector<Mode>& all_modes() {
       {.name = "bf16_compress", .about = "gradients travel in bfloat16", .hook = &dist::bf16_compress_hook},
       {.name = "float16", .about = "parameters and batch in float16", .dtype = DType::Float16},
       {.name = "bfloat16", .about = "parameters and batch in bfloat16", .dtype = DType::BFloat16},
+      {.name = "graph", .about = "the whole step as one CUDA graph (--device cuda)", .captured = true},
   };
   return modes;
 }
@@ -73,6 +74,11 @@ Mode find_mode(const std::string& name) {
   return {.name = name,
           .about = fmt::format("buckets of {:g} MiB", cap),
           .options = {.bucket_cap_mb = cap, .first_bucket_mb = first}};
+}
+
+void check_runs_on(const Mode& mode, DeviceType device) {
+  if (mode.captured && device == DeviceType::CPU)
+    throw ValueError("mode '{}' is a CUDA graph, which the CPU has none of; give --device cuda", mode.name);
 }
 
 std::string modes_in_words() {

@@ -3,6 +3,7 @@
 
 #include <brigade/autograd/tape.h>
 #include <brigade/core/random.h>
+#include <brigade/kernels/elementwise.h>
 
 #include <chrono>
 #include <utility>
@@ -12,22 +13,31 @@ namespace brigade::lab::bench {
 namespace {
 
 constexpr uint64_t kBatches = 4;
+// Before a capture: the first ones make buffers, rebuild buckets and choose algorithms.
+constexpr size_t kWarmUp = 3;
 
-Tensor in_dtype(const Tensor& tensor, DType dtype) {
-  return is_floating_point(tensor.dtype()) && tensor.dtype() != dtype ? tensor.to(dtype) : tensor;
+Tensor placed(const Tensor& tensor, DType dtype, Device device) {
+  const bool is_cast = is_floating_point(tensor.dtype()) && tensor.dtype() != dtype;
+  return (is_cast ? tensor.to(dtype) : tensor).to(device);
+}
+
+double ms_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
 }
 
 }  // namespace
 
-Replica::Replica(const Workload& workload, Mode mode, const dist::ProcessGroupPtr& group)
-    : workload_(workload), mode_(std::move(mode)) {
+Replica::Replica(const Workload& workload, Mode mode, const dist::ProcessGroupPtr& group, Device device)
+    : workload_(workload), mode_(std::move(mode)), device_(device) {
+  check_runs_on(mode_, device.type);
   manual_seed(1);
   network_ = workload_.make();
   if (mode_.unused_tenth) network_->add_unused_tenth();
   network_->to(mode_.dtype);
+  network_->to(device);
   for (uint64_t i = 0; i < kBatches; ++i) {
     const Batch batch = workload_.batch(1 + i + kBatches * static_cast<uint64_t>(group->rank()));
-    batches_.push_back({in_dtype(batch.x, mode_.dtype), in_dtype(batch.target, mode_.dtype)});
+    batches_.push_back({placed(batch.x, mode_.dtype, device), placed(batch.target, mode_.dtype, device)});
   }
   if (mode_.wrapped) {
     ddp_.emplace(network_, group, mode_.options);
@@ -49,28 +59,70 @@ void Replica::backward_of(const Batch& batch) {
   workload_.loss(y, batch.target).backward();
 }
 
-StepTimes Replica::step() {
-  using Clock = std::chrono::steady_clock;
+void Replica::train() {
   // The tape belongs to the thread: what has no diagnosis must not pay for another's.
   std::optional<autograd::Tape::Pause> pause;
   if (!ddp_ || !mode_.options.diagnosis) pause.emplace();
-  StepTimes times;
-  const auto begin = Clock::now();
+  if (mode_.captured) return train_captured();
   optimizer_->zero_grad();
   for (int i = 1; i <= mode_.micro_batches; ++i) {
     std::optional<dist::DistributedDataParallelBase::NoSync> guard;
     if (i < mode_.micro_batches) guard.emplace(ddp_->no_sync());
-    backward_of(batches_[next_++ % kBatches]);
+    backward_of(next_batch());
   }
   optimizer_->step();
-  times.step_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count() / mode_.micro_batches;
+}
+
+void Replica::train_captured() {
+  const auto step = [this] {
+    optimizer_->zero_grad();
+    backward_of(fixed_);
+    optimizer_->step();
+  };
+  if (!fixed_.x.defined()) fixed_ = {batches_[0].x.clone(), batches_[0].target.clone()};
+  const bool is_warm = next_ >= kWarmUp;
+  if (is_warm && !graph_) {
+    graph_ = device_runtime(device_).new_graph();
+    graph_->capture(step);
+  }
+  const Batch& batch = next_batch();
+  kernels::copy(fixed_.x, batch.x);
+  kernels::copy(fixed_.target, batch.target);
+  if (is_warm) {
+    graph_->replay();
+  } else {
+    step();
+  }
+}
+
+void Replica::wait_for_device() const {
+  if (device_.type != DeviceType::CPU) device_runtime(device_).synchronize(device_.index);
+}
+
+StepTimes Replica::step() {
+  StepTimes times;
+  const auto begin = std::chrono::steady_clock::now();
+  train();
+  wait_for_device();
+  times.step_ms = ms_since(begin) / mode_.micro_batches;
   if (averager_) averager_->average_parameters(network_);
-  if (ddp_) {
+  if (ddp_ && !graph_) {
     const dist::RoundEvents& round = ddp_->reducer().timeline().rounds().back();
     times.shares = shares_of(round);
     times.buckets = round.buckets.size();
   }
   return times;
+}
+
+double Replica::mean_ms_of(int64_t steps) {
+  wait_for_device();
+  const auto begin = std::chrono::steady_clock::now();
+  for (int64_t step = 0; step < steps; ++step)
+    train();
+  wait_for_device();
+  const double ms = ms_since(begin) / static_cast<double>(steps * mode_.micro_batches);
+  if (averager_) averager_->average_parameters(network_);
+  return ms;
 }
 
 }  // namespace brigade::lab::bench

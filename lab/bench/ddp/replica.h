@@ -1,6 +1,7 @@
 // One network that is trained in one mode: what `brigade bench ddp` takes in turns.
 #pragma once
 
+#include <brigade/core/device_runtime.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/lab/bench/averaged_once.h>
 #include <brigade/lab/bench/ddp/workloads.h>
@@ -25,6 +26,7 @@ struct Mode {
   bool unused_tenth = false;     // beside a tenth of parameters that no forward uses
   int micro_batches = 1;         // all but the last under no_sync
   DType dtype = DType::Float32;  // of parameters and batch
+  bool captured = false;         // the whole step is one CUDA graph
 };
 
 // "strict", "find_unused", ...: those that `brigade bench ddp --modes` knows, and "cap4" (bucket_cap_mb
@@ -32,11 +34,14 @@ struct Mode {
 Mode find_mode(const std::string& name);
 // A line for each of them: name and meaning.
 std::string modes_in_words();
+// Throws ValueError where the mode cannot be had on the device: a graph on the CPU.
+void check_runs_on(const Mode& mode, DeviceType device);
 
 // What one step cost this rank.
 struct StepTimes {
-  double step_ms = 0;  // whole: zero_grad, forward, loss, backward, SGD; of one micro-batch where there are several
-  RoundShares shares;  // of the reduced backward; zeros without DDP
+  // Whole: zero_grad, forward, loss, backward, SGD, until the device is done; of one micro-batch where there are several.
+  double step_ms = 0;
+  RoundShares shares;  // of the reduced backward; zeros without DDP, and in a graph
   size_t buckets = 0;
 };
 
@@ -44,12 +49,15 @@ struct StepTimes {
 // batches are not.
 class Replica {
  public:
-  Replica(const Workload& workload, Mode mode, const dist::ProcessGroupPtr& group);
+  // `device`: where parameters and batches are; the current one of this thread. Throws as check_runs_on().
+  Replica(const Workload& workload, Mode mode, const dist::ProcessGroupPtr& group, Device device = {});
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
 
   // One step of SGD on the next of four batches.
   StepTimes step();
+  // Milliseconds of each of so many steps of which none waits for the device but the last.
+  double mean_ms_of(int64_t steps);
 
   const Mode& mode() const noexcept { return mode_; }
   Network& network() noexcept { return network_; }
@@ -60,16 +68,24 @@ class Replica {
   const dist::DistributedDataParallel<Network>* ddp() const { return ddp_ ? &*ddp_ : nullptr; }
 
  private:
+  // On the next batches; queues the work where there is a device.
+  void train();
+  void train_captured();
+  void wait_for_device() const;
   void backward_of(const Batch& batch);
+  const Batch& next_batch() { return batches_[next_++ % batches_.size()]; }
 
   const Workload& workload_;
   Mode mode_;
+  Device device_;
   Network network_;
   std::vector<Batch> batches_;
   size_t next_ = 0;
   std::optional<dist::DistributedDataParallel<Network>> ddp_;
   std::unique_ptr<optim::SGD> optimizer_;
   std::optional<dist::PeriodicModelAverager> averager_;  // where gradients stay local
+  Batch fixed_;                                          // what the graph reads
+  std::unique_ptr<DeviceGraph> graph_;                   // last: it has memory of what it was captured from
 };
 
 }  // namespace brigade::lab::bench

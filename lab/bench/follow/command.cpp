@@ -1,4 +1,6 @@
 // brigade bench follow ddp, allreduce: starts the ranks and waits for the lines to end.
+#include <brigade/core/device_runtime.h>
+#include <brigade/lab/bench/bench_options.h>
 #include <brigade/lab/bench/benchmark.h>
 #include <brigade/lab/bench/follow/follow.h>
 #include <brigade/lab/options.h>
@@ -13,10 +15,11 @@ namespace {
 struct Arguments {
   std::string backend = "shm";
   int ranks = 2;
+  std::string device = "cpu";
 };
 
 void add_case(Command& follow, const std::string& name, const std::string& about, const char* job,
-              const std::string& example) {
+              const std::string& example, bool takes_device = false) {
   auto given = std::make_shared<Arguments>();
   Command command = follow.add_command(name, about);
   command.footer("Example:\n  echo '" + example + "' | brigade bench follow " + name +
@@ -25,9 +28,11 @@ void add_case(Command& follow, const std::string& name, const std::string& about
   command.add_option("--ranks", given->ranks, "number of ranks, each on a core of its own with one thread")
       .check(number_from(1, 64))
       .show_default();
+  if (takes_device) add_device(command, given->device);
   command.action([given, job] {
+    choose_device(given->device);  // throws here, and not on every rank
     // As long as another program may take for its turn.
-    require_ok(run_rank_job(job, "", given->backend, given->ranks, std::chrono::minutes(10), 0));
+    require_ok(run_rank_job(job, given->device, given->backend, given->ranks, std::chrono::minutes(10), 0));
     return 0;
   });
 }
@@ -36,7 +41,8 @@ void add_commands(Command& bench) {
   Command follow =
       bench.add_command("follow", "Cases that standard input names, a line each: for programs that take turns");
   follow.require_command();
-  add_case(follow, "ddp", "Training steps: MODEL MODE STEPS, as in brigade bench ddp", kFollowDdpJob, "mlp strict 10");
+  add_case(follow, "ddp", "Training steps: MODEL MODE STEPS, as in brigade bench ddp", kFollowDdpJob, "mlp strict 10",
+           true);
   add_case(follow, "allreduce", "All-reduces: DTYPE BYTES WAY CALLS, where WAY is in_place or staged",
            kFollowAllreduceJob, "float32 1048576 in_place 10");
 }

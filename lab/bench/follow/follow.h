@@ -23,7 +23,9 @@ void follow(dist::ProcessGroup& group, const CaseSamples& samples_of);
 int64_t count_of(const std::string& word, const char* what, int64_t most);
 
 // The jobs of ranks (lab/rank_job.h). Lines of "MODEL MODE STEPS": so many steps after one that is
-// not counted; networks and wrappers are made when they are first named, and kept. Lines of "DTYPE
+// not counted; networks and wrappers are made when they are first named, and kept. The argument is the
+// device: on a GPU the answer is one time, the mean of steps of which none waits for the device but the
+// last. Lines of "DTYPE
 // BYTES WAY CALLS", where WAY is in_place (memory of the group) or staged (any memory): so many
 // all-reduces (sum), each of a buffer that its rank has just written.
 inline constexpr const char* kFollowDdpJob = "bench-follow-ddp";

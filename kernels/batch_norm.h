@@ -34,6 +34,10 @@ extern Kernel<BatchNormGrads(const Tensor& grad, const Tensor& x, const Tensor& 
 // [2, C] float64: the mean per channel, then the sum of squared distances from it. Zeros for an
 // empty batch.
 extern Kernel<Tensor(const Tensor& x)> batch_norm_moments;
+// The moments [2, C] of several batches together, from rows [batches, 2 C + 1] in float64: of each batch its moments, then
+// how many values it has per channel. Taken in the order of the rows, so that the same rows give the same bits (Chan, Golub,
+// LeVeque: "Updating formulae and a pairwise algorithm for computing sample variances", 1979). Zeros where all are empty.
+extern Kernel<Tensor(const Tensor& rows)> batch_norm_combine;
 // batch_norm in training, where the moments are of `count` (> 1) values per channel.
 extern Kernel<BatchNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                         const Tensor& running_var, const Tensor& moments, int64_t count, double momentum, double eps)>

@@ -1,25 +1,17 @@
-// Compares the ranks' lists of parameters and buffers, and broadcasts values in chunks of 25 MiB.
+// Compares the ranks' lists of parameters and buffers.
 #include <brigade/dist/checks/model.h>
 
-#include <brigade/core/device_runtime.h>
-#include <brigade/core/factory.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/groups/wrapper_history.h>
-#include <brigade/dist/reducer/comm_hook.h>
-#include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <map>
 #include <sstream>
 
 namespace brigade::dist {
 
 namespace {
-
-constexpr int64_t kChunkBytes = 25 << 20;
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -27,24 +19,6 @@ std::vector<std::string> lines_of(const std::string& text) {
   for (std::string line; std::getline(in, line);)
     lines.push_back(line);
   return lines;
-}
-
-// The tensors' bytes, one after the other, in host memory. Those of a device travel together.
-void gather_bytes(std::span<const Tensor> tensors, char* memory, int64_t total) {
-  const Device device = tensors.front().device();
-  const bool together = device != Device() && std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& tensor) {
-                          return tensor.device() == device;
-                        });
-  const Tensor there = together ? empty({total}, {kUInt8, device}) : Tensor();
-  char* const to = together ? static_cast<char*>(there.raw_data()) : memory;
-  const Device to_device = together ? device : Device();
-  size_t at = 0;
-  for (const Tensor& tensor : tensors) {
-    const Tensor source = kernels::contiguous(tensor);
-    copy_bytes(to + at, to_device, source.raw_data(), source.device(), source.nbytes());
-    at += source.nbytes();
-  }
-  if (together) copy_bytes(memory, Device(), to, device, at);
 }
 
 // Who has what: ranks by line, in rank order.
@@ -100,60 +74,6 @@ void check_same_order(ProcessGroup& group, const Replica& replica, const std::ve
   throw ConsistencyError(message, {std::move(verdict)}, where);
 }
 
-// Runs of tensors that fit into one chunk each; a tensor is never split.
-std::vector<std::span<const Tensor>> chunks_of(const std::vector<Tensor>& tensors) {
-  std::vector<std::span<const Tensor>> chunks;
-  size_t begin = 0;
-  while (begin < tensors.size()) {
-    size_t end = begin;
-    int64_t bytes = 0;
-    while (end < tensors.size() &&
-           (end == begin || bytes + static_cast<int64_t>(tensors[end].nbytes()) <= kChunkBytes)) {
-      bytes += static_cast<int64_t>(tensors[end++].nbytes());
-    }
-    chunks.emplace_back(tensors.data() + begin, end - begin);
-    begin = end;
-  }
-  return chunks;
-}
-
-// Writes the tensors whose bytes are not those in `memory`.
-void take_bytes(std::span<const Tensor> part, const char* memory, int64_t bytes) {
-  // What this rank holds: tensors of the CPU are looked at where they are.
-  const bool on_cpu = std::all_of(part.begin(), part.end(), [](const Tensor& t) { return t.device() == Device(); });
-  std::vector<char> own(on_cpu ? 0 : static_cast<size_t>(bytes));
-  if (!own.empty()) gather_bytes(part, own.data(), bytes);
-  size_t at = 0;
-  for (const Tensor& target : part) {
-    const size_t size = target.nbytes();
-    const Tensor now = on_cpu ? kernels::contiguous(target) : Tensor();
-    const void* const held = on_cpu ? now.raw_data() : own.data() + at;
-    if (size > 0 && std::memcmp(held, memory + at, size) != 0) {
-      const Tensor received = empty(target.sizes(), target.dtype());
-      std::memcpy(received.raw_data(), memory + at, size);
-      kernels::copy(target, received);
-      target.bump_version();
-    }
-    at += size;
-  }
-}
-
-// One chunk. The Work holds the tensors.
-WorkPtr begin_broadcast(ProcessGroup& group, std::span<const Tensor> part, int root, std::string_view description,
-                        SourceLocation where) {
-  int64_t bytes = 0;
-  for (const Tensor& tensor : part)
-    bytes += static_cast<int64_t>(tensor.nbytes());
-  const Tensor chunk = group.allocate(bytes, kUInt8);
-  auto* const memory = static_cast<char*>(chunk.raw_data());
-  const bool is_root = group.rank() == root;
-  if (is_root) gather_bytes(part, memory, bytes);
-  WorkPtr sent = group.broadcast(chunk, {.root = root, .description = description}, where);
-  return then(std::move(sent), [chunk, is_root, bytes, targets = std::vector<Tensor>(part.begin(), part.end())] {
-    if (!is_root) take_bytes(targets, static_cast<const char*>(chunk.raw_data()), bytes);
-  });
-}
-
 }  // namespace
 
 void check_same_replicas(ProcessGroup& group, const Replica& replica, SourceLocation where) {
@@ -197,22 +117,6 @@ void check_same_replicas(ProcessGroup& group, const Replica& replica, SourceLoca
     }
     throw ConsistencyError(message, {model_mismatch(lists, i, message, where)}, where);
   }
-}
-
-void broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors, int root,
-                         std::string_view description, SourceLocation where) {
-  if (group.size() == 1) return;
-  for (const std::span<const Tensor> part : chunks_of(tensors))
-    begin_broadcast(group, part, root, description, where)->wait();
-}
-
-std::vector<WorkPtr> begin_broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors, int root,
-                                               std::string_view description, SourceLocation where) {
-  std::vector<WorkPtr> works;
-  if (group.size() == 1) return works;
-  for (const std::span<const Tensor> part : chunks_of(tensors))
-    works.push_back(begin_broadcast(group, part, root, description, where));
-  return works;
 }
 
 }  // namespace brigade::dist

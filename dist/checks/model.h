@@ -1,8 +1,7 @@
-// At construction: do all ranks hold the same model? And the copy of rank 0's values to the others.
+// At construction: do all ranks hold the same model?
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
-#include <brigade/dist/groups/work.h>
 
 #include <string>
 #include <vector>
@@ -34,17 +33,5 @@ struct Replica {
 // order in which the ranks make wrappers of one class. Throws the same ConsistencyError on every
 // rank, which names the first that differs and who holds what. Collective.
 void check_same_replicas(ProcessGroup& group, const Replica& replica, SourceLocation where);
-
-// Copies many tensors from the root in few collectives: they are packed into flat chunks of up to
-// 25 MiB. A tensor that holds the root's bytes already is not written, so its version does not
-// move. Collective; the same tensors on every rank.
-void broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors, int root,
-                         std::string_view description, SourceLocation where = SourceLocation::current());
-
-// The same, begun: the root's bytes are taken now; on the other ranks a tensor is written when its
-// Work is waited for. In this order.
-std::vector<WorkPtr> begin_broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors, int root,
-                                               std::string_view description,
-                                               SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade::dist

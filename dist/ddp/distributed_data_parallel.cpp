@@ -7,6 +7,7 @@
 #include <brigade/autograd/tape.h>
 #include <brigade/autograd/write_log.h>
 #include <brigade/dist/checks/model.h>
+#include <brigade/dist/ddp/detail/broadcast_coalesced.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/mismatch.h>
 #include <brigade/dist/groups/wrapper_history.h>
@@ -202,13 +203,24 @@ DistributedDataParallelBase::~DistributedDataParallelBase() {
 }
 
 void DistributedDataParallelBase::broadcast_buffers_from(int root, SourceLocation where) {
-  broadcast_coalesced(*group_, buffers_, root, "buffers of " + title_, where);
+  const auto is_unwritten = [this](size_t i) {
+    return i < buffers_sent_.size() && buffers_[i].version() == buffers_sent_[i];
+  };
+  broadcast_coalesced(*group_, buffers_, root, "buffers of " + title_, where, is_unwritten);
+  note_buffers_are_alike();
+}
+
+void DistributedDataParallelBase::note_buffers_are_alike() {
+  buffers_sent_.clear();
+  for (const Tensor& buffer : buffers_)
+    buffers_sent_.push_back(buffer.version());
 }
 
 void DistributedDataParallelBase::broadcast_model_from(int root, SourceLocation where) {
   std::vector<Tensor> all = parameters_;
   all.insert(all.end(), buffers_.begin(), buffers_.end());
   broadcast_coalesced(*group_, all, root, "parameters and buffers of " + title_, where);
+  note_buffers_are_alike();
 }
 
 void DistributedDataParallelBase::look_at_buffers(SourceLocation where) {

@@ -197,6 +197,7 @@ class DistributedDataParallelBase : public Joinable {
   // What this announces in a join.
   enum Announced : int64_t { kForward = 0, kForwardWithBuffers = 1, kBackward = 2 };
   void broadcast_buffers_from(int root, SourceLocation where);
+  void note_buffers_are_alike();
   void broadcast_model_from(int root, SourceLocation where);
   bool is_ignored(const std::string& name) const;
   // "reduced", "frozen", ...: see ExplainedParameter.
@@ -222,6 +223,7 @@ class DistributedDataParallelBase : public Joinable {
   std::string title_;
   std::vector<Tensor> parameters_;
   std::vector<Tensor> buffers_;
+  std::vector<uint32_t> buffers_sent_;  // their versions, when all ranks held the same
   std::shared_ptr<Reducer> reducer_;
   std::unique_ptr<StepCheck> step_check_;
   // One per parameter of the reducer; then those of the ignored ones, each called by a hook.

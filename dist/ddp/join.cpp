@@ -296,15 +296,17 @@ JoinedLayer JoinedLayer::of(const ProcessGroup& group) {
   return layer;
 }
 
+bool JoinedLayer::is_in_join() const noexcept { return context_ && !context_->levels.empty(); }
+
 std::string JoinedLayer::before_all_gather(int64_t numel, std::string description, SourceLocation where) const {
-  if (!context_ || context_->levels.empty()) return description;
+  if (!is_in_join()) return description;
   context_->layers_exchange = true;
   context_->exchange(JoinWord::kLayer, numel, where);
   return kValuesOfLayer;
 }
 
 std::string JoinedLayer::before_all_reduce(int64_t numel, std::string description, SourceLocation where) const {
-  if (!context_ || context_->levels.empty()) return description;
+  if (!is_in_join()) return description;
   context_->exchange(JoinWord::kLayer, numel | kSummed, where);
   return kSumsOfLayer;
 }

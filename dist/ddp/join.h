@@ -96,6 +96,8 @@ class JoinedLayer {
   JoinedLayer() = default;
   // Of the forward that runs on this thread.
   static JoinedLayer of(const ProcessGroup& group);
+  // Then shadows take part with memory of the host.
+  bool is_in_join() const noexcept;
   // Before the collective; nothing outside a join. Returns how the collective is to be described: a
   // shadow does not know the layer's name.
   std::string before_all_gather(int64_t numel, std::string description, SourceLocation where) const;

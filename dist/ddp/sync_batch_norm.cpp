@@ -8,8 +8,9 @@
 #include <brigade/dist/ddp/join.h>
 #include <brigade/kernels/batch_norm.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
 
-#include <algorithm>
+#include <numeric>
 
 namespace brigade::dist {
 
@@ -31,47 +32,54 @@ void check_shapes(const Tensor& x, const std::vector<std::pair<const char*, Tens
   }
 }
 
-// Replaces moments [2, C] of `count` values per channel by those of all ranks' values; returns how
-// many these are. The ranks are combined in their order, so that all hold the same bits.
-int64_t combine(ProcessGroup& group, const JoinedLayer& joined, const Tensor& moments, int64_t count,
-                const std::string& name, SourceLocation where) {
-  if (moments.device() != Device()) {
-    // On the host: the number of values in all batches decides what happens next.
-    const Tensor here = detail::on_host(moments);
-    const int64_t total = combine(group, joined, here, count, name, where);
-    kernels::copy(moments, here);
-    return total;
-  }
-  const int64_t channels = moments.size(1);
-  const Tensor mine = group.allocate(2 * channels + 1, kFloat64);
-  const Tensor all = group.allocate(group.size() * mine.numel(), kFloat64);
-  auto* const means = moments.data_ptr<double>();
-  auto* const squares = means + channels;
-  auto* const row = mine.data_ptr<double>();
-  std::copy_n(means, 2 * channels, row);
-  row[2 * channels] = static_cast<double>(count);
-  const std::string description = joined.before_all_gather(mine.numel(), layer(name) + " statistics", where);
-  group.all_gather(all, mine, {.description = description}, where)->wait();
+// Numbers that a layer exchanges: where a bucket would lie, so that few copies are made; on a device plain memory, which the
+// allocator keeps.
+Tensor room_for(ProcessGroup& group, int64_t numel, Device device) {
+  return device == Device() ? group.allocate(numel, kFloat64) : empty({numel}, {kFloat64, device});
+}
 
-  double total = 0;
-  std::fill_n(means, 2 * channels, 0.0);
-  for (int rank = 0; rank < group.size(); ++rank) {
-    const double* const theirs = all.data_ptr<double>() + rank * mine.numel();
-    const double added = theirs[2 * channels];
-    if (added == 0) continue;
-    if (total == 0) {  // nothing to combine with, and no rounding
-      std::copy_n(theirs, 2 * channels, means);
-      total = added;
-      continue;
-    }
-    for (int64_t c = 0; c < channels; ++c) {
-      const double distance = theirs[c] - means[c];
-      means[c] += distance * (added / (total + added));
-      squares[c] += theirs[channels + c] + distance * distance * (total * added / (total + added));
-    }
-    total += added;
+// How many values per channel all ranks have: the host has to know, since that decides what happens next, and must not wait
+// for a device to learn it.
+int64_t count_of_all(ProcessGroup& group, int64_t count, const std::string& name, SourceLocation where) {
+  const Tensor mine = group.allocate(1, kInt64);
+  const Tensor all = group.allocate(group.size(), kInt64);
+  *mine.data_ptr<int64_t>() = count;
+  group.all_gather(all, mine, {.description = layer(name) + " counts"}, where)->wait();
+  const auto* const counts = all.data_ptr<int64_t>();
+  return std::accumulate(counts, counts + group.size(), int64_t{0});
+}
+
+struct Combined {
+  Tensor moments;     // [2, C] of all ranks' values
+  int64_t count = 0;  // per channel
+};
+
+// `moments` [2, C] of this rank's `count` values per channel. The ranks are combined in their order, so that all hold the
+// same bits.
+Combined combine(ProcessGroup& group, const JoinedLayer& joined, const Tensor& moments, int64_t count,
+                 const std::string& name, SourceLocation where) {
+  const Device device = moments.device();
+  if (device != Device() && joined.is_in_join()) {
+    const Combined here = combine(group, joined, detail::on_host(moments), count, name, where);
+    return {here.moments.to(device), here.count};
   }
-  return static_cast<int64_t>(total);
+  const int64_t numbers = moments.numel();
+  const Tensor mine = room_for(group, numbers + 1, device);
+  const Tensor all = room_for(group, group.size() * (numbers + 1), device);
+  kernels::copy(mine.narrow(0, 0, numbers), view::flat(moments));
+  kernels::fill(mine.narrow(0, numbers, 1), static_cast<double>(count));
+  const std::string description = joined.before_all_gather(numbers + 1, layer(name) + " statistics", where);
+  const WorkPtr gathered = group.all_gather(all, mine, {.description = description}, where);
+  Combined result;
+  if (device != Device()) result.count = count_of_all(group, count, name, where);
+  gathered->wait();
+  const Tensor rows = all.view({group.size(), numbers + 1});
+  if (device == Device()) {
+    for (int rank = 0; rank < group.size(); ++rank)
+      result.count += static_cast<int64_t>(rows.data_ptr<double>()[rank * (numbers + 1) + numbers]);
+  }
+  result.moments = kernels::batch_norm_combine(rows);
+  return result;
 }
 
 struct SyncBatchNormNode final : autograd::Node {
@@ -108,7 +116,8 @@ struct SyncBatchNormNode final : autograd::Node {
     if (context.needs_input_grad(1)) context.set(1, row(1, weight_dtype));
     if (context.needs_input_grad(2)) context.set(2, row(0, bias_dtype));
     if (!context.needs_input_grad(0)) return;
-    const Tensor total = group->allocate(sums.numel(), kFloat64, sums.device());
+    const Device device = joined.is_in_join() ? Device() : sums.device();
+    const Tensor total = room_for(*group, sums.numel(), device);
     kernels::copy(total, view::flat(sums));
     const std::string description = joined.before_all_reduce(total.numel(), layer + " gradient sums", where);
     group->all_reduce(total, {.op = ReduceOp::Sum, .description = description}, where)->wait();
@@ -133,10 +142,10 @@ Tensor sync_batch_norm(const ProcessGroupPtr& group, const Tensor& x, const Tens
                        const std::string& name, SourceLocation where) {
   check_shapes(x, {{"weight", weight}, {"bias", bias}, {"running_mean", running_mean}, {"running_var", running_var}},
                name, where);
-  const Tensor moments = autograd::detail::located(where, [&] { return kernels::batch_norm_moments(x); });
+  const Tensor moments_here = autograd::detail::located(where, [&] { return kernels::batch_norm_moments(x); });
   const int64_t own = x.size(1) > 0 ? x.numel() / x.size(1) : 0;
   const JoinedLayer joined = JoinedLayer::of(*group);
-  const int64_t count = combine(*group, joined, moments, own, name, where);
+  const auto [moments, count] = combine(*group, joined, moments_here, own, name, where);
   if (count < 2) {
     throw ValueError(where,
                      "Expected more than 1 value per channel when training, got {} on all {} ranks together, "

@@ -3,7 +3,7 @@
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/core/factory.h>
-#include <brigade/dist/checks/model.h>
+#include <brigade/dist/ddp/detail/broadcast_coalesced.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/join.h>
 

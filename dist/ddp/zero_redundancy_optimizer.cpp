@@ -4,7 +4,7 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/dist/checks/gradient_values.h>
-#include <brigade/dist/checks/model.h>
+#include <brigade/dist/ddp/detail/broadcast_coalesced.h>
 #include <brigade/dist/ddp/detail/zero_overlap.h>
 #include <brigade/dist/ddp/join.h>
 #include <brigade/dist/diagnosis/json.h>

@@ -77,6 +77,14 @@ void check_batch_norm_pairs(const Tensor& pairs, const Tensor& x, const char* wh
   check_device_in_batch_norm(pairs, x, what);
 }
 
+BatchNormRows prepare_batch_norm_combine(const Tensor& rows) {
+  if (rows.dtype() != kFloat64 || rows.dim() != 2 || rows.size(1) % 2 != 1) {
+    throw ShapeError("batch_norm: moments to combine must be float64 [batches, 2 C + 1], got {}", describe(rows));
+  }
+  const int64_t channels = (rows.size(1) - 1) / 2;
+  return {rows.size(0), channels, contiguous(rows), empty({2, channels}, rows.options())};
+}
+
 BatchNormGradientPlan prepare_batch_norm_gradient(const Tensor& grad, const Tensor& x, const Tensor& weight,
                                                   const Tensor& mean, const Tensor& invstd) {
   const BatchNormLayout layout = layout_of(x);

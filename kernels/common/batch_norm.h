@@ -28,6 +28,15 @@ void check_batch_norm_mode(const BatchNormPlan& plan, const Tensor& running_mean
 // Moments or sums of gradients: [2, C] float64, dense.
 void check_batch_norm_pairs(const Tensor& pairs, const Tensor& x, const char* what);
 
+// Moments of several batches.
+struct BatchNormRows {
+  int64_t batches = 0, channels = 0;
+  Tensor rows;    // dense
+  Tensor result;  // [2, channels], not filled
+};
+// Throws ShapeError.
+BatchNormRows prepare_batch_norm_combine(const Tensor& rows);
+
 struct BatchNormGradientPlan {
   BatchNormLayout layout;
   Tensor x, grad;  // dense

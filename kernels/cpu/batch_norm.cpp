@@ -303,6 +303,31 @@ Tensor batch_norm_moments_cpu(const Tensor& x) {
   return result;
 }
 
+Tensor batch_norm_combine_cpu(const Tensor& rows) {
+  const BatchNormRows all = prepare_batch_norm_combine(rows);
+  auto* const means = all.result.data_ptr<double>();
+  auto* const squares = means + all.channels;
+  std::fill_n(means, 2 * all.channels, 0.0);
+  double total = 0;
+  for (int64_t r = 0; r < all.batches; ++r) {
+    const double* const row = all.rows.data_ptr<double>() + r * (2 * all.channels + 1);
+    const double added = row[2 * all.channels];
+    if (added == 0) continue;
+    if (total == 0) {  // nothing to combine with, and no rounding
+      std::copy_n(row, 2 * all.channels, means);
+      total = added;
+      continue;
+    }
+    for (int64_t c = 0; c < all.channels; ++c) {
+      const double distance = row[c] - means[c];
+      means[c] += distance * (added / (total + added));
+      squares[c] += row[all.channels + c] + distance * distance * (total * added / (total + added));
+    }
+    total += added;
+  }
+  return all.result;
+}
+
 BatchNorm batch_norm_apply_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                                const Tensor& running_var, const Tensor& moments, int64_t count, double momentum,
                                double eps) {
@@ -437,6 +462,7 @@ constinit Kernel<BatchNorm(const Tensor&, const Tensor&, const Tensor&, const Te
 constinit Kernel<BatchNormGrads(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool)>
     batch_norm_backward("batch_norm_backward", &batch_norm_backward_cpu);
 constinit Kernel<Tensor(const Tensor&)> batch_norm_moments("batch_norm_moments", &batch_norm_moments_cpu);
+constinit Kernel<Tensor(const Tensor&)> batch_norm_combine("batch_norm_combine", &batch_norm_combine_cpu);
 constinit Kernel<BatchNorm(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                            int64_t, double, double)>
     batch_norm_apply("batch_norm_apply", &batch_norm_apply_cpu);

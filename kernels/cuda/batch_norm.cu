@@ -272,6 +272,25 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// A thread for each channel: there are few rows.
+__global__ void __launch_bounds__(kThreads)
+    combine_kernel(const double* rows, int64_t batches, int64_t channels, double* moments) {
+  const int64_t c = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (c >= channels) return;
+  double total = 0, mean = 0, squares = 0;
+  for (int64_t r = 0; r < batches; ++r) {
+    const double* const row = rows + r * (2 * channels + 1);
+    const double added = row[2 * channels];
+    if (added == 0) continue;
+    const double distance = row[c] - mean;
+    mean = total == 0 ? row[c] : mean + distance * (added / (total + added));
+    squares += row[channels + c] + (total == 0 ? 0 : distance * distance * (total * added / (total + added)));
+    total += added;
+  }
+  moments[c] = mean;
+  moments[channels + c] = squares;
+}
+
 // --- on the host
 
 // Of one launch of channel_map_kernel: positions fit into 32 bits, and each launch starts at a
@@ -288,6 +307,13 @@ Tensor batch_norm_moments_cuda(const Tensor& x) {
                        plan.layout, how.piece, static_cast<const T*>(plan.x.raw_data()), partial, moments);
         });
   });
+}
+
+Tensor batch_norm_combine_cuda(const Tensor& rows) {
+  const BatchNormRows all = prepare_batch_norm_combine(rows);
+  cuda::launch({"batch_norm_combine", cuda::blocks_for(all.channels, kThreads), kThreads}, rows.device(),
+               &combine_kernel, all.rows.data_ptr<double>(), all.batches, all.channels, all.result.data_ptr<double>());
+  return all.result;
 }
 
 template <class T>
@@ -415,6 +441,7 @@ BatchNormGrads batch_norm_backward_cuda(const Tensor& grad, const Tensor& x, con
 const AddKernel add_batch_norm(batch_norm, kCUDA, &batch_norm_cuda);
 const AddKernel add_batch_norm_backward(batch_norm_backward, kCUDA, &batch_norm_backward_cuda);
 const AddKernel add_batch_norm_moments(batch_norm_moments, kCUDA, &batch_norm_moments_cuda);
+const AddKernel add_batch_norm_combine(batch_norm_combine, kCUDA, &batch_norm_combine_cuda);
 const AddKernel add_batch_norm_apply(batch_norm_apply, kCUDA, &batch_norm_apply_cuda);
 const AddKernel add_batch_norm_gradient_sums(batch_norm_gradient_sums, kCUDA, &batch_norm_gradient_sums_cuda);
 const AddKernel add_batch_norm_input_gradient(batch_norm_input_gradient, kCUDA, &batch_norm_input_gradient_cuda);

@@ -99,6 +99,18 @@ TEST_CASE("in parts it is batch norm, bit for bit, and the same bits each time")
   }
 }
 
+TEST_CASE("moments of batches are combined as on the CPU, those of one batch to the bit") {
+  for (const int64_t channels : {int64_t{1}, int64_t{3}, int64_t{300}}) {
+    CAPTURE(channels);
+    const Tensor rows = numbers({4, 2 * channels + 1}, kFloat64, 7);
+    for (int64_t r = 0; r < 4; ++r)
+      fill(view::slice(view::select(rows, 0, r), 0, 2 * channels, 2 * channels + 1), r == 1 ? 0 : 2 + r);
+    CHECK(difference(batch_norm_combine(on_device(rows)), batch_norm_combine(rows)) <= 1e-14);
+    const Tensor first = view::slice(rows, 0, 0, 2);
+    CHECK(difference(batch_norm_combine(on_device(first)), batch_norm_combine(first)) == 0);
+  }
+}
+
 TEST_CASE("moments and sums are the CPU's; a mean far from zero costs no digits") {
   for (const DType dtype : {kFloat64, kFloat32}) {
     CAPTURE(name(dtype));

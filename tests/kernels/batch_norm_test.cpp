@@ -78,4 +78,21 @@ TEST_CASE("batch norm in parts is batch norm, bit for bit; an empty batch has mo
   CHECK_THROWS_AS(batch_norm_apply(none, {}, {}, {}, {}, ones({2, 3}), 5, 0.1, 1e-5), ShapeError);
 }
 
+TEST_CASE("moments of batches together are those of one batch that holds them all") {
+  // Of channel 0 the values 1, 3, then 2, 4, 6; of channel 1 10, 10, then 0, 3, 0.
+  const Tensor rows = view::as_strided(tensor<double>({2, 10, 2, 0, 2,  //
+                                                       0, 0, 0, 0, 0,   // an empty batch
+                                                       4, 1, 8, 6, 3}),
+                                       {3, 5}, {5, 1}, 0);
+  const std::vector<double> found = batch_norm_combine(rows).to_vector<double>();
+  const std::vector<double> expected{3.2, 4.6, 14.8, 103.2};
+  for (size_t i = 0; i < 4; ++i)
+    CHECK(found[i] == doctest::Approx(expected[i]).epsilon(1e-14));
+  CHECK(batch_norm_combine(view::slice(rows, 0, 0, 2)).to_vector<double>() == std::vector<double>{2, 10, 2, 0});
+  CHECK(batch_norm_combine(view::slice(rows, 0, 1, 2)).to_vector<double>() == std::vector<double>(4, 0));
+  CHECK(batch_norm_combine(zeros({2, 1}, kFloat64)).sizes() == Shape{2, 0});
+  CHECK_THROWS_AS(batch_norm_combine(zeros({2, 4}, kFloat64)), ShapeError);
+  CHECK_THROWS_AS(batch_norm_combine(zeros({2, 5})), ShapeError);
+}
+
 }  // namespace brigade::test::batch_norm_test

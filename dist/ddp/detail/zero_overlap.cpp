@@ -3,7 +3,7 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/write_log.h>
-#include <brigade/dist/checks/model.h>
+#include <brigade/dist/ddp/detail/broadcast_coalesced.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 #include <brigade/lab/faults/fault.h>
 #include <brigade/lab/faults/models.h>
 
-#include <brigade/dist/checks/model.h>
 #include <brigade/dist/checks/values.h>
+#include <brigade/dist/ddp/detail/broadcast_coalesced.h>
 
 namespace brigade::lab {
 namespace buffers_read_before_broadcast {

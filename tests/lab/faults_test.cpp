@@ -99,6 +99,13 @@ TEST_CASE("an expectation that does not hold fails the run: the judge is awake")
   fault.expected.file_and_line = false;
   CHECK(test::contains(why(), "another/file.cpp:"));
   CHECK(test::contains(why(), " is not named"));
+  // Where a rank throws an error of its own, the others tell of it.
+  fault = lab::find_fault("COL-27");
+  fault.expected.ranks = {0};
+  CHECK(test::contains(why(), "rank 1 raised an error without a verdict"));
+  fault = lab::find_fault("OK-19");
+  fault.expected = {.kind = "wrongly_scaled", .ranks = {1}};
+  CHECK(why() == "rank 1 has thrown nothing of its own");
   fault = lab::find_fault("AMP-19");
   fault.expected.detected = false;
   CHECK(test::contains(why(), "a control was reported"));

@@ -276,3 +276,42 @@ def half_precision_reduction(rank, world, job):
         scaler.step(optimizer)
         scaler.update()
         expected.check()
+
+
+@row("AMP-21", ranks=[1], names=["re:autocast"], cause=r"autocast")
+def autocast_on_one_rank(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    for _ in job.iterations(6):
+        local = {}
+        for enabled in (False, True):
+            with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+                loss = loss_of(ddp.module(job.batch()))
+            local[enabled] = torch.autograd.grad(loss, list(ddp.parameters()))
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=rank == 1):  # FAULT AMP-21
+            loss = loss_of(ddp(job.batch()))
+        loss.backward()
+        # Right is either all with or all without.
+        for index, (name, parameter) in enumerate(ddp.named_parameters()):
+            means = [job.mean_over_ranks(local[enabled][index]) for enabled in (False, True)]
+            nearest = min(means, key=lambda mean: (parameter.grad - mean).abs().max())
+            job.check("gradient of " + name, parameter.grad, nearest)
+        job.step(optimizer)
+
+
+@row("AMP-22", ranks=[1], names=["a.weight"], iteration=2, cause=r"not scaled|did not use scaler\.scale|bypass")
+def plain_backward_on_one_rank(rank, world, job):
+    ddp, optimizer, _ = wrapped(job)
+    scaler = make_scaler(init_scale=1024.0)
+    for i in job.iterations(3):
+        expected = Expected(job, ddp)
+        optimizer.zero_grad()
+        loss = loss_of(ddp(job.batch()))
+        if i > 1 and rank == 1:
+            loss.backward()  # FAULT AMP-22
+        else:
+            scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        expected.check()

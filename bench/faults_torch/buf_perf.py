@@ -42,6 +42,32 @@ def any_buffer_twice(rank, world, job):
     two_forwards_one_backward(job, Scaled())
 
 
+class MovingSpread(nn.Module):
+    """layer(x / spread), of which spread is a buffer that a list beside the module holds, too"""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = linear()
+        self.register_buffer("spread", torch.ones(4))
+        self.spreads = [self.spread]
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.spreads[0] = self.spreads[0] * 0.9 + x.abs().mean(0) * 0.1  # FAULT BUF-03
+        return self.layer(x / self.spreads[0])
+
+
+@row("BUF-03", names=["spread"], cause=r"replaced|assigned|not the (tensor|object)|stale")
+def buffer_assigned_anew(rank, world, job):
+    ddp = job.wrap(MovingSpread())
+    optimizer = sgd(ddp)
+    for _ in job.iterations(5):
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        job.check("the buffer that is saved", ddp.module.state_dict()["spread"], ddp.module.spreads[0])
+        job.step(optimizer)
+
+
 @row("PERF-01", slow_only=True, names=["re:find_unused_parameters"], cause=r"did not find any unused parameters",
      warning=r"did not find any unused parameters")
 def find_unused_without_need(rank, world, job):

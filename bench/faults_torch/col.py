@@ -239,3 +239,19 @@ def lone_all_reduce(rank, world, job):
             job.iteration = 3
             job.report_progress()
             dist.all_reduce(loss.detach())  # FAULT COL-26
+
+
+@row("COL-27", ranks=[1], names=["re:gradient of b is not finite"], iteration=2, cause=r"not finite|exception (on|in) rank 1")
+def assertion_in_a_gradient_hook(rank, world, job):
+    def check(gradient):
+        if not gradient.isfinite().all():
+            raise Planted("the gradient of b is not finite")
+
+    ddp = job.wrap(Pair())
+    ddp.module.b.weight.register_hook(check)
+    optimizer = sgd(ddp)
+    for i in job.iterations(3):
+        x = job.batch() * (1e30 if rank == 1 and i == 2 else 1)
+        optimizer.zero_grad()
+        loss_of(ddp(x)).backward()  # FAULT COL-27
+        job.step(optimizer)

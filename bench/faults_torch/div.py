@@ -347,3 +347,42 @@ def written_through_pointer(rank, world, job):
         if rank == 1 and i == 2:
             ddp.module.b.weight.data.fill_(0.25)  # FAULT DIV-28
         job.step(optimizer)
+
+
+@row("DIV-29", ranks=[0], iteration=3, names=["re:BatchNorm|\\b1\\."], cause=r"\beval|train\(\)")
+def left_in_evaluation_on_one_rank(rank, world, job):
+    ddp = job.wrap(batch_norm_net())
+    optimizer = sgd(ddp)
+    for i in job.iterations(4):
+        x = job.batch()
+        want = local_gradients(copy.deepcopy(ddp.module).train(), lambda module: loss_of(module(x)))
+        optimizer.zero_grad()
+        loss_of(ddp(x)).backward()
+        job.check("gradient of the first layer", ddp.module[0].weight.grad, job.mean_over_ranks(want[0]))
+        job.step(optimizer)
+        if i == 2 and rank == 0:
+            ddp.module.eval()  # FAULT DIV-29
+            with torch.no_grad():
+                loss_of(ddp.module(x))
+
+
+@row("DIV-30", ranks=[1], names=["re:AdamW", "re:SGD"], cause=r"class|another optimizer|optimizers? (differ|of)")
+def other_optimizer_on_one_rank(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = torch.optim.AdamW(ddp.parameters(), lr=0.1) if rank == 1 else sgd(ddp)  # FAULT DIV-30
+    for _ in job.iterations(3):
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        job.step(optimizer)
+
+
+@row("DIV-31", ranks=[1], names=["a.weight", "b.weight"], cause=r"groups?\b")
+def other_parameter_group_on_one_rank(rank, world, job):
+    ddp = job.wrap(Pair())
+    names = ["b", "a"] if rank == 1 else ["a", "b"]  # as a set of texts lists them, whose hashes differ between processes
+    rates = {name: 0.01 * 10**index for index, name in enumerate(names)}
+    optimizer = torch.optim.SGD([{"params": getattr(ddp.module, name).parameters(), "lr": rates[name]} for name in names])
+    for _ in job.iterations(3):
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        job.step(optimizer)  # FAULT DIV-31

@@ -1,5 +1,6 @@
 """SCL: the ranks agree, the numbers are wrong."""
 import contextlib
+import copy
 
 import torch
 import torch.distributed as dist
@@ -250,3 +251,18 @@ def loss_not_divided_on_one_rank(rank, world, job):
         (loss if rank == 1 else loss / 4).backward()  # FAULT SCL-17
         job.check("gradient of a", ddp.module.a.weight.grad, job.mean_over_ranks(want[0]))
         job.step(optimizer)
+
+
+@row("SCL-18", names=["1.weight"], cause=r"no optimizer holds|not (held|in any (optimizer|group))")
+def parameter_in_no_group(rank, world, job):
+    ddp = job.wrap(nn.Sequential(linear(), nn.BatchNorm1d(4)))
+    layer, norm = ddp.module
+    optimizer = torch.optim.SGD([{"params": [layer.weight], "weight_decay": 0.1}, {"params": [norm.bias]}], lr=0.01)
+    for _ in job.iterations(36):
+        x = job.batch()
+        before = norm.weight.detach().clone()
+        local = local_gradients(copy.deepcopy(ddp.module), lambda module: loss_of(module(x) - 1))
+        ddp.zero_grad()
+        loss_of(ddp(x) - 1).backward()
+        job.step(optimizer)  # FAULT SCL-18
+        job.check("weight of the norm", norm.weight, before - 0.01 * job.mean_over_ranks(local[1]))

@@ -444,3 +444,39 @@ class Contrast(Pair):
 @row("UNU-33", names=["b.weight"], cause=r"all_gather|collective")
 def keys_gathered(rank, world, job):
     train(job, Contrast())
+
+
+def check_step(job, names, parameters, before, local):
+    """Each parameter is to be where its averaged gradient leads."""
+    for name, parameter, start, gradient in zip(names, parameters, before, local):
+        job.check("weight of " + name, parameter, start - 0.1 * job.mean_over_ranks(gradient))
+
+
+@row("UNU-34", names=["a.weight", "b.weight"], cause=r"\bitem\b|read as a number|no (parameter|gradient)")
+def loss_of_numbers(rank, world, job):
+    ddp = job.wrap(Pair())
+    parameters = list(ddp.parameters())
+    optimizer = sgd(ddp)
+    for _ in job.iterations(4):
+        before = [parameter.detach().clone() for parameter in parameters]
+        local = local_gradients(ddp.module, lambda module: loss_of(module(job.batch())))
+        optimizer.zero_grad()
+        numbers = [loss_of(ddp(job.batch())).item()]  # FAULT UNU-34
+        torch.tensor(numbers, requires_grad=True).mean().backward()
+        job.step(optimizer)
+        check_step(job, "ab", parameters, before, local)
+
+
+@row("UNU-35", names=["weight"], cause=CUT)
+def wrapper_cut_off(rank, world, job):
+    encoder, decoder = job.wrap(linear(), "encoder."), job.wrap(linear(), "decoder.")
+    parameters = [*encoder.parameters(), *decoder.parameters()]
+    optimizer = sgd(parameters)
+    for _ in job.iterations(6):
+        before = [parameter.detach().clone() for parameter in parameters]
+        local = torch.autograd.grad(loss_of(decoder.module(encoder.module(job.batch()))), parameters)
+        optimizer.zero_grad()
+        code = encoder(job.batch())
+        loss_of(decoder(code.detach())).backward()  # FAULT UNU-35
+        job.step(optimizer)
+        check_step(job, ["the encoder", "the decoder"], parameters, before, local)

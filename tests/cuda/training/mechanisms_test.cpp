@@ -111,6 +111,24 @@ TEST_CASE("buffers follow rank 0, and batch norm over all ranks is that of the w
   }
 }
 
+TEST_CASE("in an uneven join ranks without data follow the statistics of a device's batch norm over all ranks") {
+  compare(
+      [](const dist::ProcessGroupPtr& group, Device device) {
+        nn::Sequential net = normed_net(device);
+        dist::convert_sync_batchnorm(net, group);
+        dist::DistributedDataParallel ddp(net, group);
+        optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+        dist::Join join(ddp);
+        train(ddp, optimizer, group->rank(), device, 0, 4 - group->rank() % 3);
+        join.finish();
+        Values values = values_of(net->parameters());
+        for (const auto& buffer : values_of(net->buffers()))
+          values.push_back(buffer);
+        return values;
+      },
+      1e-5);
+}
+
 TEST_CASE("ZeRO splits the states of a device's parameters and puts them together again") {
   compare(
       [](const dist::ProcessGroupPtr& group, Device device) {

@@ -87,6 +87,7 @@ TEST_CASE("reports go through text unharmed, and broken ones are refused") {
   CHECK(back.round == 17);
   CHECK(back.failure == report.failure);
   CHECK(dist::rank_failed({{back}}).message.ends_with("at a.cpp:4: line one line two"));
+  CHECK(to_string(dist::rank_failed({{back}}).cause.place) == "a.cpp:4");
   CHECK(back.ready == report.ready);
   CHECK(back.causes.at(1).same_as(cause));
   CHECK(back.causes.at(1).module == "encoder.0");

@@ -29,6 +29,7 @@ Verdict rank_failed(std::span<const RankReport> reports) {
   for (const RankReport& report : reports) {
     if (report.failure.empty()) continue;
     verdict.ranks.push_back(report.rank);
+    if (!verdict.cause.place) verdict.cause.place = report.backward;
     verdict.message +=
         fmt::format("{}rank {} failed in its backward{}: {}", verdict.message.empty() ? "" : "; ", report.rank,
                     report.backward ? " at " + to_string(report.backward) : "", one_line(report.failure));

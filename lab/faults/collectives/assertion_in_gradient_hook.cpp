@@ -30,7 +30,6 @@ const AddFault add(Fault{.id = "COL-27",
                          .expected = {.kind = "rank_failed",
                                       .ranks = {1},
                                       .cause = "exception",
-                                      .file_and_line = false,  // it stands in the text
                                       .words = {"the gradient of b is not finite"}},
                          .run = &run});
 

@@ -6,6 +6,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/dist/ddp/join.h>
+#include <brigade/dist/groups/group_memory.h>
 #include <brigade/kernels/batch_norm.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
@@ -30,12 +31,6 @@ void check_shapes(const Tensor& x, const std::vector<std::pair<const char*, Tens
     throw ShapeError(where, "{}: {} must be [{}] for an input {}, got {}", layer(name), what, x.size(1), x.sizes(),
                      describe(tensor));
   }
-}
-
-// Numbers that a layer exchanges: where a bucket would lie, so that few copies are made; on a device plain memory, which the
-// allocator keeps.
-Tensor room_for(ProcessGroup& group, int64_t numel, Device device) {
-  return device == Device() ? group.allocate(numel, kFloat64) : empty({numel}, {kFloat64, device});
 }
 
 // How many values per channel all ranks have: the host has to know, since that decides what happens next, and must not wait
@@ -64,8 +59,8 @@ Combined combine(ProcessGroup& group, const JoinedLayer& joined, const Tensor& m
     return {here.moments.to(device), here.count};
   }
   const int64_t numbers = moments.numel();
-  const Tensor mine = room_for(group, numbers + 1, device);
-  const Tensor all = room_for(group, group.size() * (numbers + 1), device);
+  const Tensor mine = room_to_exchange(group, numbers + 1, kFloat64, device);
+  const Tensor all = room_to_exchange(group, group.size() * (numbers + 1), kFloat64, device);
   kernels::copy(mine.narrow(0, 0, numbers), view::flat(moments));
   kernels::fill(mine.narrow(0, numbers, 1), static_cast<double>(count));
   const std::string description = joined.before_all_gather(numbers + 1, layer(name) + " statistics", where);
@@ -117,7 +112,7 @@ struct SyncBatchNormNode final : autograd::Node {
     if (context.needs_input_grad(2)) context.set(2, row(0, bias_dtype));
     if (!context.needs_input_grad(0)) return;
     const Device device = joined.is_in_join() ? Device() : sums.device();
-    const Tensor total = room_for(*group, sums.numel(), device);
+    const Tensor total = room_to_exchange(*group, sums.numel(), kFloat64, device);
     kernels::copy(total, view::flat(sums));
     const std::string description = joined.before_all_reduce(total.numel(), layer + " gradient sums", where);
     group->all_reduce(total, {.op = ReduceOp::Sum, .description = description}, where)->wait();

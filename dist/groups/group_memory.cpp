@@ -2,7 +2,9 @@
 #include <brigade/dist/groups/group_memory.h>
 
 #include <brigade/core/error.h>
+#include <brigade/core/factory.h>
 #include <brigade/core/shape.h>
+#include <brigade/dist/groups/process_group.h>
 
 #include <utility>
 
@@ -14,6 +16,10 @@ Tensor memory_of_group(const void* home, int64_t numel, DType dtype, Device devi
   const size_t bytes = checked_bytes(numel, itemsize(dtype));
   auto storage = make_intrusive<Storage>(allocate(bytes), bytes, device, home);
   return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
+}
+
+Tensor room_to_exchange(ProcessGroup& group, int64_t numel, DType dtype, Device device) {
+  return device == Device() ? group.allocate(numel, dtype) : empty({numel}, {dtype, device});
 }
 
 }  // namespace brigade::dist

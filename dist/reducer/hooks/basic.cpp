@@ -1,5 +1,6 @@
 // Hooks that need no state: plain all-reduce, half precision, none, a user's own; and the Works
 // they are made of.
+#include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/reducer/comm_hook.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/foreach.h>
@@ -56,7 +57,7 @@ class CastHook final : public CommHook {
     const Tensor& buffer = bucket.buffer();
     if (buffer.dtype() == dtype_ && factor_ == 1) return group.all_reduce(buffer, options, where);
     multiply(buffer, 1 / factor_);
-    const Tensor sent = group.allocate(buffer.numel(), dtype_, buffer.device());
+    const Tensor sent = room_to_exchange(group, buffer.numel(), dtype_, buffer.device());
     kernels::copy(sent, buffer);
     return then(group.all_reduce(sent, options, where), [sent, buffer, factor = factor_] {
       kernels::copy(buffer, sent);

@@ -10,9 +10,11 @@
 // Error and Q are kept by parameter, and sums over ranks do not depend on where in a buffer a
 // number lies: the buckets may be rebuilt at any time, and a resumed program may begin with other
 // buckets.
+#include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/random.h>
 #include <brigade/core/view.h>
+#include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/reducer/comm_hook.h>
 #include <brigade/dist/reducer/hooks/iteration.h>
 #include <brigade/kernels/elementwise.h>
@@ -65,6 +67,7 @@ class PowerSgdHook final : public CommHook {
   WorkPtr run(ProcessGroup& group, const GradBucket& bucket, const CollectiveOptions& options,
               SourceLocation where) override {
     const uint64_t iteration = iteration_;
+    check_may_be_captured(bucket, iteration, where);
     if (bucket.is_last()) ++iteration_;
     if (iteration < options_.start_powersgd_iter) return group.all_reduce(bucket.buffer(), options, where);
     auto round = std::make_shared<Compression>(prepare(group, bucket, iteration));
@@ -118,6 +121,18 @@ class PowerSgdHook final : public CommHook {
     return small < static_cast<double>(n * m);
   }
   int64_t columns(int64_t n, int64_t m) const { return std::min<int64_t>({options_.matrix_approximation_rank, n, m}); }
+
+  // Replays do again what was captured: the plain averages of the beginning, or a first round, which makes its Q and error.
+  void check_may_be_captured(const GradBucket& bucket, uint64_t iteration, SourceLocation where) const {
+    const Device device = bucket.buffer().device();
+    if (iteration > options_.start_powersgd_iter || device == Device()) return;
+    if (!device_runtime(device).is_capturing(device.index)) return;
+    throw ValueError(
+        where,
+        "powersgd: this is reduced backward {}, and compression begins with number {}: a graph would repeat how "
+        "it begins. Capture a later one",
+        iteration + 1, options_.start_powersgd_iter + 1);
+  }
 
   // What was kept, on the device of `like`; it may come from a checkpoint. Throws ValueError when
   // it does not fit.
@@ -189,7 +204,7 @@ class PowerSgdHook final : public CommHook {
     }
     const DType dtype = bucket.buffer().dtype();
     if (plain_numel > 0) {
-      round.plain = group.allocate(plain_numel, dtype, bucket.buffer().device());
+      round.plain = room_to_exchange(group, plain_numel, dtype, bucket.buffer().device());
       int64_t at = 0;
       for (const Tensor& gradient : round.uncompressed) {
         kernels::copy(slot(round.plain, gradient, at), gradient);
@@ -197,8 +212,8 @@ class PowerSgdHook final : public CommHook {
       }
     }
     if (round.matrices.empty()) return round;
-    round.all_p = group.allocate(p_numel, dtype, bucket.buffer().device());
-    round.all_q = group.allocate(q_numel, dtype, bucket.buffer().device());
+    round.all_p = room_to_exchange(group, p_numel, dtype, bucket.buffer().device());
+    round.all_q = room_to_exchange(group, q_numel, dtype, bucket.buffer().device());
     int64_t p_at = 0;
     int64_t q_at = 0;
     for (Compressed& each : round.matrices) {
@@ -234,7 +249,12 @@ class PowerSgdHook final : public CommHook {
     for (const Compressed& each : round.matrices) {
       kernels::copy(each.m, kernels::matmul(each.p, each.q, {.transpose_b = true}));
       Feedback& feedback = feedback_[each.parameter];
-      if (options_.warm_start) feedback.q = kernels::clone(each.q);
+      // In place, where captured rounds read it.
+      if (options_.warm_start && feedback.q.defined()) {
+        kernels::copy(feedback.q, each.q);
+      } else if (options_.warm_start) {
+        feedback.q = kernels::clone(each.q);
+      }
       if (options_.use_error_feedback) kernels::add_inplace(feedback.error, each.m, -1.0);  // error = M - M'
     }
   }

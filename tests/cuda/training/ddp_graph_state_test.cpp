@@ -10,6 +10,7 @@
 #include <brigade/dist/ddp/sync_batch_norm.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>
+#include "../../core/error_of.h"
 
 #include <memory>
 #include <string>
@@ -40,7 +41,8 @@ struct Training {
     ddp = std::make_unique<Ddp>(net, group);
     if (with == With::Fp16) ddp->register_comm_hook(dist::fp16_compress_hook());
     if (with == With::Bf16) ddp->register_comm_hook(dist::bf16_compress_hook());
-    if (with == With::PowerSgd) ddp->register_comm_hook(dist::powersgd_hook({.rank = 1, .start_iteration = 2}));
+    if (with == With::PowerSgd)
+      ddp->register_comm_hook(dist::powersgd_hook({.matrix_approximation_rank = 1, .min_compression_rate = 1}));
     optimizer = std::make_unique<optim::SGD>(net->parameters(), optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
   }
   void set_batch(int step) { kernels::copy(x, numbers({6, 4}, kFloat32, static_cast<uint64_t>(10 * step + rank + 1))); }
@@ -103,6 +105,22 @@ TEST_CASE("replays of a step that exchanges buffers, statistics or compressed gr
       }
       CHECK(plain[0].front() != plain[0].back());
     }
+  }
+}
+
+TEST_CASE("PowerSGD is not captured before it has compressed once") {
+  for (const int warm_up : {1, 2}) {
+    on_gpus(1, [&](const dist::ProcessGroupPtr& group, Device device) {
+      Training training(group, device, With::PowerSgd);
+      for (int i = 0; i < warm_up; ++i) {
+        training.set_batch(i);
+        training.step();
+      }
+      cuda::Graph graph;
+      const std::string text = error_of([&] { graph.capture([&] { training.step(); }); });
+      CHECK(text.find("compression begins with number 3") != std::string::npos);
+      CHECK(text.find("Capture a later one") != std::string::npos);
+    });
   }
 }
 

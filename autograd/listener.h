@@ -86,6 +86,7 @@ struct Update {
   SourceLocation made_at = {};
   // The line that has loaded its state since the step before; 0: none has.
   SourceLocation state_loaded_at = {};
+  bool state_is_shared = false;  // its tensors were handed out, and may be written to
   std::function<std::vector<KeptState>()> state = nullptr;
   // Null for a step without a loss scaler.
   ScaledStep* scaled = nullptr;

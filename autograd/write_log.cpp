@@ -36,7 +36,12 @@ struct Followed {
   bool only_replaced = true;
   uint64_t number = 0;
 };
-thread_local std::unordered_map<const Storage*, std::vector<Followed>> followed;
+// What is followed may outlive the thread's own objects, as an optimizer that is a static object does.
+thread_local bool has_ended = false;
+struct FollowedByStorage : std::unordered_map<const Storage*, std::vector<Followed>> {
+  ~FollowedByStorage() { has_ended = true; }
+};
+thread_local FollowedByStorage followed;
 thread_local uint64_t by_hand = 0;
 
 // Bytes from the first to the last element.
@@ -119,6 +124,7 @@ FollowedWrites::FollowedWrites(std::span<const Tensor> tensors, const std::strin
 }
 
 FollowedWrites::~FollowedWrites() {
+  if (has_ended) return;
   for (const Storage* const storage : storages_)
     followed.erase(storage);
 }

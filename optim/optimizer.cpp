@@ -34,9 +34,10 @@ Living& living() {
 
 }  // namespace
 
-Optimizer::Optimizer(SourceLocation made_at) : made_at_(is_in_standard_library(made_at) ? SourceLocation() : made_at) {
+Optimizer::Optimizer(SourceLocation made_at)
+    : made_at_(is_in_standard_library(made_at) ? SourceLocation() : made_at), made_on_(std::this_thread::get_id()) {
   const std::lock_guard lock(living().mutex);
-  living().all.emplace_back(std::this_thread::get_id(), this);
+  living().all.emplace_back(made_on_, this);
   serial_ = ++living().made;
 }
 
@@ -76,6 +77,7 @@ autograd::Update Optimizer::announcement(const std::vector<Tensor>& parameters, 
           .serial = serial_,
           .made_at = made_at_,
           .state_loaded_at = state_loaded_at_,
+          .state_is_shared = !handed_out_.empty(),
           .state = [this] { return kept_state(); },
           .scaled = scaled,
           .moves = moves};
@@ -190,6 +192,22 @@ namespace {
 }  // namespace
 
 std::vector<autograd::KeptState> Optimizer::kept_state() const { return {}; }
+
+void Optimizer::note_state_loaded(SourceLocation where) noexcept {
+  state_loaded_at_ = where;
+  handed_out_.clear();  // loading has put new tensors in the place of those
+}
+
+// What is followed already has its latest write, which is not to be forgotten.
+void Optimizer::follow_handed_out(const OptimizerState& state) const {
+  if (std::this_thread::get_id() != made_on_) return;
+  std::vector<Tensor> unknown;
+  for (const auto& [name, tensor] : state.tensors) {
+    if (!tensor.storage()->is_watched() || !autograd::last_write(tensor)) unknown.push_back(tensor);
+  }
+  if (!unknown.empty())
+    handed_out_.push_back(std::make_unique<autograd::FollowedWrites>(unknown, "state_dict", SourceLocation()));
+}
 
 double Optimizer::lr(size_t) const { throw_without(name(), "learning rate"); }
 void Optimizer::set_lr(size_t, double) { throw_without(name(), "learning rate"); }

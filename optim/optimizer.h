@@ -8,9 +8,11 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
@@ -18,6 +20,7 @@
 #include <vector>
 
 namespace brigade::autograd {
+class FollowedWrites;
 struct KeptState;
 struct ScaleFault;
 struct ScaledStep;
@@ -137,7 +140,10 @@ class Optimizer {
   // The line of the step that is being taken.
   SourceLocation stepping_at() const noexcept { return stepping_at_; }
   // For load_state_dict(): whoever follows the optimizer hears of it with the next step.
-  void note_state_loaded(SourceLocation where) noexcept { state_loaded_at_ = where; }
+  void note_state_loaded(SourceLocation where) noexcept;
+  // For state_dict(): what it hands out is the optimizer's own, and may be written to. From now on such writes are
+  // followed, on the thread that has made the optimizer.
+  void follow_handed_out(const OptimizerState& state) const;
   // Of the parameters that have a state.
   virtual std::vector<autograd::KeptState> kept_state() const;
   const Scaling& scaling() const noexcept { return scaling_; }
@@ -177,6 +183,8 @@ class Optimizer {
   uint64_t next_handle_ = 1;
   SourceLocation made_at_;
   SourceLocation state_loaded_at_;  // since the latest step
+  std::thread::id made_on_;
+  mutable std::vector<std::unique_ptr<autograd::FollowedWrites>> handed_out_;
   SourceLocation stepping_at_;
   Scaling scaling_;
   uint64_t serial_ = 0;

@@ -216,7 +216,9 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
   for (const StepOnRank::Edit& write : buffers_replaced(update))
     hash = fnv(write.parameter, hash);
   // In local SGD the ranks hold states of their own.
-  if (update.state_loaded_at.line() != 0 && reducer_.past().backward.sent) {
+  const bool is_changed = update.state_loaded_at.line() != 0 || !state_written(update).empty();
+  if (is_changed && reducer_.past().backward.sent) {
+    hash = fnv("state", hash);  // that of an optimizer that has not stepped is empty
     const StateValues state = state_of(update);
     for (size_t i = 0; i < state.tensors.size(); ++i)
       result.values.add(2 * update.parameters.size() + i, state.tensors[i]);
@@ -232,8 +234,10 @@ StepCheck::StateValues StepCheck::state_of(const autograd::Update& update) const
   for (const autograd::KeptState& kept : update.state()) {
     const Tensor& parameter = update.parameters[kept.position];
     if (reducer_.find(parameter) < 0 || ignored_.contains(parameter.impl())) continue;
-    for (const Tensor& tensor : kept.tensors)
+    for (const Tensor& tensor : kept.tensors) {
       values.tensors.push_back(values_of(tensor));
+      values.positions.push_back(kept.position);
+    }
     values.steps.push_back(kept.step);
   }
   return values;

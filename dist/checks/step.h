@@ -119,12 +119,15 @@ class StepCheck {
   // The optimizer's state, of what the reducer manages, in the order of its parameters.
   struct StateValues {
     std::vector<GradientValues> tensors;
-    std::vector<int64_t> steps;  // of each parameter, where the optimizer reads it; else 0
+    std::vector<size_t> positions;  // of each tensor: the optimizer's parameter
+    std::vector<int64_t> steps;     // of each parameter, where the optimizer reads it; else 0
   };
   StateValues state_of(const autograd::Update& update) const;
   // Of the optimizer's, those that were written by hand since its latest step, by their positions there. What has
   // left no line (memory written through data_ptr(), and bump_version()) counts as well, without one.
   std::vector<std::pair<size_t, StepOnRank::Edit>> written_by_hand(const autograd::Update& update) const;
+  // Tensors of the optimizer's state that were written by hand since its latest step, by their parameters.
+  std::vector<StepOnRank::Edit> state_written(const autograd::Update& update) const;
   // Buffers that this rank has replaced since the optimizer's latest step.
   std::vector<StepOnRank::Edit> buffers_replaced(const autograd::Update& update) const;
   // Writes to a managed gradient since it was reduced.
@@ -135,9 +138,12 @@ class StepCheck {
   enum class Compared : uint8_t { Gradients, Parameters };
   std::vector<GradientsApart> differing(const std::vector<NamedParameter>& parameters, Compared compared,
                                         std::string_view about, SourceLocation where) const;
-  // Where the ranks hold other states of the optimizer since some have loaded one.
+  // Where the ranks hold other states of the optimizer since some have loaded one, or written to theirs.
   std::optional<Verdict> differing_state(const autograd::Update& update, std::span<const StepOnRank> steps,
                                          std::string_view about) const;
+  // Those of which a tensor of the state is not alike on all ranks. `positions`: of the tensors' parameters.
+  std::vector<NamedParameter> parameters_of(std::span<const std::vector<GradientValues>> states,
+                                            std::span<const size_t> positions, const autograd::Update& update) const;
   // Where the communication hook has left other gradients on the ranks.
   std::vector<GradientsApart> left_apart_by_hook(std::span<const StepOnRank> steps, std::string_view about,
                                                  SourceLocation where) const;

@@ -94,6 +94,7 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
                   .buffers = buffers_replaced(update),
                   .state_was_loaded = update.state_loaded_at.line() != 0,
                   .state_loaded_at = update.state_loaded_at,
+                  .state_writes = state_written(update),
                   .members = {},
                   .hook_probes = reducer_.past().backward.hook_probes,
                   .modes_are_known = modes_.are_known(reducer_.rounds()),
@@ -125,9 +126,27 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
   return step;
 }
 
+std::vector<NamedParameter> StepCheck::parameters_of(std::span<const std::vector<GradientValues>> states,
+                                                     std::span<const size_t> positions,
+                                                     const autograd::Update& update) const {
+  std::vector<NamedParameter> found;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const bool alike = std::ranges::all_of(states, [&](const std::vector<GradientValues>& state) {
+      return state.size() == positions.size() && states.front().size() == positions.size() &&
+             state[i].is_like(states.front()[i]);
+    });
+    const int64_t managed = reducer_.find(update.parameters[positions[i]]);
+    if (alike || managed < 0) continue;
+    const NamedParameter& parameter = reducer_.parameters()[static_cast<size_t>(managed)];
+    if (found.empty() || !found.back().tensor.is_same(parameter.tensor)) found.push_back(parameter);
+  }
+  return found;
+}
+
 std::optional<Verdict> StepCheck::differing_state(const autograd::Update& update, std::span<const StepOnRank> steps,
                                                   std::string_view about) const {
-  const bool is_asked = std::any_of(steps.begin(), steps.end(), [](const auto& step) { return step.state_was_loaded; });
+  const bool is_asked = std::any_of(
+      steps.begin(), steps.end(), [](const auto& step) { return step.state_was_loaded || !step.state_writes.empty(); });
   if (!is_asked || !reducer_.past().backward.sent) return std::nullopt;
   std::vector<std::vector<GradientValues>> tensors;
   std::vector<std::vector<int64_t>> counts;
@@ -142,10 +161,11 @@ std::optional<Verdict> StepCheck::differing_state(const autograd::Update& update
   const std::vector<int> odd = odd_ranks(tensors, [](const auto& a, const auto& b) {
     return std::ranges::equal(a, b, [](const auto& x, const auto& y) { return x.is_like(y); });
   });
-  if (!odd.empty()) return other_state_loaded(steps, odd, update.name, "moments, momentum");
+  if (!odd.empty())
+    return other_state(steps, {odd, "moments, momentum", parameters_of(tensors, own.positions, update)}, update.name);
   const std::vector<int> odd_counts = odd_ranks(counts);
   if (odd_counts.empty()) return std::nullopt;
-  return other_state_loaded(steps, odd_counts, update.name, "the number of steps that it has taken");
+  return other_state(steps, {odd_counts, "the number of steps that it has taken", {}}, update.name);
 }
 
 std::vector<GradientsApart> StepCheck::differing(const std::vector<NamedParameter>& parameters, Compared compared,

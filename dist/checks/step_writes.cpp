@@ -44,6 +44,23 @@ std::vector<std::pair<size_t, StepOnRank::Edit>> StepCheck::written_by_hand(cons
   return found;
 }
 
+std::vector<StepOnRank::Edit> StepCheck::state_written(const autograd::Update& update) const {
+  const auto known = steps_.find(update.optimizer);
+  const uint64_t seen = known == steps_.end() ? 0 : known->second.writes_seen;
+  if (!update.state_is_shared || autograd::writes_by_hand() == seen || !reducer_.past().backward.sent) return {};
+  std::vector<StepOnRank::Edit> found;
+  for (const autograd::KeptState& kept : update.state()) {
+    const int64_t position = reducer_.find(update.parameters[kept.position]);
+    if (position < 0) continue;
+    for (const Tensor& tensor : kept.tensors) {
+      const std::optional<autograd::LastWrite> last = autograd::last_write(tensor);
+      if (last && last->by_hand && last->number > seen)
+        found.push_back({reducer_.parameters()[static_cast<size_t>(position)].name, last->what, last->where});
+    }
+  }
+  return found;
+}
+
 std::vector<StepOnRank::Edit> StepCheck::buffers_replaced(const autograd::Update& update) const {
   const auto known = steps_.find(update.optimizer);
   const uint64_t seen = known == steps_.end() ? 0 : known->second.writes_seen;

@@ -145,6 +145,7 @@ struct StepOnRank {
   std::vector<Edit> buffers;      // replaced from outside forward, where each rank keeps its own
   bool state_was_loaded = false;  // since the latest step
   Place state_loaded_at;
+  std::vector<Edit> state_writes;  // to the optimizer's state, by hand, since the latest step and load
   struct Member {
     std::string parameter;
     size_t group = 0;  // of options
@@ -166,10 +167,13 @@ struct StepOnRank {
 // hyperparameters, or sets of gradients; nothing where they are alike.
 std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const std::string& optimizer,
                                        std::span<const NamedParameter> parameters);
-// `odd`: the ranks whose states of the optimizer are unlike those of most, since some have loaded one. `what`: of
-// the state differs, in words.
-Verdict other_state_loaded(std::span<const StepOnRank> steps, const std::vector<int>& odd, const std::string& optimizer,
-                           std::string_view what);
+// The state of an optimizer is not alike on all ranks, since some have loaded one or have written to theirs.
+struct StatesApart {
+  std::vector<int> odd;                    // whose states are unlike those of most
+  std::string what;                        // differs, in words
+  std::vector<NamedParameter> parameters;  // of which the tensors differ, where that is known
+};
+Verdict other_state(std::span<const StepOnRank> steps, const StatesApart& apart, const std::string& optimizer);
 // A reduced parameter whose gradients (or own values) are not alike on all ranks; or a buffer, by its values.
 struct GradientsApart {
   NamedParameter parameter;

@@ -284,6 +284,7 @@ OptimizerState GroupedOptimizer<Options, State>::state_dict() const {
         result.tensors.emplace_back(prefix + detail::kMasterWeight, master);
     }
   }
+  this->follow_handed_out(result);
   return result;
 }
 

@@ -101,6 +101,34 @@ std::string check_sound(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_sound("a state that is the same on all ranks after loading is no matter", &check_sound,
                             everywhere({2, 3}));
 
+// A state of an optimizer that had not stepped holds no tensors: the moments are gone where it is loaded.
+std::string check_empty_state(const dist::ProcessGroupPtr& group) {
+  for (const bool on_all : {true, false}) {
+    manual_seed(1);
+    Net net;
+    Ddp ddp(net, group);
+    optim::Adam optimizer(net->parameters(), {.lr = 0.1});
+    const optim::OptimizerState fresh = optimizer.state_dict();
+    const auto train = [&] {
+      for (int s = 0; s < 3; ++s) {
+        optimizer.zero_grad();
+        loss_of(ddp(batch_of(group->rank(), s))).backward();
+        if (s == 2 && (on_all || group->rank() == 0)) optimizer.load_state_dict(fresh);
+        optimizer.step();
+      }
+    };
+    if (on_all) {
+      train();
+      continue;
+    }
+    return expect_error<dist::ConsistencyError>(train,
+                                                {"rank 0 loaded another state into Adam (moments, momentum) at"});
+  }
+  return "";
+}
+const AddRankCase add_empty_state("an empty state that one rank has loaded is found before the next step",
+                                  &check_empty_state, everywhere({2, 3}));
+
 enum class Load { Last, AllAlike, AllButLastAsItIs };
 
 // Three steps; then the last rank, or all, load a state whose tensors are those of now and which has taken one step

@@ -187,7 +187,7 @@ TEST_CASE("optimizers_differ: of the ranks that have loaded a state those are na
   std::vector<dist::StepOnRank> steps(3, {"step 3 of Adam", {"a.cpp", 5}, "", "111", {}});
   steps[1].state_was_loaded = true;
   steps[1].state_loaded_at = {"a.cpp", 3};
-  dist::Verdict verdict = dist::other_state_loaded(steps, {1}, "Adam", "moments, momentum");
+  dist::Verdict verdict = dist::other_state(steps, {{1}, "moments, momentum", {}}, "Adam");
   CHECK(verdict.kind == "optimizers_differ");
   CHECK(verdict.cause.kind == CauseKind::ValuesDiffer);
   CHECK(verdict.ranks == std::vector<int>{1});
@@ -195,16 +195,33 @@ TEST_CASE("optimizers_differ: of the ranks that have loaded a state those are na
   CHECK(verdict.cause.text.starts_with("rank 1 loaded another state into Adam"));
   // It has loaded what most hold: the other did not.
   steps[2].state_was_loaded = true;
-  CHECK(dist::other_state_loaded(steps, {2}, "Adam", "moments, momentum").ranks == std::vector<int>{2});
-  CHECK(dist::other_state_loaded(steps, {0}, "Adam", "moments, momentum").ranks == std::vector<int>{1, 2});
+  CHECK(dist::other_state(steps, {{2}, "moments, momentum", {}}, "Adam").ranks == std::vector<int>{2});
+  CHECK(dist::other_state(steps, {{0}, "moments, momentum", {}}, "Adam").ranks == std::vector<int>{1, 2});
   // Of two ranks none is more suspect than the other.
   steps.resize(2);
   steps[0].state_was_loaded = true;
   steps[0].state_loaded_at = {"a.cpp", 2};
-  verdict = dist::other_state_loaded(steps, {1}, "Adam", "moments, momentum");
+  verdict = dist::other_state(steps, {{1}, "moments, momentum", {}}, "Adam");
   CHECK(verdict.ranks == std::vector<int>{0, 1});
   CHECK(verdict.cause.text ==
         "the ranks loaded different states into Adam (moments, momentum): rank 0: at a.cpp:2; rank 1: at a.cpp:3");
+}
+
+TEST_CASE("optimizers_differ: a write to the optimizer's state is told with its line and the parameters that differ") {
+  std::vector<dist::StepOnRank> steps(3, {"step 3 of Adam", {"a.cpp", 5}, "", "111", {}});
+  steps[2].state_writes = {{"a.weight", "mul_", {"a.cpp", 3}}, {"b.weight", "zero_", {"a.cpp", 4}}};
+  const Tensor weight = zeros({2});
+  const dist::Verdict verdict = dist::other_state(steps, {{2}, "moments, momentum", {{"b.weight", weight}}}, "Adam");
+  CHECK(verdict.kind == "optimizers_differ");
+  CHECK(verdict.ranks == std::vector<int>{2});
+  CHECK(verdict.cause.op == "zero_");
+  CHECK(verdict.cause.place.line == 4);
+  REQUIRE(verdict.parameters.size() == 1);
+  CHECK(verdict.parameters[0].name == "b.weight");
+  CHECK(verdict.cause.text.starts_with("zero_ at a.cpp:4 (rank 2) changed the state of Adam"));
+  // Another rank has loaded what most hold.
+  steps[0].state_was_loaded = true;
+  CHECK(dist::other_state(steps, {{2}, "moments, momentum", {}}, "Adam").ranks == std::vector<int>{2});
 }
 
 }  // namespace brigade::test::optimizers_differ_test

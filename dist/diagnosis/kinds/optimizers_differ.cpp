@@ -3,7 +3,7 @@
 //
 // Severity: error
 // When: before `step()`
-// Causes: `options_differ`, `steps_differ`, `values_differ`: the state that one rank has loaded
+// Causes: `options_differ`, `steps_differ`, `values_differ`: the state that one rank has loaded, or written to
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/majority.h>
 
@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 
 namespace brigade::dist {
@@ -347,18 +348,70 @@ std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const 
   return verdicts;
 }
 
-Verdict other_state_loaded(std::span<const StepOnRank> steps, const std::vector<int>& odd, const std::string& optimizer,
-                           std::string_view what) {
-  // Ranks that have loaded what most hold have changed nothing, where there is such a most.
-  const std::vector<int> against_most = outvoted(odd, steps.size());
-  std::vector<int> loaded, odd_and_loaded;
+namespace {
+
+bool has_changed_state(const StepOnRank& step) { return step.state_was_loaded || !step.state_writes.empty(); }
+
+// Writes to what differs say more than those to the rest.
+std::vector<StepOnRank::Edit> telling(const std::vector<StepOnRank::Edit>& writes, const StatesApart& apart) {
+  std::vector<StepOnRank::Edit> found;
+  std::ranges::copy_if(writes, std::back_inserter(found), [&](const StepOnRank::Edit& write) {
+    return named(apart.parameters, write.parameter) != nullptr;
+  });
+  return found.empty() ? writes : found;
+}
+
+// "load_state_dict at a.cpp:3", "mul_ at a.cpp:5, then fill_ at a.cpp:6".
+std::string state_change_in_words(const StepOnRank& step, const StatesApart& apart) {
+  if (step.state_writes.empty()) return "load_state_dict at " + to_string(step.state_loaded_at);
+  std::vector<std::string> lines;
+  for (const StepOnRank::Edit& write : telling(step.state_writes, apart)) {
+    if (std::ranges::find(lines, write.in_words()) == lines.end()) lines.push_back(write.in_words());
+  }
+  return first_of(lines, 4, ", then ");
+}
+
+// Of ranks that have changed their states, and all or some of them by hand.
+Verdict state_written(std::span<const StepOnRank> steps, const std::vector<int>& ranks, const StatesApart& apart,
+                      const std::string& optimizer) {
+  std::vector<std::string> changes;
+  for (const int rank : ranks)
+    changes.push_back(
+        fmt::format("{} (rank {})", state_change_in_words(steps[static_cast<size_t>(rank)], apart), rank));
+  const auto writer =
+      std::ranges::find_if(ranks, [&](int rank) { return !steps[static_cast<size_t>(rank)].state_writes.empty(); });
+  const StepOnRank::Edit first = telling(steps[static_cast<size_t>(*writer)].state_writes, apart).front();
+  Verdict verdict = new_verdict(CauseKind::ValuesDiffer, steps, ranks);
+  verdict.ranks = ranks;
+  verdict.cause.op = first.op;
+  verdict.cause.place = first.where;
+  verdict.cause.text = fmt::format("{} changed the state of {} ({}), and the ranks hold other values of it since",
+                                   first_of(changes, 4, "; "), optimizer, apart.what);
+  for (const NamedParameter& parameter : apart.parameters)
+    verdict.parameters.push_back(about(parameter, {}, ranks));
+  verdict.advice =
+      "write the same to the optimizer's state on every rank. What state_dict() gives is the optimizer's own memory: "
+      "clone() what is to be computed with";
+  return verdict;
+}
+
+}  // namespace
+
+Verdict other_state(std::span<const StepOnRank> steps, const StatesApart& apart, const std::string& optimizer) {
+  // Ranks that have changed theirs to what most hold have changed nothing, where there is such a most.
+  const std::vector<int> against_most = outvoted(apart.odd, steps.size());
+  std::vector<int> changed, odd_and_changed;
   for (size_t r = 0; r < steps.size(); ++r) {
     const int rank = static_cast<int>(r);
-    if (!steps[r].state_was_loaded) continue;
-    loaded.push_back(rank);
-    if (std::find(against_most.begin(), against_most.end(), rank) != against_most.end()) odd_and_loaded.push_back(rank);
+    if (!has_changed_state(steps[r])) continue;
+    changed.push_back(rank);
+    if (std::find(against_most.begin(), against_most.end(), rank) != against_most.end())
+      odd_and_changed.push_back(rank);
   }
-  const std::vector<int>& ranks = odd_and_loaded.empty() ? loaded : odd_and_loaded;
+  const std::vector<int>& ranks = odd_and_changed.empty() ? changed : odd_and_changed;
+  const bool by_hand =
+      std::ranges::any_of(ranks, [&](int rank) { return !steps[static_cast<size_t>(rank)].state_writes.empty(); });
+  if (by_hand) return state_written(steps, ranks, apart, optimizer);
   const StepOnRank& first = steps[static_cast<size_t>(ranks.front())];
   Verdict verdict = new_verdict(CauseKind::ValuesDiffer, steps, ranks);
   verdict.ranks = ranks;
@@ -367,10 +420,10 @@ Verdict other_state_loaded(std::span<const StepOnRank> steps, const std::vector<
   verdict.cause.text =
       ranks.size() == steps.size()
           ? fmt::format(
-                "the ranks loaded different states into {} ({}): {}", optimizer, what,
+                "the ranks loaded different states into {} ({}): {}", optimizer, apart.what,
                 each_rank(steps, [](const StepOnRank& step) { return "at " + to_string(step.state_loaded_at); }))
           : fmt::format("{} loaded another state into {} ({}) at {} than the others hold", ranks_in_words(ranks),
-                        optimizer, what, to_string(verdict.cause.place));
+                        optimizer, apart.what, to_string(verdict.cause.place));
   verdict.advice = "load the optimizer's state on every rank, from one file";
   return verdict;
 }

@@ -139,7 +139,7 @@ class GradScaler {
   void require_stage_ready(const PerOptimizer& state, SourceLocation where) const;
   // What the caller is about to do. The other ranks are told of a fault, at their next step.
   enum class Before : uint8_t { Step, AnotherCall };
-  void check_gradients(const optim::Optimizer& optimizer, Before before, SourceLocation where) const;
+  void check_gradients(const optim::Optimizer& optimizer, SourceLocation where) const;
   void unscale_before(Before before, optim::Optimizer& optimizer, SourceLocation where);
   kernels::LossScaleRule rule() const noexcept {
     return {options_.growth_factor, options_.backoff_factor, options_.growth_interval};

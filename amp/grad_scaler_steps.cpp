@@ -161,7 +161,7 @@ void GradScaler::unscale_before(Before before, optim::Optimizer& optimizer, Sour
   PerOptimizer& state = state_of(optimizer);
   require_stage_ready(state, where);
   require_on_device(optimizer, before == Before::Step, where);
-  check_gradients(optimizer, before, where);
+  check_gradients(optimizer, where);
   state.look_at(gradients_to_unscale(optimizer, false, where), inverse_scale(),
                 on_device_ ? on_device_->inverse() : Tensor());
   for (const Tensor& parameter : optimizer.parameters()) {
@@ -181,7 +181,7 @@ bool GradScaler::prepare_fused_step(PerOptimizer& state, SourceLocation where) {
   const bool in_copies = optimizer.keeps_master_weights();
   const bool wanted = options_.fused_step || (in_copies && has_float16_gradients(optimizer));
   if (!wanted || !optimizer.can_step_scaled() || !std::isfinite(inverse_scale())) return false;
-  check_gradients(optimizer, Before::Step, where);
+  check_gradients(optimizer, where);
   state.look_at(gradients_to_unscale(optimizer, in_copies, where), 1);
   return !state.found_inf.empty();
 }

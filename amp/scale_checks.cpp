@@ -78,7 +78,7 @@ std::string fault_of(const ScaleLabel& label, const Asking& scaler) {
 
 }  // namespace
 
-void GradScaler::check_gradients(const optim::Optimizer& optimizer, Before before, SourceLocation where) const {
+void GradScaler::check_gradients(const optim::Optimizer& optimizer, SourceLocation where) const {
   Asking scaler{.number = number_, .scale = scale_, .change = ""};
   if (change_) {
     scaler.change = "; " + std::string(change_->by) + " at " + to_string(change_->where) + " has set the scale to " +
@@ -100,8 +100,7 @@ void GradScaler::check_gradients(const optim::Optimizer& optimizer, Before befor
   };
   optim::detail::for_each_labelled(parameters, look);
   if (fault.text.empty()) return;
-  // A step follows an unscale_(), and the other ranks go to it. One of a hook comes after they have agreed.
-  if (before == Before::Step || !optimizer.has_step_pre_hooks()) optimizer.refuse_step(fault, where);
+  optimizer.refuse_step(fault, where);  // a step follows an unscale_(), and the other ranks go to it
   optim::detail::throw_scale_fault(optimizer.name(), parameters, fault, where);
 }
 

@@ -87,11 +87,13 @@ autograd::Update Optimizer::announcement(const std::vector<Tensor>& parameters, 
 void Optimizer::announced_step(autograd::ScaledStep* scaled, bool moves, SourceLocation where) {
   const std::vector<Tensor> all = parameters();
   if (moves) autograd::announce_reading(all);
+  // What hooks do to gradients is there before the ranks compare them.
+  if (moves && !(scaled && scaled->found_inf)) run_pre_hooks(where);
   // Where hooks come before the step, they may unscale. A step that multiplies was looked at by its scaler.
   const bool is_skipped_or_multiplies =
       scaled && (scaled->found_inf || scaled->grad_factor != 1 || scaled->device_factor.defined());
   std::optional<autograd::ScaleFault> fault;
-  if (moves && !is_skipped_or_multiplies && pre_hooks_.empty()) fault = detail::scale_fault_of_step(all);
+  if (moves && !is_skipped_or_multiplies) fault = detail::scale_fault_of_step(all);
   if (fault) {
     refuse_step(*fault, where);
     detail::throw_scale_fault(name() + ".step()", all, *fault, where);
@@ -106,6 +108,12 @@ void Optimizer::announced_step(autograd::ScaledStep* scaled, bool moves, SourceL
   const ScalingGuard scaling(
       *this, scaled ? Scaling{scaled->grad_factor, scaled->device_factor, scaled->device_found_inf} : Scaling{});
   move_all(all, where);
+}
+
+// Over copies: hooks may remove themselves.
+void Optimizer::run_pre_hooks(SourceLocation where) {
+  for (const auto hooks = pre_hooks_; const auto& [handle, hook] : hooks)
+    hook(*this, where);
 }
 
 void Optimizer::refuse_step(const autograd::ScaleFault& fault, SourceLocation where) const noexcept {
@@ -130,10 +138,6 @@ void Optimizer::ask_found_inf(autograd::ScaledStep& scaled, SourceLocation where
 }
 
 void Optimizer::move_all(const std::vector<Tensor>& all, SourceLocation where) {
-  // Over copies: hooks may remove themselves.
-  for (const auto hooks = pre_hooks_; const auto& [handle, hook] : hooks)
-    hook(*this, where);
-  if (!pre_hooks_.empty()) check_scale(all, where);
   stepping_at_ = where;
   {
     const NoGradGuard no_grad(where);

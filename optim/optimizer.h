@@ -85,8 +85,6 @@ class Optimizer {
   // Whether a step, as now set, can be left out by the device alone, where the host does not know of it: without hooks
   // SGD's can, since it counts nothing, and that of Adam and AdamW, where the device counts (.capturable).
   virtual bool can_step_unknown() const { return false; }
-  // Whether a step looks at its gradients, and may change them, after the ranks have agreed on it.
-  bool has_step_pre_hooks() const noexcept { return !pre_hooks_.empty(); }
   bool can_step_scaled() const { return pre_hooks_.empty() && post_hooks_.empty() && takes_grad_factor(); }
 
   // Tells those who listen that a step is not taken because of what is wrong with its gradients: all ranks that step
@@ -128,8 +126,8 @@ class Optimizer {
   virtual std::function<void()> undo_point();
 
   // Called before and after each step with the caller's line, in the order of registration; a
-  // pre-hook may throw to prevent the step. This is where upper layers check gradients. A hook may
-  // remove itself. Returns a handle.
+  // pre-hook may throw to prevent the step. What it does to gradients is there before the ranks of a
+  // group compare them. A hook may remove itself. Returns a handle.
   using StepHook = std::function<void(Optimizer&, SourceLocation)>;
   uint64_t register_step_pre_hook(StepHook hook);
   uint64_t register_step_post_hook(StepHook hook);
@@ -176,6 +174,7 @@ class Optimizer {
                                 SourceLocation where) const;
   // Announces, and moves what may move.
   void announced_step(autograd::ScaledStep* scaled, bool moves, SourceLocation where);
+  void run_pre_hooks(SourceLocation where);
   void move_all(const std::vector<Tensor>& all, SourceLocation where);
 
   std::vector<std::pair<uint64_t, StepHook>> pre_hooks_;

@@ -85,7 +85,7 @@ std::string check_unscaled_on_one(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_unscaled_on_one("unscale_() finds a wrong scale on one rank: the others are told at their step",
                                       &check_unscaled_on_one, everywhere({2, 3}));
 
-// The hook of a step runs when the ranks have agreed: nobody waits for the rank whose unscale_() throws there.
+// The hook of a step runs before the ranks agree: those that are right do not step without the other.
 std::string check_unscaled_by_hook_on_one(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Job job(group);
@@ -93,14 +93,17 @@ std::string check_unscaled_by_hook_on_one(const dist::ProcessGroupPtr& group) {
       [&](optim::Optimizer& optimizer, SourceLocation) { job.scaler.unscale_(optimizer); });
   job.scaler.scale(ones({1}, kFloat64));  // puts the scale in place
   job.backward(!is_last(group));
+  const Values before = values_of(job.net->parameters());
   const auto step = [&] { job.optimizer.step(); };
   const std::string wrong =
-      is_last(group) ? expect_error<autograd::ScalerError>(step, {"bypassed the scaler"}) : (step(), "");
-  group->barrier();
-  return wrong;
+      is_last(group) ? expect_error<autograd::ScalerError>(step, {"bypassed the scaler"})
+                     : expect_error<dist::ConsistencyError>(step, {"bypassed the scaler", "nothing has moved"});
+  if (!wrong.empty()) return wrong;
+  return values_of(job.net->parameters()) == before ? "" : "a weight has moved";
 }
-const AddRankCase add_unscaled_by_hook_on_one("unscale_() in the hook of a step throws on its rank alone",
-                                              &check_unscaled_by_hook_on_one, everywhere({2}));
+const AddRankCase add_unscaled_by_hook_on_one(
+    "unscale_() in the hook of a step throws on its rank, and the others are told", &check_unscaled_by_hook_on_one,
+    everywhere({2}));
 
 // Each throws its own error, and none waits for another.
 std::string check_on_all(const dist::ProcessGroupPtr& group) {

@@ -14,7 +14,7 @@ INTERNAL = [
     "dist/meeting/launch/attempt.h", "dist/meeting/launch/child.h", "dist/meeting/launch/first_failure.h", "dist/meeting/launch/guardian.h",
     "dist/meeting/launch/guardian_process.h", "dist/meeting/launch/node_exits.h", "dist/meeting/launch/nodes.h", "dist/meeting/launch/outcome.h", "dist/meeting/launch/output.h",
     "dist/meeting/launch/own_children.h", "dist/meeting/launch/signals.h", "dist/meeting/rank_hosts.h", "dist/meeting/rendezvous.h", "dist/meeting/store/",
-    "dist/reducer/hooks/", "dist/reducer/launch_order.h", "dist/timeline/json_text.h", "dist/timeline/trace_events.h",
+    "dist/reducer/hooks/", "dist/reducer/launch_order.h", "dist/reducer/missed_wrappers.h", "dist/timeline/json_text.h", "dist/timeline/trace_events.h",
 ]
 # Streams and graphs: for programs that are built with CUDA, by themselves.
 BY_THEMSELVES = ["core/cuda/"]

@@ -11,6 +11,7 @@
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/mismatch.h>
 #include <brigade/dist/groups/wrapper_history.h>
+#include <brigade/dist/reducer/missed_wrappers.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -176,7 +177,9 @@ void DistributedDataParallelBase::check_steps(std::unordered_set<const TensorImp
       [this] { return current(module_->named_parameters()); }, [this] { return current(module_->named_buffers()); },
       std::move(ignored), *module_);
   reducer_->before_optimizer_step([this](const autograd::Update& update) {
-    group_->note_activity(step_in_words(update.name, reducer_->accumulation().local_backwards()), update.where);
+    const uint32_t local = reducer_->accumulation().local_backwards();
+    const std::string step = step_in_words(update.name, local);
+    group_->note_activity(local > 0 ? step : MissedWrappers::of_this_thread().add_to(step, *group_), update.where);
     (*step_check_)(update);
   });
 }
@@ -191,6 +194,7 @@ void DistributedDataParallelBase::note_at_construction(SourceLocation where) {
 }
 
 DistributedDataParallelBase::~DistributedDataParallelBase() {
+  MissedWrappers::of_this_thread().forget(reducer_.get());
   // The reducer may outlive the wrapper in a backward that is running.
   if (reducer_) {
     reducer_->before_optimizer_step(nullptr);
@@ -236,9 +240,13 @@ void DistributedDataParallelBase::look_at_buffers(SourceLocation where) {
 }
 
 void DistributedDataParallelBase::pre_forward(int64_t rows, SourceLocation where) {
-  if (!autograd::GradMode::is_enabled()) return;
+  if (!autograd::GradMode::is_enabled()) {
+    MissedWrappers::of_this_thread().add_forward(reducer_.get(), *group_, title_, where,
+                                                 autograd::GradMode::disabled_at());
+    return;
+  }
   group_->note_activity("a forward of " + module_->name(), where);
-  reducer_->prepare_for_forward(rows);
+  reducer_->prepare_for_forward(rows, where);
   if (options_.diagnosis) {
     look_at_buffers(where);
     if (step_check_) step_check_->look_at_modes();

@@ -1,6 +1,7 @@
 // A rule for each pair of things that ranks can be in; the first that fits says what is left.
 #include <brigade/dist/diagnosis/mismatch.h>
 
+#include <brigade/core/place.h>
 #include <brigade/dist/diagnosis/coalesced.h>
 
 #include <fmt/format.h>
@@ -15,10 +16,16 @@ namespace brigade::dist {
 namespace {
 
 constexpr std::string_view kUnderNoSync = " under no_sync not reduced";
+constexpr std::string_view kAfterForward = ", after the forward of ";
+constexpr std::string_view kUnderNoGrad = " under no_grad";
+constexpr std::string_view kOfForward = ", of the forward at ";
+constexpr std::string_view kAfterBackward = ", after the backward at ";
+constexpr std::string_view kReachedNothing = " reached nothing of ";
 constexpr std::string_view kAveraging = "model averaging";
 constexpr std::string_view kByHook = ", by hook ";
 constexpr std::string_view kZero = "ZeroRedundancyOptimizer: parameters";  // a new one compares them
 constexpr std::string_view kJoin = "join: ";
+constexpr std::string_view kReport = "error report of ";
 constexpr std::string_view kStep = "agreement on a step of ";
 
 // What a collective belongs to, by its description.
@@ -32,9 +39,15 @@ Part part_of(const CollectiveInfo& info) {
                                                                  {"bucket ", Part::Backward},
                                                                  {"flags of bucket ", Part::Backward},
                                                                  {"ready order of ", Part::Backward},
+                                                                 {"batch sizes of ", Part::Backward},
+                                                                 {"factors of the losses of ", Part::Backward},
+                                                                 {"non-finite gradients of ", Part::Backward},
+                                                                 {"numbers of micro-batches of ", Part::Backward},
+                                                                 {"ready times of ", Part::Backward},
+                                                                 {"sizes of gradients of ", Part::Backward},
                                                                  {kStep, Part::Step},
                                                                  {kJoin, Part::Other},
-                                                                 {"error report of ", Part::Other},
+                                                                 {kReport, Part::Other},
                                                                  {kAveraging, Part::Other},
                                                                  {"explain_with_peers of ", Part::Other}};
   if (info.description == kZero) return Part::Construction;
@@ -158,6 +171,66 @@ Found step_under_no_sync(const Mismatch& mismatch, const Sides& sides) {
                         {static_cast<int>(stepping.rank)}};
 }
 
+// Whether it says `words`, and not those of a longer line number or title.
+bool says(const std::string& activity, const std::string& words) {
+  const size_t at = activity.find(words);
+  if (at == activity.npos) return false;
+  const size_t end = at + words.size();
+  return end == activity.size() || activity[end] == ',' || activity[end] == ';' || activity[end] == ' ';
+}
+
+// `other` reduces a backward of a wrapper, or copies its buffers. The same forward was not recorded on `side`, so that no
+// backward of it can come there.
+Found forward_under_no_grad(const std::string& activity, const std::string& others_activity, const Side& side,
+                            const Side& other) {
+  const std::string wrapper(wrapper_of(*other.info));
+  const std::string begin = fmt::format("{}{} at ", kAfterForward, wrapper);
+  const size_t at = activity.find(begin);
+  if (at == activity.npos) return std::nullopt;
+  const std::string rest = activity.substr(at + begin.size(), activity.find(", ", at + 1) - at - begin.size());
+  const size_t guard = rest.find(kUnderNoGrad);
+  if (guard == rest.npos) return std::nullopt;
+  const std::string forward = rest.substr(0, guard);
+  const bool is_the_same = other.part == Part::Buffers
+                               ? to_string(other.info->where) == forward
+                               : says(others_activity, fmt::format("of {}{}{}", wrapper, kOfForward, forward));
+  if (!is_the_same) return std::nullopt;
+  return MismatchReason{
+      fmt::format("the forward of {} at {} ran{} on {}, so that no backward of it comes there, and not on {}", wrapper,
+                  forward, rest.substr(guard), side.name, other.name),
+      fmt::format("run that forward outside the NoGradGuard on {} too, or under one on every rank", side.name),
+      {static_cast<int>(side.rank)}};
+}
+
+// The same backward reaches the wrapper on `other` alone.
+Found backward_reaches_nothing(const std::string& activity, const Side& side, const Side& other) {
+  if (other.part != Part::Backward) return std::nullopt;
+  const std::string wrapper(wrapper_of(*other.info));
+  const std::string backward = to_string(other.info->where);
+  if (!says(activity, fmt::format("{}{}{}{}", kAfterBackward, backward, kReachedNothing, wrapper))) return std::nullopt;
+  return MismatchReason{
+      fmt::format("the backward at {} reaches nothing of {} on {}, and does on {}", backward, wrapper, side.name,
+                  other.name),
+      fmt::format(
+          "look for a detach(), a NoGradGuard or a value that is read as a number between the results of {} and "
+          "that loss on {}; a loss that leaves the wrapper out does so on every rank",
+          wrapper, side.name),
+      {static_cast<int>(side.rank)}};
+}
+
+// A rank goes on without a wrapper, and has said why.
+Found missed_wrapper(const Mismatch& mismatch, const Sides& sides) {
+  if (mismatch.activities.size() != mismatch.by_rank.size()) return std::nullopt;
+  for (const auto& [side, other] : {std::pair(sides.first, sides.second), std::pair(sides.second, sides.first)}) {
+    if (other.part != Part::Backward && other.part != Part::Buffers) continue;
+    const std::string& activity = mismatch.activities[side.rank];
+    Found found = forward_under_no_grad(activity, mismatch.activities[other.rank], side, other);
+    if (!found) found = backward_reaches_nothing(activity, side, other);
+    if (found) return found;
+  }
+  return std::nullopt;
+}
+
 // "DDP(Net)" of "agreement on a step of DDP(Net)".
 std::string_view stepped_by(const CollectiveInfo& step) {
   return std::string_view(step.description).substr(std::min(kStep.size(), step.description.size()));
@@ -207,10 +280,11 @@ Found step_or_not(const Mismatch& mismatch, const Sides& sides) {
           {static_cast<int>(other.rank)}};
     }
     if (backwards.since < usual) {
-      return MismatchReason{fmt::format("{} steps after {}, so far all ranks did after {}: it left out a backward",
-                                        stepping.name, in_words(backwards.since), in_words(usual)),
-                            "run as many backwards before a step on every rank",
-                            {static_cast<int>(stepping.rank)}};
+      return MismatchReason{
+          fmt::format("{} steps after {}, so far all ranks did after {}: it left out a backward, or steps before it",
+                      stepping.name, in_words(backwards.since), in_words(usual)),
+          "run as many backwards before a step on every rank",
+          {static_cast<int>(stepping.rank)}};
     }
   }
   return advise(
@@ -265,6 +339,17 @@ Found layer(const Mismatch& mismatch, const Sides& sides) {
 Found backwards_of_wrappers(const Mismatch&, const Sides& sides) {
   if (!sides.both(Part::Backward)) return std::nullopt;
   return advise("run the backwards of the wrappers in the same order on every rank, and all of them");
+}
+
+// All ranks have the same flags of who is used, and only one finds a fault in them.
+Found reports(const Mismatch&, const Sides& sides) {
+  const bool first = sides.first.info->description.starts_with(kReport);
+  if (first == sides.second.info->description.starts_with(kReport)) return std::nullopt;
+  const auto& [reporting, other] = first ? sides : Sides{sides.second, sides.first};
+  return advise(fmt::format(
+      "the backward of {} is wrong by what {} expects of it, and right by what {} does: call expect(), with "
+      "the same parameters, round the same backwards on every rank",
+      reporting.info->description.substr(kReport.size()), reporting.name, other.name));
 }
 
 // A rank asks the others for what comes next in a join.
@@ -327,9 +412,9 @@ MismatchReason reason_for(const Mismatch& mismatch, size_t usual, size_t odd, co
     return Side{&info, part_of(info), rank, fmt::format("rank {}", names(static_cast<int>(rank)))};
   };
   const Sides sides{side(std::min(usual, odd)), side(std::max(usual, odd))};
-  for (const auto rule :
-       {&other_groups, &other_parts, &same_call, &other_hooks, &constructions, &joins, &averaging, &step_under_no_sync,
-        &step_or_not, &steps_of_wrappers, &layer, &backwards_of_wrappers, &own_call, &forward_or_not}) {
+  for (const auto rule : {&other_groups, &other_parts, &same_call, &other_hooks, &constructions, &reports, &joins,
+                          &averaging, &step_under_no_sync, &missed_wrapper, &step_or_not, &steps_of_wrappers, &layer,
+                          &backwards_of_wrappers, &own_call, &forward_or_not}) {
     if (Found found = rule(mismatch, sides)) return *std::move(found);
   }
   return {"", "call the same collectives in the same order on every rank", {}};
@@ -339,6 +424,20 @@ std::string step_in_words(const std::string& optimizer, uint32_t local_backwards
   if (local_backwards == 0) return "a step of " + optimizer;
   return fmt::format("a step of {}, with {} {}{}", optimizer, local_backwards,
                      local_backwards == 1 ? "backward" : "backwards", kUnderNoSync);
+}
+
+std::string backward_in_words(const std::string& title, SourceLocation forward) {
+  return forward.line() == 0 ? "of " + title : fmt::format("of {}{}{}", title, kOfForward, to_string(forward));
+}
+
+std::string missed_forward_in_words(const std::string& title, SourceLocation forward, SourceLocation opened) {
+  std::string text = fmt::format("{}{} at {}{}", kAfterForward, title, to_string(forward), kUnderNoGrad);
+  if (opened.line() != 0 && !is_in_standard_library(opened)) text += " from " + to_string(opened);
+  return text;
+}
+
+std::string missed_backward_in_words(const std::string& title, SourceLocation backward) {
+  return fmt::format("{}{}{}{}", kAfterBackward, to_string(backward), kReachedNothing, title);
 }
 
 }  // namespace brigade::dist

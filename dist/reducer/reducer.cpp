@@ -6,6 +6,7 @@
 #include <brigade/autograd/tape.h>
 #include <brigade/core/detail/living.h>
 #include <brigade/dist/reducer/launch_order.h>
+#include <brigade/dist/reducer/missed_wrappers.h>
 
 #include <fmt/format.h>
 
@@ -139,7 +140,8 @@ void Reducer::forget_forward() noexcept {
   forward_.others_reached = false;
 }
 
-void Reducer::prepare_for_forward(int64_t rows) {
+void Reducer::prepare_for_forward(int64_t rows, SourceLocation where) {
+  MissedWrappers::of_this_thread().forget(this);
   if (kept_back_) std::rethrow_exception(take_kept_back());
   forward_.began = now_ns();
   if (!syncs()) return;
@@ -150,11 +152,12 @@ void Reducer::prepare_for_forward(int64_t rows) {
   constexpr size_t kMostForwards = 64;
   if (forward_.nodes.size() == kMostForwards) forward_.nodes.erase(forward_.nodes.begin());
   static std::atomic<uint64_t> forwards{0};
-  forward_.nodes.push_back({autograd::recorded_nodes(), ~uint64_t{0}, ++forwards});
+  forward_.nodes.push_back({autograd::recorded_nodes(), ~uint64_t{0}, ++forwards, where});
 }
 
 void Reducer::own_code_after(const std::string& what) const noexcept {
-  setup_.group->note_activity("its own code, after " + what, {});
+  const MissedWrappers& missed = MissedWrappers::of_this_thread();
+  setup_.group->note_activity(missed.add_to("its own code, after " + what, *setup_.group), {});
 }
 
 void Reducer::end_forward() noexcept {
@@ -170,12 +173,12 @@ bool Reducer::is_of_forward(const autograd::Plan& plan) const {
          });
 }
 
-uint64_t Reducer::forward_of(const autograd::Plan& plan) const {
-  if (forward_.nodes.empty()) return 0;
+const Reducer::Forward::Nodes* Reducer::forward_of(const autograd::Plan& plan) const {
+  if (forward_.nodes.empty()) return nullptr;
   // Others are evaluations.
   const auto first = std::find_if(forward_.nodes.begin(), forward_.nodes.end() - 1,
                                   [&](const Forward::Nodes& each) { return plan.holds_recorded(each.from, each.to); });
-  return first->number;
+  return &*first;
 }
 
 Round& Reducer::start_round(Round::Start start) {
@@ -204,7 +207,9 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   if (!reached && !is_of_forward(plan)) {
     if (forward_.passed_by.size() == autograd::Tape::kBackwards) forward_.passed_by.erase(forward_.passed_by.begin());
     forward_.passed_by.emplace_back(plan.where(), plan.number());
-    setup_.group->note_activity("a backward that reaches nothing of " + setup_.title(), plan.where());
+    MissedWrappers& missed = MissedWrappers::of_this_thread();
+    missed.add_backward(this, *setup_.group, setup_.title(), plan.where());
+    setup_.group->note_activity(missed.add_to("a backward", *setup_.group), plan.where());
     return;
   }
   if (broken_) std::rethrow_exception(broken_);
@@ -214,10 +219,15 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   const bool absent = !reached && !accumulation_.has_gathered(setup_.parameters);
   Round& round = start_round({.where = plan.where(), .planned = std::move(planned), .absent = absent, .held = held});
   if (absent) forward_.unreached_by.emplace(plan.where(), plan.number());
-  setup_.group->note_activity("a backward of " + setup_.title(), plan.where());
+  const Forward::Nodes* const forward = forward_of(plan);
+  MissedWrappers& missed = MissedWrappers::of_this_thread();
+  missed.forget(this);
+  const std::string& activity =
+      missed.in_backward(plan.number(), setup_.title(), forward ? forward->where : SourceLocation());
+  setup_.group->note_activity(missed.add_to(activity, *setup_.group), plan.where());
   if (setup_.options.diagnosis) round.look_at_loss(plan);
   if (setup_.follower.begins) setup_.follower.begins(round.planned());
-  round.take_turns(LaunchOrder::of_this_thread(), forward_of(plan));
+  round.take_turns(LaunchOrder::of_this_thread(), forward ? forward->number : 0);
   round.begin();
 }
 
@@ -273,13 +283,12 @@ void Reducer::on_finish(const autograd::Plan& plan) {
   if (!round_) return;
   const struct End {
     const Reducer& reducer;
-    SourceLocation where;
+    const autograd::Plan& plan;
     ~End() {
-      // What a collective broke off in, the peers ask for.
-      if (reducer.broken_) return;
-      reducer.own_code_after(fmt::format("a backward of {} at {}", reducer.setup_.title(), to_string(where)));
+      if (MissedWrappers::of_this_thread().has_broken_off(plan.number())) return;
+      reducer.own_code_after(fmt::format("a backward of {} at {}", reducer.setup_.title(), to_string(plan.where())));
     }
-  } end{*this, plan.where()};
+  } end{*this, plan};
   if (round_->is_held()) {
     try {
       round_begins_(plan.where());
@@ -298,8 +307,13 @@ void Reducer::on_finish(const autograd::Plan& plan) {
   if (round_->is_error()) {
     const TracedBackward backward(plan);
     report(&backward, "");
-  } else {
+    return;
+  }
+  try {
     conclude();
+  } catch (const CollectiveError&) {  // of an advice
+    MissedWrappers::of_this_thread().break_off();
+    throw;
   }
 }
 
@@ -451,6 +465,7 @@ void Reducer::report(const TracedBackward* backward, const std::string& failure)
     error = round_->error(backward, failure, last_.used_here);
   } catch (const DistError&) {
     error = broken_ = std::current_exception();
+    MissedWrappers::of_this_thread().break_off();
   }
   const bool waits =
       setup_.options.report_at == ReducerOptions::ReportAt::NextForward && round_->outcome().failed == 0 && !broken_;
@@ -482,6 +497,7 @@ std::exception_ptr Reducer::take_kept_back() noexcept {
 
 void Reducer::give_up() noexcept {
   broken_ = std::current_exception();
+  MissedWrappers::of_this_thread().break_off();
   end_round();
   clear_gradients();
 }

@@ -39,7 +39,7 @@ class Reducer final : public autograd::Listener {
   // Throws the error that was kept back (ReportAt::NextForward), and, outside no_sync, what broke
   // an earlier backward: a time-out, a lost rank, an error of a hook. Backwards that would be
   // reduced throw that too, for the rest of the reducer's life.
-  void prepare_for_forward(int64_t rows = 0);
+  void prepare_for_forward(int64_t rows = 0, SourceLocation where = {});
   // That forward has ended, well or not. A backward that reaches no parameter takes part in its
   // place only where it goes through something that this forward recorded, or where one of the two
   // recorded nothing. Any other may be the backward of something else: this rank takes its part
@@ -133,6 +133,7 @@ class Reducer final : public autograd::Listener {
     struct Nodes {
       uint64_t from, to;
       uint64_t number;  // of this forward, among those of all wrappers
+      SourceLocation where;
     };
     std::vector<Nodes> nodes;
     // The latest backwards since that did not look like theirs.
@@ -146,8 +147,8 @@ class Reducer final : public autograd::Listener {
   // is now is not known.
   void own_code_after(const std::string& what) const noexcept;
   bool is_of_forward(const autograd::Plan& plan) const;
-  // The number of the first forward that this is the backward of.
-  uint64_t forward_of(const autograd::Plan& plan) const;
+  // The first forward that this is the backward of; null where none is known.
+  const Forward::Nodes* forward_of(const autograd::Plan& plan) const;
   bool awaits_use(const Tensor& leaf) const;
   void forget_forward() noexcept;
   Round& start_round(Round::Start start);

@@ -75,7 +75,7 @@ struct RankBlock {
   // holder may have died).
   std::atomic<uint32_t> activity_lock{0};
   std::atomic<int64_t> activity_since{0};  // ns of the steady clock
-  char activity[160] = {};
+  char activity[320] = {};
   SourceLine activity_at;
   Header ring[kRing];
   int64_t done_at[kRing] = {};  // when the rank was done with its part; ns of the steady clock

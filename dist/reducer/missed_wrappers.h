@@ -1,0 +1,55 @@
+// What a rank says of its backwards and steps to peers that meet it in another collective: which forwards it is in the
+// backward of, and which wrappers it misses, because their forward ran under no_grad or the backward reaches nothing of
+// them. A peer that reduces such a wrapper in the same place of the program then knows why this rank does not.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace brigade::dist {
+
+class ProcessGroup;
+
+// Of one thread.
+class MissedWrappers {
+ public:
+  static MissedWrappers& of_this_thread();
+  ~MissedWrappers() { all_.clear(); }  // wrappers that are static objects outlive it
+
+  // The latest forward of `wrapper` was not recorded. `opened`: the guard, no line where none is known.
+  void add_forward(const void* wrapper, const ProcessGroup& group, const std::string& title, SourceLocation where,
+                   SourceLocation opened);
+  // The latest forward of `wrapper` was recorded, and the backward at `where` has reached nothing of it.
+  void add_backward(const void* wrapper, const ProcessGroup& group, const std::string& title, SourceLocation where);
+  // The wrapper's next forward records, its backward is reduced, or it ends.
+  void forget(const void* wrapper) noexcept {
+    if (!all_.empty()) erase(wrapper);
+  }
+
+  // What this thread does in the backward `number`: "a backward of DDP(A), of the forward at a.cpp:3; of DDP(B), of the
+  // forward at a.cpp:4". `forward`: no line where it is not known.
+  const std::string& in_backward(uint64_t number, const std::string& title, SourceLocation forward);
+  // A collective of the latest such backward has failed: what this thread has said is what its peers ask for now.
+  void break_off() noexcept { broken_ = backward_; }
+  bool has_broken_off(uint64_t number) const noexcept { return broken_ == number; }
+  // With what was missed of that group, the latest first (mismatch.h reads it again).
+  std::string add_to(std::string activity, const ProcessGroup& group) const;
+
+ private:
+  struct Missed {
+    const void* wrapper;
+    const ProcessGroup* group;
+    std::string words;
+  };
+  void add(Missed missed);
+  void erase(const void* wrapper) noexcept;
+
+  std::vector<Missed> all_;  // one of a wrapper, the latest last
+  uint64_t backward_ = 0, broken_ = 0;
+  std::string in_backward_;
+};
+
+}  // namespace brigade::dist

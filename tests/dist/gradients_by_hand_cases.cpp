@@ -114,7 +114,10 @@ void check_found(const std::string& backend, int ranks) {
       {"noise", add_noise, {"b.weight", "add_ at", "on every rank to other values"}},
       {"one rank", scale_on_one_rank, {"b.weight on rank 1", "mul_ at", "and not on every rank"}},
       {"own", set_own, {"b.weight", "the gradient was set at", "the ranks' values differ"}},
-      {"clipped", clip_by_other_norms, {"clip_grad_norm_ at", "on every rank to other values"}},
+      {"clipped",
+       clip_by_other_norms,
+       {"clip_grad_norm_ at",
+        ranks == 2 ? "on every rank to other values" : "on rank 0 to other values than on the others"}},
   };
   for (const Row& row : rows) {
     for (const bool views : {true, false}) {

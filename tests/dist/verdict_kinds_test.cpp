@@ -169,6 +169,43 @@ TEST_CASE("gradients_edited names what each rank did where the lines differ, and
   CHECK(alike[0].parameters.size() == 1);
 }
 
+TEST_CASE("gradients_edited: of an edit that all ranks make the ranks are blamed whose values are unlike most") {
+  std::vector<dist::StepOnRank> steps(3, {"step 1 of SGD", {"a.cpp", 5}, "", "111", {}});
+  for (dist::StepOnRank& step : steps)
+    step.edits = {{"a.weight", "clip_grad_norm_", {"a.cpp", 3}}};
+  const auto verdict = dist::gradients_edited(steps, std::vector<dist::GradientsApart>{{three_parameters()[0], {2}}});
+  REQUIRE(verdict.size() == 1);
+  CHECK(verdict[0].ranks == std::vector<int>{2});
+  CHECK(verdict[0].cause.text.ends_with("on rank 2 to other values than on the others"));
+}
+
+TEST_CASE("gradients_edited: an edit that one rank leaves out says more than one that all make") {
+  const std::vector<dist::StepOnRank::Edit> unscaled = {{"a.weight", "unscale_", {"a.cpp", 3}}};
+  std::vector<dist::StepOnRank> steps(3, {"step 1 of SGD", {"a.cpp", 5}, "", "111", unscaled});
+  for (const size_t r : {0U, 1U})
+    steps[r].edits.push_back({"a.weight", "clip_grad_norm_", {"a.cpp", 4}});
+  const auto verdict = dist::gradients_edited(steps, std::vector<dist::GradientsApart>{{three_parameters()[0], {2}}});
+  REQUIRE(verdict.size() == 1);
+  CHECK(verdict[0].cause.op == "clip_grad_norm_");
+  CHECK(verdict[0].cause.place.line == 4);
+}
+
+TEST_CASE("gradients_set_by_hand: of ranks that have all set one those are blamed whose values are unlike most") {
+  std::vector<dist::StepOnRank> steps(3, {"step 1 of SGD", {"a.cpp", 5}, "", "111", {}});
+  for (dist::StepOnRank& step : steps)
+    step.set_by_hand = {{"a.weight", {"a.cpp", 3}}};
+  const auto blamed = [&](std::vector<int> odd) {
+    const auto verdicts =
+        dist::gradients_set_by_hand(steps, std::vector<dist::GradientsApart>{{three_parameters()[0], std::move(odd)}});
+    return verdicts.size() == 1 ? verdicts[0].ranks : std::vector<int>{-1};
+  };
+  CHECK(blamed({2}) == std::vector<int>{2});
+  CHECK(blamed({}) == std::vector<int>{0, 1, 2});
+  // The one that is unlike the others is the one that has set none.
+  steps[2].set_by_hand.clear();
+  CHECK(blamed({2}) == std::vector<int>{0, 1});
+}
+
 TEST_CASE("parameters_written has a verdict for each line that wrote to what differs") {
   std::vector<dist::StepOnRank> steps(2, {"step 1 of SGD", {"a.cpp", 5}, "", "111", {}});
   steps[1].writes = {

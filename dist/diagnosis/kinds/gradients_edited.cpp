@@ -37,6 +37,21 @@ bool is_vain(std::span<const StepOnRank> steps, const std::vector<int>& odd, siz
   return false;
 }
 
+// Most ranks have made it, and those have not whose gradients are unlike theirs: it was left out there.
+bool is_left_out(std::span<const StepOnRank> steps, const std::vector<int>& odd, const StepOnRank::Edit& edit) {
+  if (odd.empty()) return false;
+  for (size_t r = 0; r < steps.size(); ++r) {
+    const bool is_odd = std::ranges::find(odd, static_cast<int>(r)) != odd.end();
+    if (makes(steps[r], edit) == is_odd) return false;
+  }
+  return true;
+}
+
+// An edit that all ranks have made, in a rank whose gradient is like most others': it is not what makes them differ.
+bool is_like_most(const std::vector<int>& odd, size_t rank) {
+  return !odd.empty() && std::ranges::find(odd, static_cast<int>(rank)) == odd.end();
+}
+
 bool is_set_by_hand(std::span<const StepOnRank> steps, const std::string& parameter) {
   return std::any_of(steps.begin(), steps.end(), [&](const StepOnRank& step) {
     return std::any_of(step.set_by_hand.begin(), step.set_by_hand.end(),
@@ -85,8 +100,13 @@ void blame(std::span<const StepOnRank> steps, std::span<const EditsOfRank> blame
   cause.place = edit.where;
   const EditsOfRank& first = blamed.front();
   if (everywhere) {
-    cause.text = fmt::format("{} changed the gradient of {} after the reduction, on every rank to other values",
-                             in_words(first.edits), edit.parameter);
+    std::vector<int> ranks;
+    for (const EditsOfRank& each : blamed)
+      ranks.push_back(static_cast<int>(each.rank));
+    cause.text =
+        fmt::format("{} changed the gradient of {} after the reduction, on {}", in_words(first.edits), edit.parameter,
+                    ranks.size() == steps.size() ? "every rank to other values"
+                                                 : ranks_in_words(ranks) + " to other values than on the others");
   } else if (blamed.size() == 1) {
     cause.text = fmt::format("{} changed the gradient of {} on rank {} after the reduction, and not on every rank",
                              in_words(first.edits), edit.parameter, first.rank);
@@ -163,20 +183,26 @@ const GradientsApart* find(std::span<const GradientsApart> apart, const std::str
 }
 
 std::vector<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart) {
-  // An edit that some ranks have not made says more than one that all have; least of all one that seems vain, which
-  // it is not where most ranks are wrong.
-  for (const auto& [everywhere, vain] : {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
+  // What the edit of a rank says, the most telling first: some ranks have not made it; it was left out where gradients are
+  // unlike most; all have made it, and to other values; it seems vain, which it is not where most ranks are wrong.
+  enum class Says : uint8_t { OnSome, LeftOut, OnAll, Vain };
+  const auto says = [&](const GradientsApart& differs, size_t rank, const StepOnRank::Edit& edit) {
+    if (is_everywhere(steps, edit)) return Says::OnAll;
+    if (!is_vain(steps, differs.odd, rank, edit)) return Says::OnSome;
+    return is_left_out(steps, differs.odd, edit) ? Says::LeftOut : Says::Vain;
+  };
+  for (const Says wanted : {Says::OnSome, Says::LeftOut, Says::OnAll, Says::Vain}) {
     std::vector<std::vector<EditsOfRank>> blamed;  // by parameter, as they were edited
     for (size_t r = 0; r < steps.size(); ++r) {
       for (const StepOnRank::Edit& edit : steps[r].edits) {
         const GradientsApart* const differs = find(apart, edit.parameter);
-        if (!differs || is_everywhere(steps, edit) != everywhere) continue;
-        if (everywhere && is_set_by_hand(steps, edit.parameter)) continue;  // that says more
-        if (!everywhere && is_vain(steps, differs->odd, r, edit) != vain) continue;
+        if (!differs || says(*differs, r, edit) != wanted) continue;
+        // That it was set by hand says more.
+        if (wanted == Says::OnAll && (is_set_by_hand(steps, edit.parameter) || is_like_most(differs->odd, r))) continue;
         add(blamed, r, edit);
       }
     }
-    if (!blamed.empty()) return by_cause(steps, apart, blamed, everywhere);
+    if (!blamed.empty()) return by_cause(steps, apart, blamed, wanted == Says::OnAll);
   }
   return {};
 }

@@ -50,12 +50,26 @@ Verdict unreduced_gradients(const UnreducedGradient& found, ParameterVerdict par
   return verdict;
 }
 
+namespace {
+
+// Whether the rank has put in its place what is unlike the others', or, where no rank has, its own.
+bool is_to_blame(std::span<const StepOnRank> steps, const GradientsApart& differs, size_t rank) {
+  const auto has_set = [&](int each) {
+    return std::ranges::find(steps[static_cast<size_t>(each)].set_by_hand, differs.parameter.name,
+                             &StepOnRank::SetByHand::parameter) != steps[static_cast<size_t>(each)].set_by_hand.end();
+  };
+  return std::ranges::none_of(differs.odd, has_set) ||
+         std::ranges::find(differs.odd, static_cast<int>(rank)) != differs.odd.end();
+}
+
+}  // namespace
+
 std::vector<Verdict> gradients_set_by_hand(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart) {
   std::vector<Verdict> verdicts;
   for (size_t r = 0; r < steps.size(); ++r) {
     for (const StepOnRank::SetByHand& set : steps[r].set_by_hand) {
       const GradientsApart* const differs = find(apart, set.parameter);
-      if (!differs) continue;
+      if (!differs || !is_to_blame(steps, *differs, r)) continue;
       const int rank = static_cast<int>(r);
       Verdict verdict = unreduced_gradients({.by_hand = true,
                                              .set_at = set.where,

@@ -104,16 +104,24 @@ void note_older_use(Cause& cause, const Fate& fate, const autograd::ModuleCall* 
     cause.note += fmt::format("; module `{}` was then called at {}", cause.module, to_string(earlier->where));
 }
 
+// The module whose call would use it: lists of parameters are not called, what holds them is.
+std::string called_for(const std::string& module, std::string_view type) {
+  if (type != "ParameterList" && type != "ParameterDict") return module;
+  const size_t dot = module.rfind('.');
+  return dot == module.npos ? "" : module.substr(0, dot);
+}
+
 // No operation took the parameter of cause.module in this backward, which was called at `backward`.
 void describe_not_used(Cause& cause, const Tape& tape, const Fate& fate, SourceLocation backward, const char* type,
                        const WrappedModule& wrapped) {
-  const std::string module = cause.module.empty() ? "the root module" : "module `" + cause.module + "`";
+  const std::string called = called_for(cause.module, type ? type : "");
+  const std::string module = called.empty() ? "the root module" : "module `" + called + "`";
   if (!wrapped.reached_any) {
     cause.kind = CauseKind::LossNotConnected;
     cause.place = backward;
     cause.text =
         fmt::format("the loss of the backward at {} does not depend on the module at all", to_string(backward));
-  } else if (const autograd::ModuleCall* call = autograd::find_call(tape, cause.module, fate)) {
+  } else if (const autograd::ModuleCall* call = autograd::find_call(tape, called, fate)) {
     cause.kind = CauseKind::NotUsed;
     cause.place = call->where;
     cause.text =

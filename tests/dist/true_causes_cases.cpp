@@ -39,6 +39,42 @@ void run_one(const dist::ProcessGroupPtr& group, const PathsImpl::Path& path, co
   loss.backward();
 }
 
+struct ListedImpl : nn::Module {
+  nn::ParameterList scales;
+  ListedImpl() {
+    scales = register_module("scales", nn::ParameterList());
+    for (int i = 0; i < 3; ++i)
+      scales->push_back(ones({4}, kFloat64));
+  }
+  Tensor forward(const Tensor& x, size_t count) {
+    Tensor result = x;
+    for (size_t i = 0; i < count; ++i)
+      result = result * (*scales)[i];
+    return result;
+  }
+};
+BRIGADE_MODULE(Listed);
+
+// A list of parameters is not called, and is not told to have missed a call.
+std::string check_listed(const dist::ProcessGroupPtr& group) {
+  Listed net;
+  dist::DistributedDataParallel<Listed> ddp(net, group);
+  const size_t count = group->rank() == 0 ? 2 : 3;
+  const Tensor x = batch_of(group->rank(), 0);
+  const SourceLocation forward = SourceLocation::current();
+  try {
+    loss_of(ddp(x, count, forward)).backward();
+  } catch (const dist::ReductionError& error) {
+    const dist::Verdict& verdict = error.verdicts().at(0);
+    const bool right = verdict.parameters.at(0).name == "scales.2" && verdict.ranks == std::vector<int>{0} &&
+                       verdict.cause.kind == CauseKind::NotUsed && verdict.cause.place == Place(forward);
+    return right ? "" : error.what();
+  }
+  return "nothing was said";
+}
+const AddRankCase add_listed("a parameter of a list that one rank does not take is unused where its owner was called",
+                             &check_listed, everywhere({2, 3}));
+
 // b.weight and b.bias are missed for the reason that is expected.
 std::string missed(const dist::ProcessGroupPtr& group, const PathsImpl::Path& path, const Expected& expected,
                    const dist::DDPOptions& options = {}, bool other_thread = false) {

@@ -194,7 +194,7 @@ void DistributedDataParallelBase::note_at_construction(SourceLocation where) {
 }
 
 DistributedDataParallelBase::~DistributedDataParallelBase() {
-  MissedWrappers::of_this_thread().forget(reducer_.get());
+  MissedWrappers::of_this_thread().end(reducer_.get());
   // The reducer may outlive the wrapper in a backward that is running.
   if (reducer_) {
     reducer_->before_optimizer_step(nullptr);

@@ -196,9 +196,10 @@ Found forward_under_no_grad(const std::string& activity, const std::string& othe
                                : says(others_activity, fmt::format("of {}{}{}", wrapper, kOfForward, forward));
   if (!is_the_same) return std::nullopt;
   return MismatchReason{
-      fmt::format("the forward of {} at {} ran{} on {}, so that no backward of it comes there, and not on {}", wrapper,
-                  forward, rest.substr(guard), side.name, other.name),
-      fmt::format("run that forward outside the NoGradGuard on {} too, or under one on every rank", side.name),
+      fmt::format("the forward of {} at {} ran{} on {} and not on {}, so that only {} comes to a backward "
+                  "of it",
+                  wrapper, forward, rest.substr(guard), side.name, other.name, other.name),
+      "run that forward under the NoGradGuard on every rank or on none",
       {static_cast<int>(side.rank)}};
 }
 
@@ -223,6 +224,8 @@ Found missed_wrapper(const Mismatch& mismatch, const Sides& sides) {
   if (mismatch.activities.size() != mismatch.by_rank.size()) return std::nullopt;
   for (const auto& [side, other] : {std::pair(sides.first, sides.second), std::pair(sides.second, sides.first)}) {
     if (other.part != Part::Backward && other.part != Part::Buffers) continue;
+    // Elsewhere it does not train any more.
+    if (side.part != Part::Backward && side.part != Part::Buffers && side.part != Part::Step) continue;
     const std::string& activity = mismatch.activities[side.rank];
     Found found = forward_under_no_grad(activity, mismatch.activities[other.rank], side, other);
     if (!found) found = backward_reaches_nothing(activity, side, other);

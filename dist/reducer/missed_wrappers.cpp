@@ -22,8 +22,18 @@ void MissedWrappers::erase(const void* wrapper) noexcept {
   std::erase_if(all_, [wrapper](const Missed& each) { return each.wrapper == wrapper; });
 }
 
+void MissedWrappers::end(const void* wrapper) noexcept {
+  forget(wrapper);
+  std::erase_if(lines_, [wrapper](const auto& each) { return each.first == wrapper; });
+}
+
 void MissedWrappers::add_forward(const void* wrapper, const ProcessGroup& group, const std::string& title,
                                  SourceLocation where, SourceLocation opened) {
+  constexpr size_t kMostLines = 256;
+  const std::pair<const void*, Place> line(wrapper, where);
+  const bool is_first = lines_.size() < kMostLines && std::ranges::find(lines_, line) == lines_.end();
+  if (!is_first) return forget(wrapper);
+  lines_.push_back(line);
   add({wrapper, &group, missed_forward_in_words(title, where, opened)});
 }
 

@@ -3,10 +3,12 @@
 // them. A peer that reduces such a wrapper in the same place of the program then knows why this rank does not.
 #pragma once
 
+#include <brigade/core/place.h>
 #include <brigade/core/tensor.h>
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace brigade::dist {
@@ -17,17 +19,23 @@ class ProcessGroup;
 class MissedWrappers {
  public:
   static MissedWrappers& of_this_thread();
-  ~MissedWrappers() { all_.clear(); }  // wrappers that are static objects outlive it
+  // Wrappers that are static objects outlive it.
+  ~MissedWrappers() {
+    all_.clear();
+    lines_.clear();
+  }
 
-  // The latest forward of `wrapper` was not recorded. `opened`: the guard, no line where none is known.
+  // The latest forward of `wrapper` was not recorded. `opened`: the guard, no line where none is known. It is missed where
+  // that is so at this line for the first time: a second one shows that the program means it, to evaluate for one.
   void add_forward(const void* wrapper, const ProcessGroup& group, const std::string& title, SourceLocation where,
                    SourceLocation opened);
   // The latest forward of `wrapper` was recorded, and the backward at `where` has reached nothing of it.
   void add_backward(const void* wrapper, const ProcessGroup& group, const std::string& title, SourceLocation where);
-  // The wrapper's next forward records, its backward is reduced, or it ends.
+  // The wrapper's next forward records, its backward is reduced; or it ends.
   void forget(const void* wrapper) noexcept {
     if (!all_.empty()) erase(wrapper);
   }
+  void end(const void* wrapper) noexcept;
 
   // What this thread does in the backward `number`: "a backward of DDP(A), of the forward at a.cpp:3; of DDP(B), of the
   // forward at a.cpp:4". `forward`: no line where it is not known.
@@ -47,7 +55,8 @@ class MissedWrappers {
   void add(Missed missed);
   void erase(const void* wrapper) noexcept;
 
-  std::vector<Missed> all_;  // one of a wrapper, the latest last
+  std::vector<Missed> all_;                           // one of a wrapper, the latest last
+  std::vector<std::pair<const void*, Place>> lines_;  // of forwards that were not recorded
   uint64_t backward_ = 0, broken_ = 0;
   std::string in_backward_;
 };

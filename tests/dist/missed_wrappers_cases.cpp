@@ -86,7 +86,7 @@ void check_no_grad(const std::string& backend, int ranks) {
     expect_mismatch(backend, ranks, {0, 2}, train,
                     {fmt::format("the forward of DDP(Net) at {} ran under no_grad from dist/missed_wrappers_cases.cpp:",
                                  to_string(forward)),
-                     " on " + rank + ", so that no backward", "outside the NoGradGuard on " + rank + " too"},
+                     " on " + rank + " and not on rank 0", "under the NoGradGuard on every rank or on none"},
                     {"left out"});
   }
 }
@@ -142,6 +142,33 @@ void check_other_reason(const std::string& backend, int ranks) {
 }
 const AddRankCase add_other_reason("a discriminator's step more on one rank is blamed on no forward and no backward",
                                    &check_other_reason, everywhere({2, 3}));
+
+// The critic's forward is recorded for its own steps and under no_grad for the actor's, at one line; one rank leaves out a
+// step of the critic.
+void check_shared_line(const std::string& backend, int ranks) {
+  const auto train = [](Pair& pair, int faulty_step) {
+    const auto value = [&](const Tensor& x) { return pair.d(x); };
+    for (int s = 0; s < 4; ++s) {
+      const Tensor x = batch_of(pair.group->rank(), s);
+      for (int k = s == faulty_step && pair.is_last() ? 1 : 0; k < 2; ++k) {
+        pair.clear();
+        loss_of(value(x)).backward();
+        pair.for_d.step();
+      }
+      Tensor values;
+      {
+        const NoGradGuard no_grad;
+        values = value(x);
+      }
+      pair.clear();
+      mean(pair.g(x) * values).backward();
+      pair.for_g.step();
+    }
+  };
+  expect_mismatch(backend, ranks, {2}, train, {}, {"ran under no_grad"});
+}
+const AddRankCase add_shared_line("a forward that every step runs both ways at one line is not to blame",
+                                  &check_shared_line, everywhere({2, 3}));
 
 // One rank alone does not say that its backward reaches a part of the module only.
 std::string check_expected(const dist::ProcessGroupPtr& group) {

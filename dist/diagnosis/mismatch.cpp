@@ -203,12 +203,20 @@ Found forward_under_no_grad(const std::string& activity, const std::string& othe
       {static_cast<int>(side.rank)}};
 }
 
-// The same backward reaches the wrapper on `other` alone.
-Found backward_reaches_nothing(const std::string& activity, const Side& side, const Side& other) {
-  if (other.part != Part::Backward) return std::nullopt;
+// Whether the backward that `other` is in has reached nothing of its wrapper on the rank of that activity.
+bool passes_by(const std::string& activity, const Side& other) {
+  return other.part == Part::Backward &&
+         says(activity, fmt::format("{}{}{}{}", kAfterBackward, to_string(other.info->where), kReachedNothing,
+                                    wrapper_of(*other.info)));
+}
+
+// The same backward reaches the wrapper on `other` alone. Where each is in the backward of a wrapper that the other has
+// passed by, they are in other backwards of one line.
+Found backward_reaches_nothing(const std::string& activity, const std::string& others_activity, const Side& side,
+                               const Side& other) {
+  if (!passes_by(activity, other) || passes_by(others_activity, side)) return std::nullopt;
   const std::string wrapper(wrapper_of(*other.info));
   const std::string backward = to_string(other.info->where);
-  if (!says(activity, fmt::format("{}{}{}{}", kAfterBackward, backward, kReachedNothing, wrapper))) return std::nullopt;
   return MismatchReason{
       fmt::format("the backward at {} reaches nothing of {} on {}, and does on {}", backward, wrapper, side.name,
                   other.name),
@@ -228,7 +236,7 @@ Found missed_wrapper(const Mismatch& mismatch, const Sides& sides) {
     if (side.part != Part::Backward && side.part != Part::Buffers && side.part != Part::Step) continue;
     const std::string& activity = mismatch.activities[side.rank];
     Found found = forward_under_no_grad(activity, mismatch.activities[other.rank], side, other);
-    if (!found) found = backward_reaches_nothing(activity, side, other);
+    if (!found) found = backward_reaches_nothing(activity, mismatch.activities[other.rank], side, other);
     if (found) return found;
   }
   return std::nullopt;

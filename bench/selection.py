@@ -29,7 +29,7 @@ LINK = ["--backend", "threads", "--link", "100us,1GB/s", "--pin"]
 # What takes turns ends after --seconds; all together stay below ten minutes on two cores.
 SELECTION = {
     "allreduce": (["allreduce", "--sizes", "4K-64M:x4", "--backends", "shm,gloo", "--plain-loops", "--rounds", "5-40", "--seconds", "7"], {"--plot": "allreduce"}),
-    "bucket-terms": (["bucket", "--only-terms", "--sizes", "64K-64M:x4", "--parameters", "1,100,1000", "--seconds", "3"], {"--plot": "bucket-terms"}),
+    "bucket-terms": (["bucket", "--only-terms", "--sizes", "64K-64M:x4", "--parameters", "1,100,1000", "--pin", "--seconds", "3"], {"--plot": "bucket-terms"}),
     "bucket-overlap": (["bucket", "--only-overlap", "--sizes", "4K-64M:x4", "--total", "45M", "--compute", "100", "--overlap-parameters", "62",
                         "--rounds", "5-20", "--seconds", "25"], {}),
     "bucket-overlap-small": (["bucket", "--only-overlap", "--sizes", "4K-64M:x4", "--total", "3200K", "--compute", "8", "--overlap-parameters", "400",

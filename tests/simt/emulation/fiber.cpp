@@ -96,7 +96,12 @@ Fiber::Fiber(size_t stack_bytes, size_t color, Entry entry, void* argument) : en
 }
 
 Fiber::~Fiber() {
-  if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
+  if (mapping_ == nullptr) return;
+#if SIMT_ASAN
+  // What is mapped here next may be the storage of a thread, of which the sanitizer clears its stack only.
+  ASAN_UNPOISON_MEMORY_REGION(stack_bottom_, stack_bytes_);
+#endif
+  munmap(mapping_, mapping_bytes_);
 }
 
 void Fiber::switch_to(Fiber& other) {

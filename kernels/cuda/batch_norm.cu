@@ -277,18 +277,12 @@ __global__ void __launch_bounds__(kThreads)
     combine_kernel(const double* rows, int64_t batches, int64_t channels, double* moments) {
   const int64_t c = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (c >= channels) return;
-  double total = 0, mean = 0, squares = 0;
+  Moments all{0, 0, 0};
   for (int64_t r = 0; r < batches; ++r) {
     const double* const row = rows + r * (2 * channels + 1);
-    const double added = row[2 * channels];
-    if (added == 0) continue;
-    const double distance = row[c] - mean;
-    mean = total == 0 ? row[c] : mean + distance * (added / (total + added));
-    squares += row[channels + c] + (total == 0 ? 0 : distance * distance * (total * added / (total + added)));
-    total += added;
+    if (row[2 * channels] != 0) all = Merge{}(all, {row[2 * channels], row[c], row[channels + c]});
   }
-  moments[c] = mean;
-  moments[channels + c] = squares;
+  store_pair(moments, channels, c, all);
 }
 
 // --- on the host

@@ -1,9 +1,8 @@
 // A whole step of mixed precision as one CUDA graph: autocast, a scaled loss, backward, all-reduce, the scaler's step
 // and its update. Replays leave what the usual scaler leaves step by step, skipped steps and changes of the scale
 // among them.
-#include "on_gpus.h"
-
 #include "on_device.h"
+#include "replayed_steps.h"
 
 #include <brigade/amp/autocast.h>
 #include <brigade/amp/grad_scaler.h>
@@ -40,12 +39,14 @@ struct Training {
   std::unique_ptr<dist::DistributedDataParallel<BranchingNet>> ddp;
   std::unique_ptr<optim::Optimizer> optimizer;
   Call call;
+  Spoils spoils;
   amp::GradScaler scaler;
   Tensor x, of_net, of_own;
   int rank;
 
-  Training(const dist::ProcessGroupPtr& group, Device device, Way way, Call call_, Spoils spoils, Mover mover)
+  Training(const dist::ProcessGroupPtr& group, Device device, Way way, Call call_, Spoils spoils_, Mover mover)
       : call(call_),
+        spoils(spoils_),
         scaler({.init_scale = 1024,
                 .growth_interval = 2,
                 .device = kCUDA,
@@ -68,7 +69,7 @@ struct Training {
           net->parameters(), optim::AdamWOptions{.lr = 0.02, .amsgrad = true, .capturable = way != Way::Usual});
     }
   }
-  void set_batch(int step, Spoils spoils) {
+  void set_batch(int step) {
     kernels::copy(x, numbers({6, 4}, kFloat32, static_cast<uint64_t>(10 * step + rank + 1)));
     const bool is_bad = rank == 1 && (step == 3 || step == 4);
     const double factor = is_bad ? INFINITY : 1;
@@ -105,25 +106,10 @@ struct Training {
 };
 
 std::vector<std::vector<Step>> run(int ranks, Way way, Call call, Spoils spoils, Mover mover) {
-  constexpr int kWarmUp = 2;
-  constexpr int kSteps = 9;
-  std::vector<std::vector<Step>> all(static_cast<size_t>(ranks));
-  on_gpus(ranks, [&](const dist::ProcessGroupPtr& group, Device device) {
-    Training training(group, device, way, call, spoils, mover);
-    cuda::Graph graph;
-    for (int i = 0; i < kSteps; ++i) {
-      const bool replays = way == Way::Captured && i >= kWarmUp;
-      if (replays && i == kWarmUp) graph.capture([&] { training.step(); });
-      training.set_batch(i, spoils);
-      if (replays) {
-        graph.replay();
-      } else {
-        training.step();
-      }
-      all[static_cast<size_t>(group->rank())].push_back(training.state());
-    }
-  });
-  return all;
+  return states_of(ranks, {.count = 9, .warm_up = 2}, way == Way::Captured,
+                   [&](const dist::ProcessGroupPtr& group, Device device) {
+                     return Training(group, device, way, call, spoils, mover);
+                   });
 }
 
 }  // namespace
@@ -138,14 +124,12 @@ void check_replays(int ranks, Call call, Spoils spoils, Mover mover) {
   const auto usual = run(ranks, Way::Usual, call, spoils, mover);
   const auto on_device = run(ranks, Way::OnDevice, call, spoils, mover);
   const auto captured = run(ranks, Way::Captured, call, spoils, mover);
-  for (size_t rank = 0; rank < usual.size(); ++rank) {
-    for (size_t step = 0; step < usual[rank].size(); ++step) {
-      CAPTURE(rank);
-      CAPTURE(step);
-      CHECK(on_device[rank][step] == usual[rank][step]);
-      CHECK(captured[rank][step] == usual[rank][step]);
-      CHECK(captured[rank][step].scale == captured[0][step].scale);
-      if (spoils == Spoils::Net) CHECK(captured[rank][step] == captured[0][step]);
+  check_same_states(on_device, usual);
+  check_same_states(captured, usual);
+  for (const auto& of_rank : captured) {
+    for (size_t step = 0; step < of_rank.size(); ++step) {
+      CHECK(of_rank[step].scale == captured[0][step].scale);
+      if (spoils == Spoils::Net) CHECK(of_rank[step] == captured[0][step]);
     }
   }
   if (ranks > 1) {

@@ -1,8 +1,7 @@
 // Training steps over NCCL whose ranks exchange more than gradients, as one CUDA graph: buffers at each forward, statistics
 // of SyncBatchNorm, gradients in half, or as the two factors of PowerSGD.
-#include "on_gpus.h"
-
 #include "on_device.h"
+#include "replayed_steps.h"
 
 #include <brigade/autograd/functional.h>
 #include <brigade/core/cuda/graph.h>
@@ -74,26 +73,9 @@ struct MaskedImpl : nn::Module {
 };
 BRIGADE_MODULE(Masked);
 
-// Of each rank, after each step: captured from the fifth on.
 std::vector<std::vector<Values>> states(int ranks, With with, bool captured) {
-  constexpr int kWarmUp = 4;
-  constexpr int kSteps = 8;
-  std::vector<std::vector<Values>> all(static_cast<size_t>(ranks));
-  on_gpus(ranks, [&](const dist::ProcessGroupPtr& group, Device device) {
-    Training training(group, device, with);
-    cuda::Graph graph;
-    for (int i = 0; i < kSteps; ++i) {
-      if (captured && i == kWarmUp) graph.capture([&] { training.step(); });
-      training.set_batch(i);
-      if (captured && i >= kWarmUp) {
-        graph.replay();
-      } else {
-        training.step();
-      }
-      all[static_cast<size_t>(group->rank())].push_back(training.state());
-    }
-  });
-  return all;
+  return states_of(ranks, {.count = 8, .warm_up = 4}, captured,
+                   [&](const dist::ProcessGroupPtr& group, Device device) { return Training(group, device, with); });
 }
 
 }  // namespace
@@ -106,13 +88,11 @@ TEST_CASE("replays of a step that exchanges buffers, statistics or compressed gr
       CAPTURE(static_cast<int>(with));
       const auto plain = states(ranks, with, false);
       const auto captured = states(ranks, with, true);
-      for (size_t rank = 0; rank < plain.size(); ++rank) {
-        REQUIRE(captured[rank].size() == plain[rank].size());
-        for (size_t step = 0; step < plain[rank].size(); ++step) {
-          CAPTURE(step);
-          CHECK(captured[rank][step] == plain[rank][step]);
+      check_same_states(captured, plain);
+      for (const auto& of_rank : plain) {
+        for (size_t step = 0; step < of_rank.size(); ++step) {
           for (size_t i = 0; i < 6; ++i)  // parameters; each rank has moved its buffers since they were sent
-            CHECK(plain[rank][step][i] == plain[0][step][i]);
+            CHECK(of_rank[step][i] == plain[0][step][i]);
         }
       }
       CHECK(plain[0].front() != plain[0].back());

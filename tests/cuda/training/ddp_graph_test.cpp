@@ -1,7 +1,6 @@
 // A training step of DistributedDataParallel over NCCL as one CUDA graph: forward, backward, all-reduce, optimizer.
-#include "on_gpus.h"
-
 #include "on_device.h"
+#include "replayed_steps.h"
 
 #include <brigade/autograd/functional.h>
 #include <brigade/core/cuda/graph.h>
@@ -32,6 +31,7 @@ struct Training {
   BranchingNet net;
   std::unique_ptr<dist::DistributedDataParallel<BranchingNet>> ddp;
   std::unique_ptr<optim::Optimizer> optimizer;
+  std::unique_ptr<optim::StepLR> schedule;  // halves AdamW's learning rate
   Tensor x;
   int rank;
 
@@ -43,8 +43,12 @@ struct Training {
     x = zeros({6, 4}).to(device);
     ddp = std::make_unique<dist::DistributedDataParallel<BranchingNet>>(net, group, options);
     optimizer = optimizer_of(mover, net, group);
+    schedule = std::make_unique<optim::StepLR>(*optimizer, 1, mover == Mover::Sgd ? 1 : 0.5);
   }
-  void set_batch(int step) { kernels::copy(x, numbers({6, 4}, kFloat32, static_cast<uint64_t>(10 * step + rank + 1))); }
+  void set_batch(int step) {
+    if (step > 0) schedule->step();
+    kernels::copy(x, numbers({6, 4}, kFloat32, static_cast<uint64_t>(10 * step + rank + 1)));
+  }
   void step() {
     optimizer->zero_grad();
     const Tensor y = (*ddp)(x);
@@ -59,33 +63,12 @@ struct Training {
   }
 };
 
-// Of each rank, after each step: `captured` from the third on. With AdamW the learning rate is halved by a schedule.
+// Beside graphs, steps go on as before.
 std::vector<std::vector<Values>> states(int ranks, const dist::DDPOptions& options, bool captured,
                                         Mover mover = Mover::Sgd) {
-  constexpr int kWarmUp = 2;
-  constexpr int kSteps = 6;
-  std::vector<std::vector<Values>> all(static_cast<size_t>(ranks));
-  on_gpus(ranks, [&](const dist::ProcessGroupPtr& group, Device device) {
-    Training training(group, device, options, mover);
-    optim::StepLR schedule(*training.optimizer, 1, mover == Mover::Sgd ? 1 : 0.5);
-    cuda::Graph graph;
-    for (int i = 0; i < kSteps; ++i) {
-      if (captured && i == kWarmUp) graph.capture([&] { training.step(); });
-      training.set_batch(i);
-      if (captured && i >= kWarmUp) {
-        graph.replay();
-      } else {
-        training.step();
-      }
-      schedule.step();
-      all[static_cast<size_t>(group->rank())].push_back(training.state());
-    }
-    // Beside graphs, steps go on as before.
-    training.set_batch(kSteps);
-    training.step();
-    all[static_cast<size_t>(group->rank())].push_back(training.state());
-  });
-  return all;
+  return states_of(
+      ranks, {.count = 6, .warm_up = 2, .beside = 1}, captured,
+      [&](const dist::ProcessGroupPtr& group, Device device) { return Training(group, device, options, mover); });
 }
 
 }  // namespace
@@ -103,14 +86,9 @@ TEST_CASE("replays of a captured DDP step leave on every rank what the steps by 
         options.gradient_as_bucket_view = as_view;
         const auto plain = states(ranks, options, false);
         const auto captured = states(ranks, options, true);
-        for (size_t rank = 0; rank < plain.size(); ++rank) {
-          REQUIRE(captured[rank].size() == plain[rank].size());
-          for (size_t step = 0; step < plain[rank].size(); ++step) {
-            CAPTURE(step);
-            CHECK(captured[rank][step] == plain[rank][step]);
-            CHECK(plain[rank][step] == plain[0][step]);
-          }
-        }
+        check_same_states(captured, plain);
+        for (const auto& of_rank : plain)
+          CHECK(of_rank == plain[0]);
         CHECK(plain[0].front() != plain[0].back());
       }
     }
@@ -123,10 +101,9 @@ TEST_CASE("replays of a step whose optimizer states are dealt out leave what the
     CAPTURE(ranks);
     const auto plain = states(ranks, {}, false, Mover::ZeroAdamW);
     const auto captured = states(ranks, {}, true, Mover::ZeroAdamW);
-    for (size_t rank = 0; rank < plain.size(); ++rank) {
-      CHECK(captured[rank] == plain[rank]);
-      CHECK(plain[rank] == plain[0]);
-    }
+    check_same_states(captured, plain);
+    for (const auto& of_rank : plain)
+      CHECK(of_rank == plain[0]);
     CHECK(plain[0][2] != plain[0][3]);
   }
 }

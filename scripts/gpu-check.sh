@@ -205,13 +205,9 @@ step configure 60 cmake -S "$here" -B "$build" -G "$generator" -DCMAKE_BUILD_TYP
   -DBRIGADE_ONEDNN=OFF -DBRIGADE_GLOO=OFF -DCMAKE_CUDA_COMPILER="$nvcc" -DCMAKE_CUDA_ARCHITECTURES="$architecture" \
   "${dependencies[@]}" "${cmake_arguments[@]}" || { tail -n 20 "$logs/configure.log"; finish; }
 
-benches=()
 targets=(brigade_program brigade_bench_program)
-[ "$what" = bench ] || targets+=(test_cuda test_cuda_training test_cuda_faults test_cuda_bench)
-if [ "$what" != tests ]; then
-  mapfile -t benches < <(cmake --build "$build" --target help | grep -o '\bbench_cuda_[a-z0-9_]*' | sort -u)
-  targets+=("${benches[@]}")
-fi
+[ "$what" = bench ] || targets+=(gpu_tests)
+[ "$what" = tests ] || targets+=(gpu_benches)
 most=300
 [ -n "$compile_only" ] && { deadline=$((started + 7200)); most=7000; }
 step build $most cmake --build "$build" --parallel "$cores" --target "${targets[@]}" ||
@@ -337,15 +333,16 @@ bench_ranks() {
 }
 
 run_benches() {
-  local bench script ranks
+  local program bench script ranks
   for ranks in 1 2; do bench_ranks "$ranks"; done
-  [ ${#benches[@]} -gt 0 ] || record bench_cuda 'left out: none is built' 0
-  for bench in "${benches[@]}"; do
+  for program in "$build"/bin/bench_cuda_*; do
+    bench=${program##*/}
+    [ -x "$program" ] || { record bench_cuda 'left out: none is built' 0; break; }
     script=$here/bench/${bench#bench_}_torch.py
     if [ -n "$torch" ] && [ -e "$script" ]; then
-      step "$bench" 120 python3 "$script" --beside "$build/bin/$bench"
+      step "$bench" 120 python3 "$script" --beside "$program"
     else
-      step "$bench" 90 "$build/bin/$bench"
+      step "$bench" 90 "$program"
     fi
     {
       echo "## $bench"

@@ -9,9 +9,11 @@
 
 namespace brigade::autograd {
 
-ScopeGuard::ScopeGuard(const std::string* path, const char* type, SourceLocation where, uint64_t unregistered) noexcept
+ScopeGuard::ScopeGuard(const std::string* path, const char* type, SourceLocation where, const void* module,
+                       uint64_t unregistered) noexcept
     : previous_(detail::current_call) {
-  if (Tape* tape = Tape::current()) detail::current_call = tape->enter({path, type, where, previous_, 0, unregistered});
+  if (Tape* tape = Tape::current())
+    detail::current_call = tape->enter({path, type, module, where, previous_, 0, unregistered});
 }
 
 ScopeGuard::~ScopeGuard() { detail::current_call = previous_; }

@@ -12,8 +12,9 @@ namespace brigade::autograd {
 // tape: intern() them.
 class ScopeGuard {
  public:
-  // `unregistered`: as in ModuleCall.
-  ScopeGuard(const std::string* path, const char* type, SourceLocation where, uint64_t unregistered = 0) noexcept;
+  // `module`, `unregistered`: as in ModuleCall.
+  ScopeGuard(const std::string* path, const char* type, SourceLocation where, const void* module = nullptr,
+             uint64_t unregistered = 0) noexcept;
   ~ScopeGuard();
   ScopeGuard(const ScopeGuard&) = delete;
   ScopeGuard& operator=(const ScopeGuard&) = delete;

@@ -25,9 +25,10 @@ enum class Cut : uint8_t { None, Detach, NoGrad, NotDifferentiable, ReadAsNumber
 struct ModuleCall {
   const std::string* path = nullptr;  // "" for a root
   const char* type = "";
-  SourceLocation where;   // the caller's line
-  uint32_t parent = 0;    // index of the enclosing call, 0 when none
-  uint64_t position = 0;  // of the first record made in it
+  const void* module = nullptr;  // its address, which may be another's later
+  SourceLocation where;          // the caller's line
+  uint32_t parent = 0;           // index of the enclosing call, 0 when none
+  uint64_t position = 0;         // of the first record made in it
   // The id of its first trained parameter, where the module is registered nowhere and another one calls it; else 0.
   uint64_t unregistered = 0;
 };

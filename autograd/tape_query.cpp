@@ -307,10 +307,10 @@ const ModuleCall* module_of(const Tape& tape, const Tape::Record& record) {
   return record.call == 0 || tape.calls().empty() ? nullptr : &tape.call(record.call);
 }
 
-const ModuleCall* find_call(const Tape& tape, const std::string& path, const Fate& fate) {
+const ModuleCall* find_call(const Tape& tape, const Fate& fate,
+                            const std::function<bool(const ModuleCall&)>& is_meant) {
   for (const ModuleCall& call : tape.calls()) {
-    if (call.position < fate.begin || call.position >= fate.end) continue;
-    if (*call.path == path || path.empty() || call.path->starts_with(path + ".")) return &call;
+    if (call.position >= fate.begin && call.position < fate.end && is_meant(call)) return &call;
   }
   return nullptr;
 }

@@ -3,6 +3,7 @@
 
 #include <brigade/autograd/tape.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,8 +59,7 @@ bool has_live_results(const Tape& tape, const Tape::Record& record);
 // The innermost module call in `record`'s chain of calls, with the path of that module; nullptr
 // when it ran outside any module.
 const ModuleCall* module_of(const Tape& tape, const Tape::Record& record);
-// A call of the module with this path, or of one inside it, between the two positions of `fate`;
-// nullptr when there was none.
-const ModuleCall* find_call(const Tape& tape, const std::string& path, const Fate& fate);
+// The first such call between the two positions of `fate`; nullptr when there was none.
+const ModuleCall* find_call(const Tape& tape, const Fate& fate, const std::function<bool(const ModuleCall&)>& is_meant);
 
 }  // namespace brigade::autograd

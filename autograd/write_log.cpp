@@ -28,6 +28,7 @@ thread_local Log log;
 // A tensor that is followed, and the latest write to it.
 struct Followed {
   int64_t begin, end;
+  size_t followers;
   std::string what;  // an optimizer's name where it was a step
   SourceLocation where;
   uint32_t version;
@@ -116,17 +117,27 @@ FollowedWrites::FollowedWrites(std::span<const Tensor> tensors, const std::strin
     const auto [begin, end] = extent(tensor);
     tensor.storage()->watch();
     std::vector<Followed>& known = followed[storage];
-    // Of memory that was at this address before.
-    std::erase_if(known, [b = begin, e = end](const Followed& each) { return each.begin < e && b < each.end; });
-    known.push_back({begin, end, what, where, storage->version()});
-    storages_.push_back(storage);
+    size_t followers = 1;
+    // The same tensor, or memory that was at this address before.
+    std::erase_if(known, [&, b = begin, e = end](const Followed& each) {
+      if (each.begin == b && each.end == e) followers += each.followers;
+      return each.begin < e && b < each.end;
+    });
+    known.push_back({begin, end, followers, what, where, storage->version()});
+    keys_.push_back({storage, begin, end});
   }
 }
 
 FollowedWrites::~FollowedWrites() {
   if (has_ended) return;
-  for (const Storage* const storage : storages_)
-    followed.erase(storage);
+  for (const Key& key : keys_) {
+    const auto found = followed.find(key.storage);
+    if (found == followed.end()) continue;
+    std::erase_if(found->second, [&](Followed& each) {
+      return each.begin == key.begin && each.end == key.end && --each.followers == 0;
+    });
+    if (found->second.empty()) followed.erase(found);
+  }
 }
 
 uint64_t writes_by_hand() noexcept { return by_hand; }

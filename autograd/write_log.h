@@ -37,7 +37,7 @@ uint64_t writes_to_memory_of(const Tensor& tensor, uint64_t since);
 inline constexpr size_t kWritesKept = 16384;
 
 // The latest write to each of some tensors, for this thread, while the object lives: however long
-// ago it was.
+// ago it was. Where several follow one tensor, the latest to begin says what came before.
 class FollowedWrites {
  public:
   // `what` and `where` stand for all that came before.
@@ -47,7 +47,11 @@ class FollowedWrites {
   FollowedWrites& operator=(const FollowedWrites&) = delete;
 
  private:
-  std::vector<const Storage*> storages_;  // keys, which may be gone
+  struct Key {
+    const Storage* storage;  // may be gone
+    int64_t begin, end;
+  };
+  std::vector<Key> keys_;
 };
 
 struct LastWrite {

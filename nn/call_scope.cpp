@@ -23,7 +23,7 @@ CallScope::CallScope(const Module& module, SourceLocation where) : outer_(innerm
   // Path and type cost something to find: only a tape wants them.
   if (autograd::Tape::current()) {
     const bool is_outside = outer_ && !module.parent_;
-    scope_.emplace(&module.path(), module.type_name(), where, is_outside ? module.first_trained() : 0);
+    scope_.emplace(&module.path(), module.type_name(), where, &module, is_outside ? module.first_trained() : 0);
   }
   innermost = &module;
 }

@@ -139,9 +139,10 @@ void StepHabits::look_for_unreached(const autograd::Update& update) {
   std::vector<ParameterVerdict> parameters;
   for (const NamedParameter& each : waiting)
     parameters.push_back(about(each, {}, {}));
+  WrappedModule wrapped{.diagnosis = options.diagnosis};
+  if (options.module_paths) wrapped.paths = options.module_paths();
   warn(unreached_module({.title = options.title, .optimizer = update.name, .steps = steps, .step_at = update.where},
-                        std::move(parameters),
-                        find_cause(waiting.front(), *backward, {.diagnosis = options.diagnosis})));
+                        std::move(parameters), find_cause(waiting.front(), *backward, wrapped)));
 }
 
 void StepHabits::look_for_second_average(const autograd::Update& update) {

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace brigade::dist {
 
@@ -168,6 +169,12 @@ ReducerOptions DistributedDataParallelBase::make_reducer_options(const std::vect
   result.module_name = module_->name();
   result.title = title_;
   result.current_parameters = [this] { return current(module_->named_parameters()); };
+  result.module_paths = [this] {
+    std::unordered_map<const void*, std::string> paths;
+    for (const auto& [path, module] : std::as_const(*module_).named_modules())
+      paths.emplace(module, path);
+    return paths;
+  };
   return result;
 }
 

@@ -61,7 +61,10 @@ void add_use(ExplainedParameter& result, const ReducedBackward& backward, uint32
 
 const char* DistributedDataParallelBase::state_of(const std::string& name, const Tensor& parameter) const {
   if (is_ignored(name)) return "ignored";
-  if (reducer_->find(parameter) >= 0) return parameter.requires_grad() ? "reduced" : "frozen after wrapping";
+  if (const int64_t position = reducer_->find(parameter); position >= 0) {
+    if (!parameter.requires_grad()) return "frozen after wrapping";
+    return reducer_->is_shared(static_cast<uint32_t>(position)) ? "reduced, by several wrappers" : "reduced";
+  }
   return parameter.requires_grad() ? "trainable, unknown to the reducer" : "frozen";
 }
 

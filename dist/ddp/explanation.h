@@ -14,7 +14,7 @@ namespace brigade::dist {
 struct ExplainedParameter {
   std::string name;  // "encoder.0.weight"
   int64_t bytes = 0;
-  // "reduced", "ignored", "frozen", "frozen after wrapping", "trainable, unknown to the reducer" (it
+  // "reduced", "reduced, by several wrappers", "ignored", "frozen", "frozen after wrapping", "trainable, unknown to the reducer" (it
   // was added, thawed or put in another's place after wrapping), "reduced, no longer in the module".
   std::string state;
 

@@ -72,11 +72,31 @@ void describe_cut(Cause& cause, const Tape& tape, const Tape::Record& record) {
   }
 }
 
-// The latest call of the module before the records that `fate` speaks of; null when none is known.
-const autograd::ModuleCall* earlier_call(const Tape& tape, const std::string& path, const Fate& fate) {
+// The path that a called module has in the wrapped one; null where it is no part of that. Modules of other trees may have
+// the same paths.
+const std::string* path_in(const WrappedModule& wrapped, const autograd::ModuleCall& call) {
+  if (wrapped.paths.empty()) return call.path;
+  const auto found = wrapped.paths.find(call.module);
+  return found == wrapped.paths.end() ? nullptr : &found->second;
+}
+
+// A call of the module at `path`, or of one inside it, among the records that `fate` speaks of; null when there was none.
+const autograd::ModuleCall* call_of(const Tape& tape, const std::string& path, const Fate& fate,
+                                    const WrappedModule& wrapped) {
+  return autograd::find_call(tape, fate, [&, inside = path + "."](const autograd::ModuleCall& call) {
+    const std::string* const called = path_in(wrapped, call);
+    return called && (*called == path || path.empty() || called->starts_with(inside));
+  });
+}
+
+// The latest call of the module before those; null when none is known.
+const autograd::ModuleCall* earlier_call(const Tape& tape, const std::string& path, const Fate& fate,
+                                         const WrappedModule& wrapped) {
   const autograd::ModuleCall* latest = nullptr;
   for (const autograd::ModuleCall& call : tape.calls()) {
-    if (call.position < fate.begin && *call.path == path) latest = &call;
+    if (call.position >= fate.begin) continue;
+    const std::string* const called = path_in(wrapped, call);
+    if (called && *called == path) latest = &call;
   }
   return latest;
 }
@@ -121,7 +141,7 @@ void describe_not_used(Cause& cause, const Tape& tape, const Fate& fate, SourceL
     cause.place = backward;
     cause.text =
         fmt::format("the loss of the backward at {} does not depend on the module at all", to_string(backward));
-  } else if (const autograd::ModuleCall* call = autograd::find_call(tape, called, fate)) {
+  } else if (const autograd::ModuleCall* call = call_of(tape, called, fate, wrapped)) {
     cause.kind = CauseKind::NotUsed;
     cause.place = call->where;
     cause.text =
@@ -139,7 +159,7 @@ void describe_not_used(Cause& cause, const Tape& tape, const Fate& fate, SourceL
           module, other->type, to_string(other->where));
     }
   }
-  note_older_use(cause, fate, earlier_call(tape, cause.module, fate));
+  note_older_use(cause, fate, earlier_call(tape, cause.module, fate, wrapped));
 }
 
 // Forward used what had been detached from the parameter before there was a tape; false where it did not.
@@ -160,9 +180,10 @@ bool describe_early_detach(Cause& cause, const Tape& tape, uint64_t id, const Tr
 
 // Read under no_grad outside all modules (an average, a copy) for nothing that the loss depends on, while its own module
 // was not called: that a gradient is missing has nothing to do with it.
-bool is_read_beside(const Tape& tape, const Fate& fate, uint64_t id, const std::string& module) {
+bool is_read_beside(const Tape& tape, const Fate& fate, uint64_t id, const std::string& module,
+                    const WrappedModule& wrapped) {
   const Tape::Record& record = *fate.record;
-  if (fate.root_depends || record.cut != Cut::NoGrad || record.call != 0 || autograd::find_call(tape, module, fate))
+  if (fate.root_depends || record.cut != Cut::NoGrad || record.call != 0 || call_of(tape, module, fate, wrapped))
     return false;
   const auto inputs = tape.inputs(record);
   return std::find(inputs.begin(), inputs.end(), id) != inputs.end();
@@ -182,10 +203,10 @@ void note_reading(Cause& cause, const Tape& tape, const Tape::Record& record) {
 
 // Read at one line with many other tensors, outside all modules, for numbers that a log wants (norms of all weights), while
 // its own module was not called.
-bool is_logged(const Tape& tape, const Fate& fate, const std::string& module) {
+bool is_logged(const Tape& tape, const Fate& fate, const std::string& module, const WrappedModule& wrapped) {
   constexpr size_t kMany = 3;
   const Tape::Record& last = *fate.record;
-  if (fate.root_depends || !fate.use || fate.use->call != 0 || autograd::find_call(tape, module, fate)) return false;
+  if (fate.root_depends || !fate.use || fate.use->call != 0 || call_of(tape, module, fate, wrapped)) return false;
   const auto at_line = [&](const Tape::Record& record) {
     return record.call == 0 && Place(record.where) == Place(fate.use->where);
   };
@@ -326,14 +347,14 @@ Cause find_cause(const NamedParameter& parameter, const TracedBackward& backward
   }
   switch (fate.kind) {
     case Fate::Kind::Cut:
-      if (is_read_beside(*tape, fate, id, cause.module) || is_logged(*tape, fate, cause.module)) {
+      if (is_read_beside(*tape, fate, id, cause.module, wrapped) || is_logged(*tape, fate, cause.module, wrapped)) {
         describe_not_used(cause, *tape, fate, backward.where(), parameter.module_type, wrapped);
       } else {
         describe_cut(cause, *tape, *fate.record);
       }
       break;
     case Fate::Kind::Dropped:
-      if (is_logged(*tape, fate, cause.module)) {
+      if (is_logged(*tape, fate, cause.module, wrapped)) {
         describe_not_used(cause, *tape, fate, backward.where(), parameter.module_type, wrapped);
       } else {
         describe_dropped(cause, *tape, *fate.record);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <unordered_map>
 
 namespace brigade::dist {
 
@@ -35,6 +36,8 @@ struct WrappedModule {
   bool reached_any = false;  // the backward reached any parameter of it
   bool diagnosis = true;     // the wrapper asked for a record
   uint64_t newest = 0;       // the largest id of its parameters: what was made later has a larger one
+  // Of its modules, by their addresses. Empty: calls are told apart by the paths that they were recorded with.
+  std::unordered_map<const void*, std::string> paths = {};
 };
 
 // `parameter`: with its full name ("encoder.0.weight"). Looks at the tape of the calling thread.

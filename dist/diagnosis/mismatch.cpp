@@ -233,7 +233,8 @@ Found missed_wrapper(const Mismatch& mismatch, const Sides& sides) {
   for (const auto& [side, other] : {std::pair(sides.first, sides.second), std::pair(sides.second, sides.first)}) {
     if (other.part != Part::Backward && other.part != Part::Buffers) continue;
     // Elsewhere it does not train any more.
-    if (side.part != Part::Backward && side.part != Part::Buffers && side.part != Part::Step) continue;
+    const bool trains = side.part == Part::Backward || side.part == Part::Buffers || side.part == Part::Step;
+    if (!trains && !side.info->description.starts_with(kReport)) continue;
     const std::string& activity = mismatch.activities[side.rank];
     Found found = forward_under_no_grad(activity, mismatch.activities[other.rank], side, other);
     if (!found) found = backward_reaches_nothing(activity, mismatch.activities[other.rank], side, other);
@@ -423,8 +424,8 @@ MismatchReason reason_for(const Mismatch& mismatch, size_t usual, size_t odd, co
     return Side{&info, part_of(info), rank, fmt::format("rank {}", names(static_cast<int>(rank)))};
   };
   const Sides sides{side(std::min(usual, odd)), side(std::max(usual, odd))};
-  for (const auto rule : {&other_groups, &other_parts, &same_call, &other_hooks, &constructions, &reports, &joins,
-                          &averaging, &step_under_no_sync, &missed_wrapper, &step_or_not, &steps_of_wrappers, &layer,
+  for (const auto rule : {&other_groups, &other_parts, &same_call, &other_hooks, &constructions, &missed_wrapper,
+                          &reports, &joins, &averaging, &step_under_no_sync, &step_or_not, &steps_of_wrappers, &layer,
                           &backwards_of_wrappers, &own_call, &forward_or_not}) {
     if (Found found = rule(mismatch, sides)) return *std::move(found);
   }

@@ -55,6 +55,15 @@ void Accumulation::all_reduced(std::span<const NamedParameter> parameters) {
   pass_over_writes(parameters);
 }
 
+void Accumulation::reduced(uint32_t parameter, const Tensor& leaf) noexcept {
+  used_[parameter] = 0;
+  LocalGradient& local = local_[parameter];
+  local.backwards = 0;
+  local.writes_at_reduction = autograd::writes_so_far();
+  const autograd::AutogradMeta* const known = autograd::meta(leaf);
+  if (known && known->grad.defined()) local.version_at_reduction = known->grad.version();
+}
+
 bool Accumulation::has_gathered(std::span<const NamedParameter> parameters) const {
   for (size_t i = 0; i < parameters.size(); ++i) {
     const autograd::AutogradMeta* known = autograd::meta(parameters[i].tensor);

@@ -61,6 +61,8 @@ class Accumulation {
   uint32_t most_gathered(std::span<const NamedParameter> parameters) const noexcept;
   // All gradients are averaged: nothing is local.
   void all_reduced(std::span<const NamedParameter> parameters);
+  // That one is, by another reducer.
+  void reduced(uint32_t parameter, const Tensor& leaf) noexcept;
   // Whether gradients of a backward are still local.
   bool has_gathered(std::span<const NamedParameter> parameters) const;
   // What was written to gradients so far, the reducer wrote.

@@ -60,7 +60,7 @@ void Buckets::build(std::vector<BucketLayout> layouts) {
       const Tensor view =
           view::as_strided(payload.whole(), leaf.sizes(), contiguous_strides(leaf.sizes()), layout.offsets[index]);
       slots_[parameter] = {size(), index, view};
-      if (!setup_.options.gradient_as_bucket_view) continue;
+      if (!setup_.options.gradient_as_bucket_view || setup_.is_elsewhere(parameter)) continue;
       autograd::set_grad_target(leaf, view);
       autograd::ensure_meta(leaf).adopt_target();
     }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace brigade::dist {
@@ -44,6 +45,8 @@ struct ReducerOptions {
   std::optional<uint32_t> trigger = {};
   // The parameters of the module as they are now: explains one that was replaced. May be empty.
   std::function<std::vector<NamedParameter>()> current_parameters = {};
+  // WrappedModule::paths as they are now. May be empty.
+  std::function<std::unordered_map<const void*, std::string>()> module_paths = {};
 };
 
 // Who moves parameters while backward runs. All calls are optional.
@@ -64,6 +67,13 @@ struct BucketFollower {
   std::optional<std::weak_ptr<const void>> owner = {};
 };
 
+// Who averages the gradient of a parameter (shared_leaves.h).
+enum class Sharing : uint8_t {
+  None,  // no other reducer manages it
+  Here,
+  Elsewhere,  // another reducer, in this backward or in the latest that reached it
+};
+
 // What the parts of a reducer read. The reducer writes it, between backwards.
 struct ReducerSetup {
   std::vector<NamedParameter> parameters;
@@ -73,10 +83,17 @@ struct ReducerSetup {
   std::vector<uint8_t> expected = {};  // per parameter: see Reducer::expect
   // Per parameter: reduced soundly by a backward whose error is kept back (ReportAt::NextForward).
   std::vector<uint8_t> covered = {};
+  std::vector<Sharing> sharing = {};    // per parameter
   bool divide_by_participants = false;  // see Reducer::divide_by_participants
   BucketFollower follower = {};
 
   size_t count() const noexcept { return parameters.size(); }
+  bool is_elsewhere(uint32_t parameter) const { return sharing[parameter] == Sharing::Elsewhere; }
+  // Whether a strict backward has to reach it, where `users` ranks did. One that no rank averages here may be another
+  // reducer's to average.
+  bool has_to_be_ready(uint32_t parameter, int users) const {
+    return expected[parameter] && !covered[parameter] && (sharing[parameter] == Sharing::None || users > 0);
+  }
   const std::string& title() const { return options.title; }
 };
 

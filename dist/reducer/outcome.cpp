@@ -108,6 +108,7 @@ void Round::hand_over(uint32_t end) {
       return;
     }
     settle(index);
+    std::erase_if(parameters, [&](uint32_t each) { return setup_.is_elsewhere(each); });
     if (follower.posts) std::erase_if(parameters, [&](uint32_t each) { return !setup_.expected[each]; });
     try {
       follower.reduced(parameters, start_.where);
@@ -246,7 +247,8 @@ bool Round::is_sound(std::span<const uint32_t> parameters) const {
   if (setup_.options.find_unused_parameters || setup_.options.static_graph || outcome_.present == 0) return true;
   const int participants = setup_.group->size() - outcome_.joined;
   return std::all_of(parameters.begin(), parameters.end(), [&](uint32_t parameter) {
-    return !setup_.expected[parameter] || setup_.covered[parameter] || outcome_.users[parameter] == participants;
+    const int users = outcome_.users[parameter];
+    return users == participants || !setup_.has_to_be_ready(parameter, users);
   });
 }
 
@@ -268,7 +270,7 @@ void Round::settle(uint32_t index) {
     kernels::scale_inplace(bucket.payload.gradients(), static_cast<double>(size) / participants);
   std::vector<Tensor> to_fill;  // on a device: per slot, all in one launch
   for (const uint32_t parameter : bucket.layout.parameters) {
-    if (outcome_.users[parameter] > 0) settle_parameter(parameter, to_fill);
+    if (outcome_.users[parameter] > 0 && !setup_.is_elsewhere(parameter)) settle_parameter(parameter, to_fill);
   }
   if (!to_fill.empty())
     kernels::bucket_unflatten(bucket.payload.whole(), Tensor(), to_fill, bucket.layout.offsets, 1.0);

@@ -25,16 +25,10 @@ bool is_reduced(const Tensor& leaf) noexcept {
 
 namespace {
 
-// Throws ValueError for a gradient that another reducer manages.
-ReducerSetup checked(ReducerSetup setup) {
-  for (const NamedParameter& parameter : setup.parameters) {
-    if (!is_reduced(parameter.tensor)) continue;
-    throw ValueError(
-        "{}: the gradient of `{}` is managed by another wrapper already; destroy that one before wrapping again",
-        setup.title(), parameter.name);
-  }
+ReducerSetup filled(ReducerSetup setup) {
   setup.expected.assign(setup.count(), 1);
   setup.covered.assign(setup.count(), 0);
+  setup.sharing.assign(setup.count(), Sharing::None);
   return setup;
 }
 
@@ -58,23 +52,26 @@ bool reaches_another(const autograd::Plan& plan) { return std::ranges::any_of(pl
 }  // namespace
 
 Reducer::Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, ReducerOptions options)
-    : setup_(checked({.parameters = std::move(parameters), .group = std::move(group), .options = std::move(options)})),
+    : setup_(filled({.parameters = std::move(parameters), .group = std::move(group), .options = std::move(options)})),
       buckets_(setup_),
       accumulation_(setup_.count()),
+      shared_(setup_, buckets_, accumulation_),
       advisor_(setup_, buckets_, accumulation_) {
   last_.users.resize(setup_.count());
   last_.last_used.resize(setup_.count());
   last_.used_here.resize(setup_.count());
   for (uint32_t i = 0; i < setup_.count(); ++i)
     autograd::observe(setup_.parameters[i].tensor, *this, i);
+  shared_.begin(*this);
   LivingReducers::all().add(this);
 }
 
 Reducer::~Reducer() {
   LivingReducers::all().remove(this);
-  for (const NamedParameter& parameter : setup_.parameters) {
-    autograd::stop_observing(parameter.tensor, *this);
-    autograd::set_grad_target(parameter.tensor, Tensor());
+  for (uint32_t i = 0; i < setup_.count(); ++i) {
+    const Tensor& leaf = setup_.parameters[i].tensor;
+    autograd::stop_observing(leaf, *this);
+    if (!shared_.hand_over(i)) autograd::set_grad_target(leaf, Tensor());
   }
 }
 
@@ -126,8 +123,9 @@ void Reducer::follow_buckets(BucketFollower follower) {
 }
 
 void Reducer::clear_gradients() {
-  for (const NamedParameter& parameter : setup_.parameters)
-    autograd::meta(parameter.tensor)->clear();
+  for (uint32_t i = 0; i < setup_.count(); ++i) {
+    if (!setup_.is_elsewhere(i)) autograd::meta(setup_.parameters[i].tensor)->clear();
+  }
   accumulation_.forget_all();
   forget_forward();
 }
@@ -144,6 +142,7 @@ void Reducer::prepare_for_forward(int64_t rows, SourceLocation where) {
   MissedWrappers::of_this_thread().forget(this);
   if (kept_back_) std::rethrow_exception(take_kept_back());
   forward_.began = now_ns();
+  shared_.begin_forward();
   if (!syncs()) return;
   if (broken_) std::rethrow_exception(broken_);
   forward_.pending = true;
@@ -162,6 +161,7 @@ void Reducer::own_code_after(const std::string& what) const noexcept {
 
 void Reducer::end_forward() noexcept {
   if (autograd::GradMode::is_enabled()) own_code_after("a forward of " + setup_.title());
+  shared_.end_forward();
   if (!forward_.nodes.empty())
     forward_.nodes.back().to = std::min(forward_.nodes.back().to, autograd::recorded_nodes());
 }
@@ -199,11 +199,18 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   bool reached = false;
   plan.for_each_observed(this, [&](uint32_t tag) { planned[tag] = reached = true; });
   if (reached) accumulation_.hear(plan.number());
+  const bool some_elsewhere = reached && shared_.share_out(plan, planned);
+  if (some_elsewhere) reached = std::ranges::find(planned, 1) != planned.end();
   accumulation_.gather(reached && !syncs());
   // A backward that reaches nothing of ours, with no forward of ours before it, does not concern
   // this group.
   if (!syncs() || setup_.parameters.empty() || (!reached && !forward_.pending)) return;
   forward_.others_reached = forward_.others_reached || (!reached && reaches_another(plan));
+  if (!reached && some_elsewhere && shared_.are_all() && shared_.has_forward_in(plan) &&
+      !accumulation_.has_gathered(setup_.parameters)) {
+    forget_forward();  // others average all that it gives
+    return;
+  }
   if (!reached && !is_of_forward(plan)) {
     if (forward_.passed_by.size() == autograd::Tape::kBackwards) forward_.passed_by.erase(forward_.passed_by.begin());
     forward_.passed_by.emplace_back(plan.where(), plan.number());
@@ -259,6 +266,7 @@ void Reducer::on_gradients_wanted(std::span<const Tensor> leaves) {
 }
 
 void Reducer::on_grad_ready(uint32_t tag, bool defined) {
+  if (setup_.is_elsewhere(tag)) return;
   if (round_) {
     round_->on_grad_ready(tag, defined);
   } else if (accumulation_.gathers()) {
@@ -385,6 +393,7 @@ void Reducer::settle() {
   last_.users = round_->outcome().users;
   last_.alike = round_->outcome().alike == buckets_.size();
   accumulation_.all_reduced(setup_.parameters);
+  shared_.reduced(last_.users);
 }
 
 void Reducer::tell_follower_of_end(bool sound) {

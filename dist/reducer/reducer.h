@@ -16,6 +16,7 @@
 #include <brigade/dist/reducer/options.h>
 #include <brigade/dist/reducer/past.h>
 #include <brigade/dist/reducer/round.h>
+#include <brigade/dist/reducer/shared_leaves.h>
 #include <brigade/dist/timeline/timeline.h>
 
 #include <exception>
@@ -29,8 +30,8 @@ namespace brigade::dist {
 class Reducer final : public autograd::Listener {
  public:
   // `parameters`: those that require grad, in registration order, the same on every rank. Hears the
-  // backwards of a thread once autograd::add_listener is called for it there. Throws ValueError
-  // when a gradient is managed by another reducer.
+  // backwards of a thread once autograd::add_listener is called for it there. Others may manage some of
+  // the gradients as well (shared_leaves.h).
   Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, ReducerOptions options);
   ~Reducer() override;
 
@@ -106,11 +107,14 @@ class Reducer final : public autograd::Listener {
   }
   // The position of a managed parameter; -1 for any other tensor.
   int64_t find(const Tensor& parameter) const noexcept;
+  SharedLeaves& shared_leaves() noexcept { return shared_; }
+  // Whether another reducer manages that parameter as well.
+  bool is_shared(uint32_t parameter) const { return setup_.sharing[parameter] != Sharing::None; }
   Timeline& timeline() noexcept { return timeline_; }
   const Timeline& timeline() const noexcept { return timeline_; }
   Advisories& advisories() noexcept { return advisor_.advisories(); }
   const Advisories& advisories() const noexcept { return advisor_.advisories(); }
-  // Gradients of all managed parameters become undefined.
+  // Gradients of the managed parameters become undefined, but for those that another reducer averages.
   void clear_gradients();
 
   void on_plan(const autograd::Plan& plan) override;
@@ -174,6 +178,7 @@ class Reducer final : public autograd::Listener {
   ReducerSetup setup_;
   Buckets buckets_;
   Accumulation accumulation_;
+  SharedLeaves shared_;
   Advisor advisor_;
   Timeline timeline_;
   std::optional<Round> round_;  // of the running backward, where it is reduced

@@ -53,6 +53,7 @@ RankReport Round::own_report(const TracedBackward* backward, const std::string& 
       std::any_of(start_.planned.begin(), start_.planned.end(), [](uint8_t planned) { return planned != 0; });
   for (const NamedParameter& each : setup_.parameters)
     wrapped.newest = std::max(wrapped.newest, each.tensor.id());
+  if (setup_.options.module_paths) wrapped.paths = setup_.options.module_paths();
   std::vector<NamedParameter> current;
   if (setup_.options.current_parameters) current = setup_.options.current_parameters();
   for (uint32_t i = 0; i < setup_.count(); ++i) {
@@ -96,7 +97,7 @@ std::exception_ptr Round::error(const TracedBackward* backward, const std::strin
   context.same_round = outcome_.same_round;
   context.changed = outcome_.changed > 0;
   for (uint32_t i = 0; i < setup_.count(); ++i) {
-    context.expected.push_back(setup_.expected[i] && !setup_.covered[i]);
+    context.expected.push_back(setup_.has_to_be_ready(i, outcome_.users[i]));
     context.buckets.push_back(buckets_.slot(i).bucket);
   }
   context.where = start_.where;

@@ -129,10 +129,13 @@ void Round::begin() {
   if (!order_) send_ready();  // the others may not be known yet
 }
 
-bool Round::uses(uint32_t parameter) const { return start_.planned[parameter] || accumulation_.used(parameter); }
+bool Round::uses(uint32_t parameter) const {
+  return !setup_.is_elsewhere(parameter) && (start_.planned[parameter] || accumulation_.used(parameter));
+}
 
 void Round::compare_with_recorded(uint32_t parameter) {
   if (recorded_.used.empty() || start_.joined || start_.failed) return;
+  if (setup_.sharing[parameter] != Sharing::None) return;  // who averages it depends on the loss
   changed_ = changed_ || (recorded_.used[parameter] != 0) != uses(parameter);
 }
 
@@ -194,6 +197,11 @@ void Round::fail() noexcept {
 }
 
 void Round::prepare_unplanned(uint32_t parameter) {
+  if (setup_.is_elsewhere(parameter)) {
+    set_flag(parameter, 0);
+    kernels::fill(buckets_.slot(parameter).view, 0.0);
+    return;
+  }
   const autograd::AutogradMeta& meta = autograd::ensure_meta(setup_.parameters[parameter].tensor);
   const Tensor gradient = meta.grad;
   if (!gradient.defined()) accumulation_.forget(parameter);  // cleared since

@@ -28,6 +28,10 @@ Fate fate_of(const Tensor& parameter, const Tensor& root) {
   return autograd::trace(*Tape::current(), parameter.id(), std::span(&root, 1));
 }
 
+auto is_at(const std::string& path) {
+  return [path](const autograd::ModuleCall& call) { return *call.path == path; };
+}
+
 }  // namespace
 
 TEST_CASE("the tape is off unless someone asks, and holds no tensor") {
@@ -53,8 +57,8 @@ TEST_CASE("a record knows its operation, its line, its module and its inputs and
   CHECK(Tape::current()->inputs(record)[0] == x.id());
   CHECK(Tape::current()->outputs(record)[0] == y.id());
   CHECK(*autograd::module_of(*Tape::current(), record)->path == "net.fc");
-  CHECK(autograd::find_call(*Tape::current(), "net", Fate{}) != nullptr);
-  CHECK(autograd::find_call(*Tape::current(), "other", Fate{}) == nullptr);
+  CHECK(autograd::find_call(*Tape::current(), Fate{}, is_at("net")) != nullptr);
+  CHECK(autograd::find_call(*Tape::current(), Fate{}, is_at("other")) == nullptr);
 }
 
 TEST_CASE("the fate of a parameter: not used, dropped, cut, reached") {
@@ -257,7 +261,7 @@ TEST_CASE("a backward that has ended is traced as it was") {
   CHECK(cut.record->cut == Cut::Detach);
   CHECK(autograd::trace(*Tape::current(), p.id(), second).kind == Fate::Kind::Dropped);
   CHECK(autograd::trace(*Tape::current(), p.id(), second + 100).kind == Fate::Kind::NotUsed);
-  CHECK(autograd::find_call(*Tape::current(), "net", cut) != nullptr);
+  CHECK(autograd::find_call(*Tape::current(), cut, is_at("net")) != nullptr);
 }
 
 TEST_CASE("a plan knows whether it goes through what was recorded between two moments") {

@@ -1,0 +1,60 @@
+// Parameters that several reducers manage: a layer of two wrapped modules, or a module that is wrapped again while its
+// old wrapper lives. In each backward one of them averages such a gradient: the first, in the order of construction, with
+// a forward in it; without any, the one that did so before. All ranks construct alike, and choose alike.
+#pragma once
+
+#include <brigade/autograd/listener.h>
+#include <brigade/dist/reducer/options.h>
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+namespace brigade::dist {
+
+class Accumulation;
+class Buckets;
+
+// Those of one reducer. Who averages which stands in ReducerSetup::sharing.
+class SharedLeaves {
+ public:
+  // All of these outlive it.
+  SharedLeaves(ReducerSetup& setup, const Buckets& buckets, Accumulation& accumulation)
+      : setup_(setup), buckets_(buckets), accumulation_(accumulation) {}
+  SharedLeaves(const SharedLeaves&) = delete;
+  SharedLeaves& operator=(const SharedLeaves&) = delete;
+
+  // Once `self`, to which this belongs, observes its parameters: it averages those that others had before.
+  void begin(const autograd::Listener& self);
+  // Once it does not observe `parameter` any more: its gradient moves to another reducer. False: there is none.
+  bool hand_over(uint32_t parameter) noexcept;
+
+  void begin_forward();
+  void end_forward() noexcept;
+  // A backward is about to reach the `planned` ones of `self`: decides who averages each. Those of others are taken out
+  // of `planned`; returns whether there were any.
+  bool share_out(const autograd::Plan& plan, std::vector<uint8_t>& planned);
+  // Whether none of the parameters is its own alone.
+  bool are_all() const noexcept { return count_ == setup_.count() && count_ > 0; }
+  bool has_forward_in(const autograd::Plan& plan) const;
+  // This reducer has averaged those that have `users`: nothing of them is local to the others.
+  void reduced(std::span<const int> users);
+
+ private:
+  void average_here(uint32_t parameter);
+  void average_elsewhere(uint32_t parameter) noexcept;
+
+  struct Forward {
+    uint64_t from, to;  // in terms of autograd::recorded_nodes()
+  };
+
+  ReducerSetup& setup_;
+  const Buckets& buckets_;
+  Accumulation& accumulation_;
+  const autograd::Listener* self_ = nullptr;
+  size_t count_ = 0;  // of the parameters that are shared
+  std::deque<Forward> forwards_;
+};
+
+}  // namespace brigade::dist

@@ -1,0 +1,314 @@
+// Parameters that several wrappers manage: a module that is wrapped again while its old wrapper lives, and a layer of two
+// wrapped modules. PyTorch trains both; each gradient is averaged once.
+#include "mechanisms_net.h"
+#include "rank_case.h"
+
+#include <memory>
+#include <utility>
+
+namespace brigade::test::shared_leaves_cases {
+
+using namespace mechanisms;  // NOLINT: the cases are about this network
+
+namespace {
+
+// --- A module that is wrapped again.
+
+// Thaws a layer after half of the steps.
+void check_wrapped_again(const std::string& backend, int ranks) {
+  const auto thaw = [](Net& net, int s) { return net->a->requires_grad_(s >= kSteps / 2), s == kSteps / 2; };
+  const Values expected = reference([&](Net& net, optim::Optimizer& optimizer, int s) {
+    thaw(net, s);
+    optimizer.zero_grad();
+    loss_of(net(whole_batch(ranks, s))).backward();
+    optimizer.step();
+  });
+  for (const bool views : {true, false}) {
+    for (const bool old_stays : {false, true}) {
+      CAPTURE(views);
+      CAPTURE(old_stays);
+      expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+        manual_seed(1);
+        Net net;
+        thaw(net, 0);
+        const dist::DDPOptions options{.gradient_as_bucket_view = views};
+        auto ddp = std::make_unique<Ddp>(net, group, options);
+        std::unique_ptr<Ddp> old;
+        optim::SGD optimizer(net->parameters(), {.lr = 0.1, .momentum = 0.9});
+        for (int s = 0; s < kSteps; ++s) {
+          if (thaw(net, s)) {
+            if (old_stays) old = std::move(ddp);
+            ddp = std::make_unique<Ddp>(net, group, options);  // the old one goes after the new one is made
+          }
+          optimizer.zero_grad();
+          loss_of((*ddp)(batch_of(group->rank(), s))).backward();
+          optimizer.step();
+        }
+        if (!ddp->advisories().empty()) return "told: " + ddp->advisories().front().message;
+        if (old && old->reducer().rounds() != kSteps / 2) return "the old wrapper has reduced on";
+        if (std::string wrong = compare(values_of(net->parameters()), expected); !wrong.empty()) return wrong;
+        // The other way round: the new wrapper goes, and the old one reduces again.
+        if (!old) return "";
+        ddp.reset();
+        net->a->requires_grad_(false);
+        net->zero_grad();
+        loss_of((*old)(batch_of(group->rank(), 0))).backward();
+        const Values here = values_of({net->c->weight.grad(), net->b->weight.grad()});
+        const double mine = here.front();
+        const Tensor sum = group->allocate(1, kFloat64);
+        sum.data_ptr<double>()[0] = mine;
+        group->all_reduce(sum, {.op = dist::ReduceOp::Avg})->wait();
+        return std::abs(sum.data_ptr<double>()[0] - mine) < 1e-15 && old->reducer().rounds() == kSteps / 2 + 1
+                   ? ""
+                   : "the old wrapper does not reduce after the new one is gone";
+      });
+    }
+  }
+}
+const AddRankCase add_wrapped_again("a module is wrapped again while its old wrapper lives", &check_wrapped_again);
+
+// What the new wrapper looks at outlives the old one.
+std::string check_writes_after(const dist::ProcessGroupPtr& group) {
+  Net net;
+  auto ddp = std::make_unique<Ddp>(net, group);
+  ddp = std::make_unique<Ddp>(net, group);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+  for (int s = 0; s < 2; ++s) {
+    optimizer.zero_grad();
+    loss_of((*ddp)(batch_of(group->rank(), s))).backward();
+    optimizer.step();
+  }
+  {
+    const NoGradGuard no_grad;
+    if (group->rank() == 1) net->b->weight.mul_(1.5);
+  }
+  optimizer.zero_grad();
+  loss_of((*ddp)(batch_of(group->rank(), 2))).backward();
+  return expect_error<dist::ConsistencyError>([&] { optimizer.step(); }, {"b.weight", "mul_"});
+}
+const AddRankCase add_writes_after("a weight that one rank writes is told by a wrapper whose predecessor is gone",
+                                   &check_writes_after);
+
+// Fails in the new wrapper as ever.
+std::string check_missing_after(const dist::ProcessGroupPtr& group) {
+  Net net;
+  Ddp old(net, group);
+  Ddp ddp(net, group);
+  std::string wrong = expect_error<dist::ReductionError>(
+      [&] {
+        const Tensor out = brigade::tanh(net->a(batch_of(group->rank(), 0)));
+        const Tensor kept = group->rank() == 1 ? out.detach() : out;
+        (loss_of(ddp(batch_of(group->rank(), 0)).detach()) + loss_of(net->c(brigade::tanh(net->b(kept))))).backward();
+      },
+      {"a.weight"});
+  if (!wrong.empty()) return wrong;
+  if (net->b->weight.grad().defined()) return "gradients of a backward that is an error were kept";
+  loss_of(ddp(batch_of(group->rank(), 1))).backward();
+  return old.reducer().rounds() == 0 ? "" : "the old wrapper has reduced";
+}
+const AddRankCase add_missing_after("a parameter that one rank leaves out is told by the wrapper that is used",
+                                    &check_missing_after);
+
+// --- A layer of two modules.
+
+struct HeadImpl : nn::Module {
+  Net body{nullptr};
+  nn::Linear head{nullptr};
+  bool without_bias = false;
+  HeadImpl(Net shared, int64_t outputs) {
+    head = register_module("head", nn::Linear(3, outputs));
+    to(kFloat64);
+    body = register_module("body", std::move(shared));
+  }
+  Tensor forward(const Tensor& x) {
+    const Tensor features = brigade::tanh(body(x));
+    return without_bias ? matmul(features, head->weight.t()) : head(features);
+  }
+};
+BRIGADE_MODULE(Head);
+using DdpHead = dist::DistributedDataParallel<Head>;
+
+struct Heads {
+  Net body;
+  Head first{body, 2}, second{body, 5};
+  std::vector<Tensor> parameters() const {
+    std::vector<Tensor> all = first->parameters();
+    all.push_back(second->head->weight);
+    all.push_back(second->head->bias);
+    return all;
+  }
+};
+
+// How the losses of two heads reach the gradients that a step moves by. `guard` is no_sync() of a head.
+using Forward = std::function<Tensor(const Tensor&)>;
+struct Guards {
+  std::function<void(const std::function<void()>&)> without_first, without_second;
+};
+using Backwards = std::function<void(const Forward&, const Forward&, const Tensor&, const Guards&)>;
+
+struct Way {
+  const char* name;
+  Backwards run;
+};
+const Way kWays[] = {
+    {"one loss", [](const Forward& a, const Forward& b, const Tensor& x,
+                    const Guards&) { (loss_of(a(x)) + mean(abs(b(x)))).backward(); }},
+    {"one loss after the other",
+     [](const Forward& a, const Forward& b, const Tensor& x, const Guards&) {
+       loss_of(a(x)).backward();
+       mean(abs(b(x))).backward();
+     }},
+    {"both forwards, then both backwards",
+     [](const Forward& a, const Forward& b, const Tensor& x, const Guards&) {
+       const Tensor of_a = loss_of(a(x));
+       const Tensor of_b = mean(abs(b(x)));
+       of_a.backward();
+       of_b.backward();
+     }},
+    {"the backwards in another order",
+     [](const Forward& a, const Forward& b, const Tensor& x, const Guards&) {
+       const Tensor of_a = loss_of(a(x));
+       const Tensor of_b = mean(abs(b(x)));
+       of_b.backward();
+       of_a.backward();
+     }},
+    {"both gather, then both are reduced",
+     [](const Forward& a, const Forward& b, const Tensor& x, const Guards& guards) {
+       guards.without_first([&] { loss_of(a(x * 0.5)).backward(); });
+       guards.without_second([&] { mean(abs(b(x * 0.5))).backward(); });
+       loss_of(a(x)).backward();
+       mean(abs(b(x))).backward();
+     }},
+};
+
+void check_two_heads(const std::string& backend, int ranks) {
+  const auto direct = [](const std::function<void()>& body) { body(); };
+  for (const Way& way : kWays) {
+    manual_seed(1);
+    Heads alone;
+    optim::SGD plain(alone.parameters(), {.lr = 0.1, .momentum = 0.9});
+    for (int s = 0; s < kSteps; ++s) {
+      plain.zero_grad();
+      way.run([&](const Tensor& x) { return alone.first(x); }, [&](const Tensor& x) { return alone.second(x); },
+              whole_batch(ranks, s), {direct, direct});
+      plain.step();
+    }
+    const Values expected = values_of(alone.parameters());
+    for (const bool views : {true, false}) {
+      CAPTURE(way.name);
+      CAPTURE(views);
+      expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+        manual_seed(1);
+        Heads heads;
+        DdpHead a(heads.first, group, {.gradient_as_bucket_view = views});
+        DdpHead b(heads.second, group);
+        optim::SGD optimizer(heads.parameters(), {.lr = 0.1, .momentum = 0.9});
+        const auto without = [](DdpHead& ddp) {
+          return [&ddp](const std::function<void()>& body) {
+            const auto guard = ddp.no_sync();
+            body();
+          };
+        };
+        for (int s = 0; s < kSteps; ++s) {
+          optimizer.zero_grad();
+          way.run([&](const Tensor& x) { return a(x); }, [&](const Tensor& x) { return b(x); },
+                  batch_of(group->rank(), s), {without(a), without(b)});
+          optimizer.step();
+        }
+        for (const DdpHead* each : {&a, &b}) {
+          if (!each->advisories().empty()) return "told: " + each->advisories().front().message;
+        }
+        return compare(values_of(heads.parameters()), expected, 1e-11);
+      });
+    }
+  }
+}
+const AddRankCase add_two_heads("a body with two heads, each wrapped with it", &check_two_heads);
+
+// Each averages by itself what is its own, and names what is missing there.
+std::string check_missing_bias(const dist::ProcessGroupPtr& group) {
+  Heads heads;
+  DdpHead a(heads.first, group);
+  DdpHead b(heads.second, group);
+  heads.second->without_bias = group->rank() == 1;
+  const Tensor x = batch_of(group->rank(), 0);
+  std::string wrong =
+      expect_error<dist::ReductionError>([&] { (loss_of(a(x)) + mean(abs(b(x)))).backward(); },
+                                         {"head.bias", "never ready on rank 1", "module `head` was never called"});
+  if (!wrong.empty()) return wrong;
+  if (!heads.first->head->weight.grad().defined() || heads.second->head->weight.grad().defined())
+    return "not the gradients of the second wrapper were cleared";
+  heads.second->without_bias = false;
+  (loss_of(a(x)) + mean(abs(b(x)))).backward();
+  return "";
+}
+const AddRankCase add_missing_bias("a bias that one rank leaves out is missing in its own wrapper",
+                                   &check_missing_bias);
+
+// A rank whose loss leaves out one head, so that the other wrapper averages the body.
+std::string check_left_out_head(const dist::ProcessGroupPtr& group) {
+  Heads heads;
+  DdpHead a(heads.first, group);
+  DdpHead b(heads.second, group);
+  const Tensor x = batch_of(group->rank(), 0);
+  const Tensor of_a = a(x);
+  return expect_error<dist::DistError>(
+      [&] { (loss_of(group->rank() == 1 ? of_a.detach() : of_a) + mean(abs(b(x)))).backward(); },
+      {"reaches nothing of DDP(Head) on rank 1"});
+}
+const AddRankCase add_left_out_head("a rank that leaves out one head is told", &check_left_out_head);
+
+// Steps inside of backward: of each parameter one.
+void check_steps_in_backward(const std::string& backend, int ranks) {
+  manual_seed(1);
+  Heads alone;
+  optim::SGD plain(alone.parameters(), {.lr = 0.1});
+  for (int s = 0; s < kSteps; ++s) {
+    plain.zero_grad();
+    const Tensor x = whole_batch(ranks, s);
+    (loss_of(alone.first(x)) + mean(abs(alone.second(x)))).backward();
+    plain.step();
+  }
+  const Values expected = values_of(alone.parameters());
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    manual_seed(1);
+    Heads heads;
+    DdpHead a(heads.first, group, {.bucket_cap_mb = 1e-4});
+    DdpHead b(heads.second, group, {.bucket_cap_mb = 1e-4});
+    const auto make = [](std::vector<Tensor> parameters) {
+      return std::make_unique<optim::SGD>(std::move(parameters), optim::SGDOptions{.lr = 0.1});
+    };
+    a.apply_optimizer_in_backward(make);
+    b.apply_optimizer_in_backward(make);
+    for (int s = 0; s < kSteps; ++s) {
+      const Tensor x = batch_of(group->rank(), s);
+      (loss_of(a(x)) + mean(abs(b(x)))).backward();
+    }
+    return compare(values_of(heads.parameters()), expected, 1e-11);
+  });
+}
+const AddRankCase add_steps_in_backward("optimizers of two wrappers that step in backward move a shared layer once",
+                                        &check_steps_in_backward);
+
+std::string check_explained(const dist::ProcessGroupPtr& group) {
+  Heads heads;
+  const DdpHead a(heads.first, group);
+  const auto state = [&](const char* name) {
+    for (const dist::ExplainedParameter& each : a.explain().parameters) {
+      if (each.name == name) return each.state;
+    }
+    return std::string();
+  };
+  if (state("body.a.weight") != "reduced") return "alone: " + state("body.a.weight");
+  {
+    const DdpHead b(heads.second, group);
+    if (state("body.a.weight") != "reduced, by several wrappers") return "shared: " + state("body.a.weight");
+    if (state("head.weight") != "reduced") return "own: " + state("head.weight");
+  }
+  return state("body.a.weight") == "reduced" ? "" : "alone again: " + state("body.a.weight");
+}
+const AddRankCase add_explained("explain() says of a parameter that several wrappers reduce it", &check_explained);
+
+}  // namespace
+
+}  // namespace brigade::test::shared_leaves_cases

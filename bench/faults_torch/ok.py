@@ -472,3 +472,32 @@ def buffer_of_each_rank(rank, world, job):
         if i == 2:
             with torch.no_grad():
                 ddp.module.spread.copy_(x.square().mean(0).sqrt())
+
+
+@control("OK-36")
+def wrapped_again(rank, world, job):
+    module = Pair()
+    module.a.requires_grad_(False)
+    ddp = job.wrap(module)
+    optimizer = sgd(module)
+    for i in job.iterations(4):
+        if i == 3:
+            module.a.requires_grad_(True)
+            ddp = job.wrap(module)
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        job.step(optimizer)
+
+
+@control("OK-37")
+def layer_of_two_wrappers(rank, world, job):
+    body = linear()
+    first, second = nn.Sequential(body, nn.Tanh(), linear()), nn.Sequential(body, nn.Tanh(), linear())
+    a, b = job.wrap(first), job.wrap(second)
+    optimizer = sgd([*first.parameters(), second[2].weight])
+    for _ in job.iterations(3):
+        x = job.batch()
+        optimizer.zero_grad()
+        loss_of(a(x)).backward()
+        loss_of(b(x)).backward()
+        job.step(optimizer)

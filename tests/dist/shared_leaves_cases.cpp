@@ -3,6 +3,7 @@
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -172,6 +173,11 @@ const Way kWays[] = {
        of_b.backward();
        of_a.backward();
      }},
+    {"one loss twice, which gathers",
+     [](const Forward& a, const Forward& b, const Tensor& x, const Guards&) {
+       for (const double factor : {1.0, 0.5})
+         (loss_of(a(x * factor)) + mean(abs(b(x * factor)))).backward();
+     }},
     {"both gather, then both are reduced",
      [](const Forward& a, const Forward& b, const Tensor& x, const Guards& guards) {
        guards.without_first([&] { loss_of(a(x * 0.5)).backward(); });
@@ -289,6 +295,29 @@ void check_steps_in_backward(const std::string& backend, int ranks) {
 }
 const AddRankCase add_steps_in_backward("optimizers of two wrappers that step in backward move a shared layer once",
                                         &check_steps_in_backward);
+
+// Who follows buckets hears of each parameter once.
+std::string check_followed(const dist::ProcessGroupPtr& group) {
+  Heads heads;
+  DdpHead a(heads.first, group);
+  DdpHead b(heads.second, group);
+  std::vector<std::string> told;
+  for (DdpHead* const each : {&a, &b}) {
+    dist::Reducer& reducer = each->reducer();
+    reducer.follow_buckets({.reduced = [&](std::span<const uint32_t> parameters, SourceLocation) {
+      for (const uint32_t i : parameters)
+        told.push_back(reducer.parameters()[i].name);
+    }});
+  }
+  const Tensor x = batch_of(group->rank(), 0);
+  (loss_of(a(x)) + mean(abs(b(x)))).backward();
+  std::ranges::sort(told);
+  const std::vector<std::string> expected = {"body.a.bias", "body.a.weight", "body.b.bias", "body.b.weight",
+                                             "body.c.bias", "body.c.weight", "head.bias",   "head.bias",
+                                             "head.weight", "head.weight"};
+  return told == expected ? "" : fmt::format("told of {} parameters, expected {}", told.size(), expected.size());
+}
+const AddRankCase add_followed("of a shared parameter one wrapper's follower hears", &check_followed);
 
 std::string check_explained(const dist::ProcessGroupPtr& group) {
   Heads heads;

@@ -18,6 +18,7 @@ struct GradStamp {
   uint32_t uses = 0;            // optimizer steps that have used it since it was cleared
   uint32_t backwards_used = 0;  // `backwards` at the latest of them
   bool by_hand = false;         // put there by set_grad()
+  bool is_mean = false;         // over ranks: no backward came since it was averaged
   uint64_t last_backward = 0;   // Plan::number of the latest backward that added to it
   SourceLocation last_backward_at;
   SourceLocation set_at;   // of the latest set_grad()
@@ -26,6 +27,7 @@ struct GradStamp {
 
   void on_backward(uint64_t number, SourceLocation where) noexcept {
     ++backwards;
+    is_mean = false;
     last_backward = number;
     last_backward_at = where;
   }
@@ -41,6 +43,7 @@ struct GradStamp {
   void on_reduction(uint64_t number, SourceLocation where) noexcept {
     by_hand = false;
     if (backwards == 0) on_backward(number, where);
+    is_mean = true;
   }
 };
 

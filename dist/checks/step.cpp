@@ -27,10 +27,13 @@ namespace {
 
 using LivingChecks = brigade::detail::Living<StepCheck>;  // those of all wrappers
 
-// Two verdicts with one cause are one.
+// Two verdicts with one cause are one; where gradients were not cleared, also if they have gathered other numbers of
+// backwards: the text speaks of the first.
 void add_to(std::vector<Verdict>& found, Verdict verdict) {
   for (Verdict& known : found) {
-    if (known.kind != verdict.kind || !known.cause.same_as(verdict.cause)) continue;
+    const bool is_same = known.cause.same_as(verdict.cause) ||
+                         (verdict.cause.kind == CauseKind::NotCleared && known.cause.place == verdict.cause.place);
+    if (known.kind != verdict.kind || !is_same) continue;
     known.parameters.push_back(verdict.parameters.front());
     return;
   }
@@ -129,11 +132,12 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
       continue;
     const int64_t position = reducer_.find(parameter);
     if (position >= 0) {
+      if (is_judged_elsewhere(position)) continue;
       if (std::optional<Verdict> verdict = look_at(static_cast<uint32_t>(position), meta->stamp, update.where))
         add_to(found, std::move(*verdict));
       continue;
     }
-    if (is_managed_elsewhere(parameter)) continue;
+    if (is_managed_elsewhere(parameter) || meta->stamp.is_mean) continue;  // a mean of a wrapper that has gone
     if (current.empty()) current = parameters_();
     const bool ours = std::any_of(current.begin(), current.end(),
                                   [&](const NamedParameter& each) { return each.tensor.is_same(parameter); });
@@ -187,7 +191,8 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
     hash = fnv_step(hash, grad.defined() ? 1 : 2);
     const int64_t position = reducer_.find(parameter);
     if (position >= 0) members += mix(((uint64_t{group(i)} + 1) << 32) | static_cast<uint32_t>(position));
-    if (position < 0 || !grad.defined() || ignored_.contains(parameter.impl())) continue;
+    if (position < 0 || !grad.defined() || ignored_.contains(parameter.impl()) || is_judged_elsewhere(position))
+      continue;
     if (!reducer_.past().backward.sent) continue;  // gradients of this rank alone: clipped, they differ as before
     const bool by_hand = autograd::meta(parameter)->stamp.by_hand;
     const std::vector<autograd::Write> edits = edits_of(static_cast<uint32_t>(position), grad);
@@ -342,8 +347,10 @@ void StepCheck::agree(const autograd::Update& update) {
   if (group_.size() == 1) return;
   const bool ours = std::any_of(update.parameters.begin(), update.parameters.end(),
                                 [&](const Tensor& parameter) { return reducer_.find(parameter) >= 0; });
+  if (const uint64_t joins = reducer_.shared_leaves().joins(); joins != std::exchange(joins_, joins) && !rests_)
+    resume_after_join();
   if (ours) count(update);
-  if (rests_) {
+  if (rests_ || reducer_.shared_leaves().are_in_join()) {
     if (ours) refuse_after_uneven_join(update);
     // The ranks that are still here have found the same in the same averages.
     if (ours && update.scaled) update.scaled->is_agreed = true;

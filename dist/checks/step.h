@@ -74,7 +74,8 @@ class StepCheck {
     autocast_.look(reducer_.rounds());
   }
   // In a join nothing is checked. The ranks may have taken different numbers of steps there: those
-  // of an optimizer that keeps no state are counted from its end.
+  // of an optimizer that keeps no state are counted from its end. So it is in the join of another wrapper with which
+  // this one shares parameters.
   void rest() noexcept { rests_ = true; }
   void resume_after_join() noexcept;
   // Collective, at the end of a join in which some ranks had less data: all learn which optimizers
@@ -105,6 +106,10 @@ class StepCheck {
   std::vector<Verdict> audit(const autograd::Update& update);
   // What the optimizer has found itself.
   Verdict scale_fault(const autograd::Update& update) const;
+  // The gradient of a managed parameter is averaged by another wrapper, which knows where it comes from.
+  bool is_judged_elsewhere(int64_t managed) const {
+    return reducer_.sharing(static_cast<uint32_t>(managed)) == Sharing::Elsewhere;
+  }
   // By another wrapper; or that one leaves it alone because its user wants so.
   bool is_managed_elsewhere(const Tensor& parameter) const;
   Verdict unmanaged(const autograd::Update& update, size_t position, const std::vector<NamedParameter>& current) const;
@@ -164,6 +169,7 @@ class StepCheck {
   Tensors buffers_;
   std::unordered_set<const TensorImpl*> ignored_;
   bool rests_ = false;
+  uint64_t joins_ = 0;  // of other wrappers, that have ended
   struct Steps {
     uint64_t latest = 0;
     uint64_t in_join = 0;       // up to the end of the latest join

@@ -71,8 +71,10 @@ struct BucketFollower {
 enum class Sharing : uint8_t {
   None,  // no other reducer manages it
   Here,
-  Elsewhere,  // another reducer, in this backward or in the latest that reached it
+  Elsewhere,  // another reducer, in this backward or in the latest of all of them
 };
+// Of a parameter in one backward: whether another reducer averages it there.
+enum class OfOthers : uint8_t { No, Unreached, Reached };
 
 // What the parts of a reducer read. The reducer writes it, between backwards.
 struct ReducerSetup {
@@ -89,11 +91,8 @@ struct ReducerSetup {
 
   size_t count() const noexcept { return parameters.size(); }
   bool is_elsewhere(uint32_t parameter) const { return sharing[parameter] == Sharing::Elsewhere; }
-  // Whether a strict backward has to reach it, where `users` ranks did. One that no rank averages here may be another
-  // reducer's to average.
-  bool has_to_be_ready(uint32_t parameter, int users) const {
-    return expected[parameter] && !covered[parameter] && (sharing[parameter] == Sharing::None || users > 0);
-  }
+  // Whether a strict backward has to reach it.
+  bool has_to_be_ready(uint32_t parameter) const { return expected[parameter] && !covered[parameter]; }
   const std::string& title() const { return options.title; }
 };
 

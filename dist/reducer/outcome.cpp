@@ -247,8 +247,7 @@ bool Round::is_sound(std::span<const uint32_t> parameters) const {
   if (setup_.options.find_unused_parameters || setup_.options.static_graph || outcome_.present == 0) return true;
   const int participants = setup_.group->size() - outcome_.joined;
   return std::all_of(parameters.begin(), parameters.end(), [&](uint32_t parameter) {
-    const int users = outcome_.users[parameter];
-    return users == participants || !setup_.has_to_be_ready(parameter, users);
+    return outcome_.users[parameter] == participants || !setup_.has_to_be_ready(parameter);
   });
 }
 

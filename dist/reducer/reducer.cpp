@@ -183,6 +183,8 @@ const Reducer::Forward::Nodes* Reducer::forward_of(const autograd::Plan& plan) c
 
 Round& Reducer::start_round(Round::Start start) {
   start.number = ++last_.round;
+  start.of_others.resize(setup_.count());
+  shared_.take_unclaimed(start.of_others);
   start.was_alike = last_.alike;
   start.forward_began = std::exchange(forward_.began, 0);
   start.rows = forward_.rows;
@@ -199,14 +201,14 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   bool reached = false;
   plan.for_each_observed(this, [&](uint32_t tag) { planned[tag] = reached = true; });
   if (reached) accumulation_.hear(plan.number());
-  const bool some_elsewhere = reached && shared_.share_out(plan, planned);
-  if (some_elsewhere) reached = std::ranges::find(planned, 1) != planned.end();
+  std::vector<OfOthers> of_others = shared_.share_out(plan, planned);
+  if (!of_others.empty()) reached = std::ranges::find(planned, 1) != planned.end();
   accumulation_.gather(reached && !syncs());
   // A backward that reaches nothing of ours, with no forward of ours before it, does not concern
   // this group.
   if (!syncs() || setup_.parameters.empty() || (!reached && !forward_.pending)) return;
   forward_.others_reached = forward_.others_reached || (!reached && reaches_another(plan));
-  if (!reached && some_elsewhere && shared_.are_all() && shared_.has_forward_in(plan) &&
+  if (!reached && !of_others.empty() && shared_.are_all() && shared_.has_forward_in(plan) &&
       !accumulation_.has_gathered(setup_.parameters)) {
     forget_forward();  // others average all that it gives
     return;
@@ -223,8 +225,13 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   const bool held = round_waits_ && round_waits_();
   if (round_begins_ && !held) round_begins_(plan.where());
   // What has gathered under no_sync is reduced although this micro-batch adds nothing to it.
-  const bool absent = !reached && !accumulation_.has_gathered(setup_.parameters);
-  Round& round = start_round({.where = plan.where(), .planned = std::move(planned), .absent = absent, .held = held});
+  const bool absent = !reached && std::ranges::find(of_others, OfOthers::Reached) == of_others.end() &&
+                      !accumulation_.has_gathered(setup_.parameters);
+  Round& round = start_round({.where = plan.where(),
+                              .planned = std::move(planned),
+                              .of_others = std::move(of_others),
+                              .absent = absent,
+                              .held = held});
   if (absent) forward_.unreached_by.emplace(plan.where(), plan.number());
   const Forward::Nodes* const forward = forward_of(plan);
   MissedWrappers& missed = MissedWrappers::of_this_thread();

@@ -69,9 +69,11 @@ class Reducer final : public autograd::Listener {
   // join(): called before a backward is reduced, with its place. Where `at_end` says so, its
   // buckets wait until all nodes have run: their own exchange comes first.
   void before_round(std::function<void(SourceLocation)> call, std::function<bool()> at_end) {
+    if (round_begins_ && !call) shared_.tell_of_join();
     round_begins_ = std::move(call);
     round_waits_ = std::move(at_end);
   }
+  bool is_in_join() const noexcept { return round_begins_ != nullptr; }
   // The part of a rank that has no data left: it sends zeros in the peers' backward. Its gradients
   // are those of all afterwards.
   void shadow_round(SourceLocation where);
@@ -108,8 +110,9 @@ class Reducer final : public autograd::Listener {
   // The position of a managed parameter; -1 for any other tensor.
   int64_t find(const Tensor& parameter) const noexcept;
   SharedLeaves& shared_leaves() noexcept { return shared_; }
-  // Whether another reducer manages that parameter as well.
-  bool is_shared(uint32_t parameter) const { return setup_.sharing[parameter] != Sharing::None; }
+  const SharedLeaves& shared_leaves() const noexcept { return shared_; }
+  // Who averages that parameter.
+  Sharing sharing(uint32_t parameter) const { return setup_.sharing[parameter]; }
   Timeline& timeline() noexcept { return timeline_; }
   const Timeline& timeline() const noexcept { return timeline_; }
   Advisories& advisories() noexcept { return advisor_.advisories(); }

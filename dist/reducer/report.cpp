@@ -50,7 +50,8 @@ RankReport Round::own_report(const TracedBackward* backward, const std::string& 
   mine.recorded_at = recorded_.where;
   WrappedModule wrapped{.diagnosis = setup_.options.diagnosis};
   wrapped.reached_any =
-      std::any_of(start_.planned.begin(), start_.planned.end(), [](uint8_t planned) { return planned != 0; });
+      std::any_of(start_.planned.begin(), start_.planned.end(), [](uint8_t planned) { return planned != 0; }) ||
+      std::ranges::find(start_.of_others, OfOthers::Reached) != start_.of_others.end();
   for (const NamedParameter& each : setup_.parameters)
     wrapped.newest = std::max(wrapped.newest, each.tensor.id());
   if (setup_.options.module_paths) wrapped.paths = setup_.options.module_paths();
@@ -97,7 +98,7 @@ std::exception_ptr Round::error(const TracedBackward* backward, const std::strin
   context.same_round = outcome_.same_round;
   context.changed = outcome_.changed > 0;
   for (uint32_t i = 0; i < setup_.count(); ++i) {
-    context.expected.push_back(setup_.has_to_be_ready(i, outcome_.users[i]));
+    context.expected.push_back(setup_.has_to_be_ready(i));
     context.buckets.push_back(buckets_.slot(i).bucket);
   }
   context.where = start_.where;

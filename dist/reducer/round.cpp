@@ -130,12 +130,11 @@ void Round::begin() {
 }
 
 bool Round::uses(uint32_t parameter) const {
-  return !setup_.is_elsewhere(parameter) && (start_.planned[parameter] || accumulation_.used(parameter));
+  return start_.planned[parameter] || start_.of_others[parameter] == OfOthers::Reached || accumulation_.used(parameter);
 }
 
 void Round::compare_with_recorded(uint32_t parameter) {
   if (recorded_.used.empty() || start_.joined || start_.failed) return;
-  if (setup_.sharing[parameter] != Sharing::None) return;  // who averages it depends on the loss
   changed_ = changed_ || (recorded_.used[parameter] != 0) != uses(parameter);
 }
 
@@ -198,7 +197,7 @@ void Round::fail() noexcept {
 
 void Round::prepare_unplanned(uint32_t parameter) {
   if (setup_.is_elsewhere(parameter)) {
-    set_flag(parameter, 0);
+    set_flag(parameter, uses(parameter));
     kernels::fill(buckets_.slot(parameter).view, 0.0);
     return;
   }

@@ -43,12 +43,14 @@ class Round {
   struct Start {
     uint64_t number = 0;           // of the reduced backward, from 1
     SourceLocation where;          // of its call
-    std::vector<uint8_t> planned;  // per parameter: it will be reached
-    bool absent = false;           // it reaches no parameter of ours, and nothing has gathered before
-    bool joined = false;           // a shadow: this rank has no data left
-    bool failed = false;           // this rank's backward failed
-    bool held = false;             // nothing is launched before finish()
-    bool was_alike = false;        // all ranks' gradients seemed the same in the one before: look closer
+    std::vector<uint8_t> planned;  // per parameter: it will be reached, and averaged here
+    // Per parameter. The slot of another reducer gets the gradient; the flag is as if this one did.
+    std::vector<OfOthers> of_others = {};
+    bool absent = false;     // it reaches no parameter of ours, and nothing has gathered before
+    bool joined = false;     // a shadow: this rank has no data left
+    bool failed = false;     // this rank's backward failed
+    bool held = false;       // nothing is launched before finish()
+    bool was_alike = false;  // all ranks' gradients seemed the same in the one before: look closer
     int64_t forward_began = 0;
     int64_t rows = 0;  // samples in this rank's batch, 0 when not known
     // Of the backward before, where they could not be told in it (tells_later()).

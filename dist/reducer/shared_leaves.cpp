@@ -13,6 +13,7 @@ namespace brigade::dist {
 namespace {
 
 struct Sharer {
+  Reducer* reducer;
   SharedLeaves* leaves;
   uint32_t parameter;  // its position there
 };
@@ -22,7 +23,19 @@ std::vector<Sharer> sharers_of(const Tensor& leaf, const autograd::Listener* sel
   std::vector<Sharer> found;
   for (const autograd::AutogradMeta::Observer& observer : autograd::meta(leaf)->observers) {
     auto* const reducer = dynamic_cast<Reducer*>(observer.listener);
-    if (reducer && reducer != self) found.push_back({&reducer->shared_leaves(), observer.tag});
+    if (reducer && reducer != self) found.push_back({reducer, &reducer->shared_leaves(), observer.tag});
+  }
+  return found;
+}
+
+// Each of them once.
+std::vector<Reducer*> sharing_reducers(const ReducerSetup& setup, const autograd::Listener* self) {
+  std::vector<Reducer*> found;
+  for (uint32_t i = 0; i < setup.count(); ++i) {
+    if (setup.sharing[i] == Sharing::None) continue;
+    for (const Sharer& each : sharers_of(setup.parameters[i].tensor, self)) {
+      if (std::ranges::find(found, each.reducer) == found.end()) found.push_back(each.reducer);
+    }
   }
   return found;
 }
@@ -74,6 +87,15 @@ bool SharedLeaves::hand_over(uint32_t parameter) noexcept {
   return true;
 }
 
+bool SharedLeaves::are_in_join() const {
+  return count_ > 0 && std::ranges::any_of(sharing_reducers(setup_, self_), &Reducer::is_in_join);
+}
+
+void SharedLeaves::tell_of_join() {
+  for (Reducer* const each : sharing_reducers(setup_, self_))
+    ++each->shared_leaves().joins_;
+}
+
 void SharedLeaves::begin_forward() {
   if (count_ == 0) return;
   constexpr size_t kMostForwards = 64;
@@ -89,25 +111,39 @@ bool SharedLeaves::has_forward_in(const autograd::Plan& plan) const {
   return std::ranges::any_of(forwards_, [&](const Forward& each) { return plan.holds_recorded(each.from, each.to); });
 }
 
-bool SharedLeaves::share_out(const autograd::Plan& plan, std::vector<uint8_t>& planned) {
-  if (count_ == 0) return false;
-  std::vector<std::pair<const SharedLeaves*, bool>> known;  // of few
-  const auto takes_part = [&](const SharedLeaves* leaves) {
-    const auto found = std::ranges::find(known, leaves, &std::pair<const SharedLeaves*, bool>::first);
+SharedLeaves::Claim SharedLeaves::claim_to(const autograd::Plan& plan) const {
+  if (has_forward_in(plan)) return Claim::Forward;
+  bool own = false;
+  plan.for_each_observed(self_, [&](uint32_t tag) { own = own || setup_.sharing[tag] == Sharing::None; });
+  return own ? Claim::OwnParameter : Claim::None;
+}
+
+std::vector<OfOthers> SharedLeaves::share_out(const autograd::Plan& plan, std::vector<uint8_t>& planned) {
+  std::vector<OfOthers> of_others;
+  if (count_ == 0) return of_others;
+  std::vector<std::pair<const SharedLeaves*, Claim>> known;  // of few
+  const auto claim = [&](const Sharer& each) {
+    const auto found = std::ranges::find(known, each.leaves, &std::pair<const SharedLeaves*, Claim>::first);
     if (found != known.end()) return found->second;
-    return known.emplace_back(leaves, leaves->has_forward_in(plan)).second;
+    return known.emplace_back(each.leaves, each.leaves->claim_to(plan)).second;
   };
-  bool any_elsewhere = false;
   for (uint32_t i = 0; i < setup_.count(); ++i) {
-    if (!planned[i] || setup_.sharing[i] == Sharing::None) continue;
+    if (setup_.sharing[i] == Sharing::None) continue;
     const std::vector<Sharer> all = sharers_of(setup_.parameters[i].tensor, nullptr);
-    const auto first = std::ranges::find_if(all, takes_part, &Sharer::leaves);
-    if (first != all.end()) first->leaves->average_here(first->parameter);
-    if (setup_.sharing[i] != Sharing::Elsewhere) continue;
-    planned[i] = 0;
-    any_elsewhere = true;
+    const Sharer& first = *std::ranges::max_element(all, {}, claim);
+    const bool is_claimed = claim(first) != Claim::None;
+    if (is_claimed) first.leaves->average_here(first.parameter);
+    if (setup_.sharing[i] != Sharing::Elsewhere || (!is_claimed && !planned[i])) continue;
+    of_others.resize(planned.size());
+    of_others[i] = std::exchange(planned[i], uint8_t{0}) ? OfOthers::Reached : OfOthers::Unreached;
   }
-  return any_elsewhere;
+  return of_others;
+}
+
+void SharedLeaves::take_unclaimed(std::span<const OfOthers> of_others) {
+  for (uint32_t i = 0; i < setup_.count() && count_ > 0; ++i) {
+    if (setup_.sharing[i] == Sharing::Elsewhere && of_others[i] == OfOthers::No) average_here(i);
+  }
 }
 
 void SharedLeaves::reduced(std::span<const int> users) {

@@ -1,6 +1,7 @@
 // Parameters that several reducers manage: a layer of two wrapped modules, or a module that is wrapped again while its
 // old wrapper lives. In each backward one of them averages such a gradient: the first, in the order of construction, with
-// a forward in it; without any, the one that did so before. All ranks construct alike, and choose alike.
+// a forward in it, whether its gradient is reached or not; without any, the first of which it reaches a parameter of its
+// own; without any, the one that did so before. All ranks construct alike, and choose alike.
 #pragma once
 
 #include <brigade/autograd/listener.h>
@@ -32,16 +33,26 @@ class SharedLeaves {
 
   void begin_forward();
   void end_forward() noexcept;
-  // A backward is about to reach the `planned` ones of `self`: decides who averages each. Those of others are taken out
-  // of `planned`; returns whether there were any.
-  bool share_out(const autograd::Plan& plan, std::vector<uint8_t>& planned);
+  // A backward is about to reach the `planned` ones of `self`: decides who averages each, reached or not. Those of others
+  // are taken out of `planned`. Returns nothing where there are none.
+  std::vector<OfOthers> share_out(const autograd::Plan& plan, std::vector<uint8_t>& planned);
+  // This reducer averages what no other does in this backward.
+  void take_unclaimed(std::span<const OfOthers> of_others);
   // Whether none of the parameters is its own alone.
   bool are_all() const noexcept { return count_ == setup_.count() && count_ > 0; }
   bool has_forward_in(const autograd::Plan& plan) const;
+  // Whether another reducer of one of them is in a join, in which ranks step by themselves; how many such joins have ended.
+  bool are_in_join() const;
+  uint64_t joins() const noexcept { return joins_; }
+  // A join that `self` was in has ended.
+  void tell_of_join();
   // This reducer has averaged those that have `users`: nothing of them is local to the others.
   void reduced(std::span<const int> users);
 
  private:
+  // How much speaks for it to average what it shares in this backward.
+  enum class Claim : uint8_t { None, OwnParameter, Forward };
+  Claim claim_to(const autograd::Plan& plan) const;
   void average_here(uint32_t parameter);
   void average_elsewhere(uint32_t parameter) noexcept;
 
@@ -55,6 +66,7 @@ class SharedLeaves {
   const autograd::Listener* self_ = nullptr;
   size_t count_ = 0;  // of the parameters that are shared
   std::deque<Forward> forwards_;
+  uint64_t joins_ = 0;
 };
 
 }  // namespace brigade::dist

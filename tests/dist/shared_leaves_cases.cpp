@@ -3,6 +3,8 @@
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
+#include <brigade/dist/ddp/join.h>
+
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -115,7 +117,7 @@ const AddRankCase add_missing_after("a parameter that one rank leaves out is tol
 struct HeadImpl : nn::Module {
   Net body{nullptr};
   nn::Linear head{nullptr};
-  bool without_bias = false;
+  bool without_bias = false, without_head = false;
   HeadImpl(Net shared, int64_t outputs) {
     head = register_module("head", nn::Linear(3, outputs));
     to(kFloat64);
@@ -123,6 +125,7 @@ struct HeadImpl : nn::Module {
   }
   Tensor forward(const Tensor& x) {
     const Tensor features = brigade::tanh(body(x));
+    if (without_head) return features;
     return without_bias ? matmul(features, head->weight.t()) : head(features);
   }
 };
@@ -172,6 +175,12 @@ const Way kWays[] = {
        const Tensor of_b = mean(abs(b(x)));
        of_b.backward();
        of_a.backward();
+     }},
+    {"the second twice, and the first in between",
+     [](const Forward& a, const Forward& b, const Tensor& x, const Guards&) {
+       mean(abs(b(x))).backward();
+       loss_of(a(x)).backward();
+       mean(abs(b(x * 0.5))).backward();
      }},
     {"one loss twice, which gathers",
      [](const Forward& a, const Forward& b, const Tensor& x, const Guards&) {
@@ -250,6 +259,54 @@ std::string check_missing_bias(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_missing_bias("a bias that one rank leaves out is missing in its own wrapper",
                                    &check_missing_bias);
+
+// Also where another wrapper averages all that the backward does reach.
+std::string check_missing_head(const dist::ProcessGroupPtr& group) {
+  Heads heads;
+  DdpHead a(heads.first, group);
+  DdpHead b(heads.second, group);
+  heads.second->without_head = true;
+  const Tensor x = batch_of(group->rank(), 0);
+  return expect_error<dist::ReductionError>([&] { (loss_of(a(x)) + mean(abs(b(x)))).backward(); },
+                                            {"head.weight", "head.bias", "module `head` was never called"});
+}
+const AddRankCase add_missing_head("a head that all ranks leave out is missing, though its body is averaged elsewhere",
+                                   &check_missing_head);
+
+// What one rank leaves out, where that is allowed, gets the others' gradient there as well.
+void check_unused_on_one_rank(const std::string& backend, int ranks) {
+  const auto term_of = [](const Tensor& a, int rank) { return loss_of(rank == 1 ? zeros_like(a) : a); };
+  manual_seed(1);
+  Heads alone;
+  optim::SGD plain(alone.parameters(), {.lr = 0.1, .momentum = 0.9});
+  for (int s = 0; s < kSteps; ++s) {
+    plain.zero_grad();
+    for (int r = 0; r < ranks; ++r) {
+      const Tensor x = batch_of(r, s);
+      ((term_of(alone.first(x), r) + mean(abs(alone.first->head(x.narrow(1, 0, 3))))) / ranks).backward();
+      (mean(abs(alone.second(x))) / ranks).backward();
+    }
+    plain.step();
+  }
+  const Values expected = values_of(alone.parameters());
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    manual_seed(1);
+    Heads heads;
+    DdpHead a(heads.first, group, {.find_unused_parameters = true});
+    DdpHead b(heads.second, group);
+    optim::SGD optimizer(heads.parameters(), {.lr = 0.1, .momentum = 0.9});
+    for (int s = 0; s < kSteps; ++s) {
+      const Tensor x = batch_of(group->rank(), s);
+      optimizer.zero_grad();
+      (term_of(a(x), group->rank()) + mean(abs(heads.first->head(x.narrow(1, 0, 3))))).backward();
+      mean(abs(b(x))).backward();
+      optimizer.step();
+    }
+    return compare(values_of(heads.parameters()), expected, 1e-11);
+  });
+}
+const AddRankCase add_unused_on_one_rank("a shared body that one rank leaves out of the first of two backwards",
+                                         &check_unused_on_one_rank);
 
 // A rank whose loss leaves out one head, so that the other wrapper averages the body.
 std::string check_left_out_head(const dist::ProcessGroupPtr& group) {
@@ -337,6 +394,154 @@ std::string check_explained(const dist::ProcessGroupPtr& group) {
   return state("body.a.weight") == "reduced" ? "" : "alone again: " + state("body.a.weight");
 }
 const AddRankCase add_explained("explain() says of a parameter that several wrappers reduce it", &check_explained);
+
+// --- What nobody reaches.
+
+struct CuttableImpl : nn::Module {
+  nn::Linear a{nullptr}, b{nullptr};
+  bool cut = false;
+  CuttableImpl() {
+    a = register_module("a", nn::Linear(4, 8));
+    b = register_module("b", nn::Linear(8, 3));
+    to(kFloat64);
+  }
+  Tensor forward(const Tensor& x) {
+    const Tensor features = brigade::tanh(a(x));
+    return b(cut ? features.detach() : features);
+  }
+};
+BRIGADE_MODULE(Cuttable);
+
+struct CuttableHeadImpl : nn::Module {
+  Cuttable body{nullptr};
+  nn::Linear head{nullptr};
+  explicit CuttableHeadImpl(Cuttable shared) {
+    head = register_module("head", nn::Linear(3, 2));
+    to(kFloat64);
+    body = register_module("body", std::move(shared));
+  }
+  Tensor forward(const Tensor& x) { return head(body(x)); }
+};
+BRIGADE_MODULE(CuttableHead);
+
+// The same text on all ranks, by the wrapper that was used. Then training goes on.
+std::string check_cut_everywhere(const dist::ProcessGroupPtr& group) {
+  const Tensor x = batch_of(group->rank(), 0);
+  Cuttable net;
+  dist::DistributedDataParallel old(net, group), ddp(net, group);
+  loss_of(ddp(x)).backward();
+  net->zero_grad();
+  net->cut = true;
+  std::string wrong = expect_error<dist::ReductionError>(
+      [&] { loss_of(ddp(x)).backward(); },
+      {"cut by detach()", "parameters: a.weight, a.bias (320 B): never ready on ranks 0", "backward number 2"});
+  if (!wrong.empty()) return wrong;
+  net->cut = false;
+  loss_of(ddp(x)).backward();
+  if (old.reducer().rounds() != 0) return "the old wrapper has reduced";
+
+  Cuttable body;
+  CuttableHead first(body), second(body);
+  dist::DistributedDataParallel a(first, group), b(second, group);
+  body->cut = true;
+  wrong = expect_error<dist::ReductionError>([&] { (loss_of(a(x)) + mean(abs(b(x)))).backward(); },
+                                             {"body.a.weight, body.a.bias (320 B): never ready on ranks 0"});
+  if (!wrong.empty()) return "one loss: " + wrong;
+  wrong = expect_error<dist::ReductionError>([&] { loss_of(b(x)).backward(); }, {"body.a.weight"});
+  return wrong.empty() ? "" : "one head: " + wrong;
+}
+const AddRankCase add_cut_everywhere(
+    "what all ranks cut off is missing in a module that is wrapped again, and in a shared body", &check_cut_everywhere);
+
+// With static_graph it is enough that one rank reaches less.
+std::string check_static_graph(const dist::ProcessGroupPtr& group) {
+  Cuttable net;
+  const dist::DDPOptions options{.static_graph = true};
+  dist::DistributedDataParallel old(net, group, options), ddp(net, group, options);
+  loss_of(ddp(batch_of(group->rank(), 0))).backward();
+  net->zero_grad();
+  net->cut = group->rank() == 1;
+  return expect_error<dist::ReductionError>([&] { loss_of(ddp(batch_of(group->rank(), 1))).backward(); },
+                                            {"used in the first backward", "a.weight, a.bias (320 B) on rank 1"});
+}
+const AddRankCase add_static_graph("static_graph: a module that is wrapped again uses what it used at first",
+                                   &check_static_graph);
+
+// --- Beside.
+
+// A head that is called without its wrapper averages what it shares.
+std::string check_called_child(const dist::ProcessGroupPtr& group) {
+  Heads heads;
+  DdpHead a(heads.first, group), b(heads.second, group);
+  const Tensor x = batch_of(group->rank(), 0);
+  mean(abs(b(x))).backward();
+  loss_of(heads.first(x)).backward();
+  return a.reducer().rounds() == 1 && b.reducer().rounds() == 1 ? "" : "not each has reduced once";
+}
+const AddRankCase add_called_child("a head that is called without its wrapper averages the body with it",
+                                   &check_called_child);
+
+// Ranks with other numbers of batches, in a join of the new wrapper alone.
+void check_join(const std::string& backend, int ranks) {
+  const auto batches_of = [](int rank) { return 1 + rank; };
+  manual_seed(1);
+  Net alone;
+  optim::SGD plain(alone->parameters(), {.lr = 0.1});
+  for (int s = 0; s < batches_of(ranks - 1); ++s) {
+    plain.zero_grad();
+    for (int r = 0; r < ranks; ++r) {
+      if (s < batches_of(r)) (loss_of(alone(batch_of(r, s))) / static_cast<double>(ranks)).backward();
+    }
+    plain.step();
+  }
+  plain.zero_grad();
+  loss_of(alone(whole_batch(ranks, 9))).backward();
+  plain.step();
+  const Values expected = values_of(alone->parameters());
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    manual_seed(1);
+    Net net;
+    const Ddp old(net, group);
+    Ddp ddp(net, group);
+    optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+    const auto step = [&](int s) {
+      optimizer.zero_grad();
+      loss_of(ddp(batch_of(group->rank(), s))).backward();
+      optimizer.step();
+    };
+    dist::Join join(ddp);
+    for (int s = 0; s < batches_of(group->rank()); ++s)
+      step(s);
+    join.finish();
+    step(9);
+    if (std::string wrong = compare(values_of(net->parameters()), expected); !wrong.empty()) return wrong;
+    // Both look again.
+    optimizer.options().lr = group->rank() == 1 ? 0.2 : 0.1;
+    return expect_error<dist::ConsistencyError>([&] { step(10); }, {"lr of group 0 differs"});
+  });
+}
+const AddRankCase add_join("a join of the wrapper that is used: that of the same module rests", &check_join);
+
+// The mean stays a mean.
+std::string check_gone_before_step(const dist::ProcessGroupPtr& group) {
+  Heads heads;
+  const DdpHead a(heads.first, group);
+  auto b = std::make_unique<DdpHead>(heads.second, group);
+  optim::SGD optimizer(heads.parameters(), {.lr = 0.1});
+  const Tensor x = batch_of(group->rank(), 0);
+  (loss_of(heads.first(x)) + mean(abs((*b)(x)))).backward();
+  b.reset();
+  optimizer.step();
+  return expect_error<dist::ConsistencyError>(
+      [&] {
+        optimizer.zero_grad();
+        (loss_of(heads.first(x)) + mean(abs(heads.second(x)))).backward();
+        optimizer.step();
+      },
+      {"head.weight, head.bias", "belongs to no wrapped module"});
+}
+const AddRankCase add_gone_before_step("a wrapper that goes between backward and step leaves averaged gradients",
+                                       &check_gone_before_step);
 
 }  // namespace
 

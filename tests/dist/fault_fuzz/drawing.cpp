@@ -25,8 +25,11 @@ class Drawing {
     spec.two_optimizers = one_in(5);
     spec.scheduler = one_in(5);
     spec.second = one_in(4) ? (one_in(2) ? Second::InLoss : Second::After) : Second::None;
+    if (spec.second != Second::None && one_in(2)) spec.shared = spec.layers[static_cast<size_t>(below(count))].module;
     spec.micro_batches = one_in(3) ? 2 + below(2) : 1;
     spec.steps = 2 + below(2);
+    spec.wrapped_again = one_in(6) ? 1 + below(static_cast<size_t>(spec.steps - 1)) : 0;
+    spec.old_stays = one_in(2);
     for (int i = below(4); i > 0; --i)
       spec.beside.push_back(
           {static_cast<Extra>(below(kExtras)), static_cast<size_t>(below(count)), some_ranks(spec.ranks)});

@@ -102,6 +102,17 @@ Told told_by(const std::string& result, bool warnings) {
   return told;
 }
 
+// Of a shared module either wrapper may speak, but for warnings of each wrapper's own.
+std::set<std::string> by_names_of_net(const std::set<std::string>& parameters, const Spec& spec) {
+  const std::string module = fmt::format("layer{}.", *spec.shared);
+  std::set<std::string> names;
+  for (const std::string& name : parameters) {
+    if (spec.fault.what == Fault::NotCleared && name.starts_with(module)) continue;
+    names.insert(name.starts_with("shared.") ? module + name.substr(7) : name);
+  }
+  return names;
+}
+
 struct Judgement {
   bool found = false;  // an error on every rank, in its step
   std::string flaw;    // "" or what was not as it has to be
@@ -116,6 +127,7 @@ Judgement judge_faulty(const Spec& spec) {
   for (size_t r = 0; r < results.size(); ++r) {
     if (expected.silent >> r & 1U) continue;
     told.push_back(told_by(results[r], expected.is_warning));
+    if (spec.shared) told.back().parameters = by_names_of_net(told.back().parameters, spec);
     if (told.back().planted != 0) planted.insert(std::to_string(told.back().planted));
     const bool in_time = expected.is_warning ? told.back().iterations == std::set<int>{spec.fault.step + 1}
                                              : results[r].starts_with(fmt::format("error {} ", spec.fault.step));

@@ -75,6 +75,12 @@ NetImpl::NetImpl(const Spec& spec) {
     layers[module]->requires_grad_(false);
 }
 
+CriticImpl::CriticImpl(const Spec& spec, const Net& net) {
+  own = register_module("own", nn::Linear(kWidth, kWidth));
+  to(kFloat64);
+  if (spec.shared) shared = register_module("shared", net->layers[*spec.shared]);
+}
+
 void NetImpl::replace(size_t module) {
   nn::Linear fresh(kWidth, kWidth);
   fresh->to(kFloat64);

@@ -3,6 +3,7 @@
 
 #include "spec.h"
 
+#include <brigade/autograd/functional.h>
 #include <brigade/core/tensor.h>
 #include <brigade/nn/nn.h>
 
@@ -57,5 +58,14 @@ struct NetImpl : nn::Module {
   void look_at(size_t layer, const Tensor& result) const;
 };
 BRIGADE_MODULE(Net);
+
+// The second model: a layer of its own, behind one of the net's where that is shared.
+struct CriticImpl : nn::Module {
+  nn::Linear shared{nullptr}, own{nullptr};
+
+  CriticImpl(const Spec& spec, const Net& net);
+  Tensor forward(const Tensor& x) { return own(shared ? brigade::tanh(shared(x)) : x); }
+};
+BRIGADE_MODULE(Critic);
 
 }  // namespace brigade::test::fuzz

@@ -30,6 +30,14 @@ bool does_any(const Spec& spec, Extra extra) {
   return std::any_of(spec.beside.begin(), spec.beside.end(), [&](const Beside& each) { return each.what == extra; });
 }
 
+// A gradient that the second model gives as well is neither missing nor local.
+bool is_of_second(const Spec& spec) {
+  if (!spec.shared || !trained(spec).contains(*spec.shared)) return false;
+  const Fault fault = spec.fault.what;
+  return fault == Fault::LastInNoSync || fault == Fault::ThawedLayer ||
+         (leaves_unused(fault) && !reached(spec, spec.fault).contains(*spec.shared));
+}
+
 // What is left out, where that is allowed, must leave something to train on every rank.
 bool is_allowed(const Spec& spec) {
   const Planted& allowed = spec.allowed;
@@ -101,6 +109,9 @@ bool is_telling(const Spec& spec) {
   const Planted& fault = spec.fault;
   if (wanted.empty() || !is_allowed(spec)) return false;
   if (spec.mode != Mode::Strict && leaves_unused(fault.what)) return false;
+  if (is_of_second(spec)) return false;
+  // A wrapper of nothing but that counts no backwards.
+  if (spec.shared && wanted == std::set<size_t>{*spec.shared}) return false;
   // What another thread records is not on the tape, so that a cause may lie where nobody looks.
   const bool threaded = std::any_of(spec.layers.begin(), spec.layers.end(),
                                     [](const Layer& layer) { return layer.form == Form::Thread; });
@@ -187,7 +198,12 @@ Expected expected_of(const Spec& spec) {
       return {
           "uneven_micro_batches", "uneven_batches", {}, spec.ranks > 2 ? ranks : std::vector<int>{0, 1}, true, false};
     case Fault::SummingHook: return {"hook_result", "wrong_scale", all, ranks, false, false};
-    case Fault::NotCleared: return {"gradients_accumulate", "not_cleared", of_first, {}, true, false};
+    case Fault::NotCleared: {
+      // Each wrapper tells of what it averages; the shared one may be the second's.
+      std::set<size_t> own = wanted;
+      if (spec.shared) own.erase(*spec.shared);
+      return {"gradients_accumulate", "not_cleared", spec.two_optimizers ? of_first : names_of(own), {}, true, false};
+    }
     case Fault::Exception: return {"rank_lost", "exception", {}, ranks, false, false, fault.ranks};
   }
   return {};

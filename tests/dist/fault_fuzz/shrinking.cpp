@@ -71,6 +71,10 @@ std::string in_words(const Spec& spec) {
     text += fmt::format("  node {} = layer{}(node {}), {}{}\n", i + 1, layer.module, layer.input,
                         kFormNames[static_cast<size_t>(layer.form)], layer.checkpointed ? ", checkpointed" : "");
   }
+  if (spec.shared) text += fmt::format("  the second has layer{} as well\n", *spec.shared);
+  if (spec.wrapped_again > 0)
+    text += fmt::format("  wrapped again before step {}{}\n", spec.wrapped_again,
+                        spec.old_stays ? ", and the old wrapper stays" : "");
   for (const Beside& beside : spec.beside)
     text += fmt::format("  {} at layer {} on ranks {}\n", kExtraNames[static_cast<size_t>(beside.what)], beside.layer,
                         ranks_in(beside.ranks, spec.ranks));
@@ -89,12 +93,15 @@ std::vector<Spec> simpler(const Spec& spec) {
   offer([](Spec& other) { other.beside.clear(); });
   for (size_t i = 0; i < spec.beside.size(); ++i)
     offer([&](Spec& other) { other.beside.erase(other.beside.begin() + static_cast<std::ptrdiff_t>(i)); });
-  offer([](Spec& other) { other.second = Second::None; });
+  offer([](Spec& other) { other.second = Second::None, other.shared = {}; });
+  offer([](Spec& other) { other.shared = {}; });
+  offer([](Spec& other) { other.wrapped_again = 0; });
+  offer([](Spec& other) { other.old_stays = false; });
   offer([](Spec& other) { other.allowed = {}; });
   offer([](Spec& other) { other.mode = Mode::Strict, other.allowed = {}; });
   // The last layer, if nothing speaks of it.
-  if (const size_t last = spec.layers.size() - 1;
-      last > 0 && spec.fault.layer < last && (spec.allowed.what == Fault::None || spec.allowed.layer < last)) {
+  if (const size_t last = spec.layers.size() - 1; last > 0 && spec.shared != last && spec.fault.layer < last &&
+                                                  (spec.allowed.what == Fault::None || spec.allowed.layer < last)) {
     offer([&](Spec& other) {
       other.layers.pop_back();
       std::erase(other.heads, last + 1);
@@ -118,8 +125,8 @@ std::vector<Spec> simpler(const Spec& spec) {
   offer([](Spec& other) { other.views = true; });
   offer([](Spec& other) { other.bucket_mb = 25; });
   offer([](Spec& other) { other.fault.step = other.fault.what == Fault::NotCleared ? 1 : 0; });
-  if (spec.steps > 1 + std::max(spec.fault.step, spec.allowed.step))
-    offer([](Spec& other) { other.steps = 1 + std::max(other.fault.step, other.allowed.step); });
+  if (const int last = std::max({spec.fault.step, spec.allowed.step, spec.wrapped_again}); spec.steps > 1 + last)
+    offer([last](Spec& other) { other.steps = 1 + last; });
   return found;
 }
 

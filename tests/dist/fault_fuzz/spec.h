@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -107,6 +108,9 @@ struct Spec {
   bool two_optimizers = false;  // for the first and the other half of the parameters
   bool scheduler = false;
   Second second = Second::None;
+  std::optional<size_t> shared = {};  // a module that the second model has as well
+  int wrapped_again = 0;              // before this step; 0: never
+  bool old_stays = false;             // the wrapper before lives on
   int micro_batches = 1;
   int steps = 2;
   std::vector<Beside> beside;

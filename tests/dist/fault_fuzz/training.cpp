@@ -46,17 +46,14 @@ void train_other_model(const Tensor& input) {
   optimizer.step();
 }
 
-nn::Linear critic_of(const Spec& spec) {
-  if (spec.second == Second::None) return nullptr;
-  nn::Linear critic(kWidth, kWidth);
-  critic->to(kFloat64);
-  return critic;
+Critic critic_of(const Spec& spec, const Net& net) {
+  return spec.second == Second::None ? Critic(nullptr) : Critic(spec, net);
 }
 
 // Of the net, and of a second model.
 class Optimizers {
  public:
-  Optimizers(const Spec& spec, const Net& net, const nn::Linear& critic) {
+  Optimizers(const Spec& spec, const Net& net, const Critic& critic) {
     // Frozen ones too: they are let alone.
     const std::vector<Tensor> parameters = net->parameters();
     const auto middle = parameters.begin() +
@@ -67,7 +64,7 @@ class Optimizers {
       for (const auto& optimizer : all_)
         schedulers_.push_back(std::make_unique<optim::StepLR>(*optimizer, 1, 0.5));
     }
-    if (critic) critic_ = made(Rule::SGD, critic->parameters());
+    if (critic) critic_ = made(Rule::SGD, critic->own->parameters());
   }
 
   void zero_grad() const {
@@ -102,7 +99,7 @@ class Optimizers {
   std::vector<std::unique_ptr<optim::StepLR>> schedulers_;
 };
 
-std::string values_of(const Net& net, const nn::Linear& critic) {
+std::string values_of(const Net& net, const Critic& critic) {
   std::string text = "ok";
   const auto add = [&](const std::vector<Tensor>& parameters) {
     for (const Tensor& parameter : parameters) {
@@ -124,18 +121,21 @@ std::string in_a_line(const dist::Verdict& verdict) {
                      fmt::join(verdict.ranks, ","), fmt::join(names, ","));
 }
 
+using Ddp = dist::DistributedDataParallel<Net>;
+using DdpOfCritic = dist::DistributedDataParallel<Critic>;
+
 class Trainer {
  public:
   Trainer(const Spec& spec, const dist::ProcessGroupPtr& group)
       : spec_(spec),
         now_{spec, group->rank(), false},
         net_(spec),
-        critic_(critic_of(spec)),
-        ddp_(net_, group, options_of(spec)),
+        critic_(critic_of(spec, net_)),
+        group_(group),
         optimizers_(spec, net_, critic_) {
     net_->now = &now_;
+    wrap();
     if (critic_) ddp_of_critic_.emplace(critic_, group);
-    if (spec.own_hook || spec.fault.what == Fault::SummingHook) register_hook();
     if (now_.does(Extra::LookingHook)) trainable().front().register_hook([](const Tensor&) { return Tensor(); });
   }
 
@@ -154,11 +154,8 @@ class Trainer {
     } catch (const dist::Diagnosed& error) {
       result = told("Diagnosed", error);
     }
-    for (const dist::Verdict& verdict : ddp_.advisories()) {
-      if (verdict.severity != dist::Severity::Note)
-        result += fmt::format("\nwarning {} {}", verdict.iteration, in_a_line(verdict));
-    }
-    return result + fmt::format("\nplanted {}", now_.planted_at);
+    note_warnings();
+    return result + warnings_ + fmt::format("\nplanted {}", now_.planted_at);
   }
 
  private:
@@ -170,8 +167,27 @@ class Trainer {
             .first_bucket_mb = spec.bucket_mb};
   }
 
+  // A second time while the first wrapper lives.
+  void wrap() {
+    auto ddp = std::make_unique<Ddp>(net_, group_, options_of(spec_));
+    if (ddp_) {
+      note_warnings();
+      backwards_before_ += ddp_->reducer().rounds();
+    }
+    if (spec_.old_stays) old_ = std::move(ddp_);
+    ddp_ = std::move(ddp);
+    if (spec_.own_hook || spec_.fault.what == Fault::SummingHook) register_hook();
+  }
+
+  void note_warnings() {
+    for (const dist::Verdict& verdict : ddp_->advisories()) {
+      if (verdict.severity != dist::Severity::Note)
+        warnings_ += fmt::format("\nwarning {} {}", backwards_before_ + verdict.iteration, in_a_line(verdict));
+    }
+  }
+
   void register_hook() {
-    ddp_.register_comm_hook(
+    ddp_->register_comm_hook(
         dist::make_comm_hook("own", [this](dist::ProcessGroup& group, const dist::GradBucket& bucket) {
           const bool sums = now_.is_faulty(Fault::SummingHook);
           return group.all_reduce(bucket.buffer(), {.op = sums ? dist::ReduceOp::Sum : dist::ReduceOp::Avg});
@@ -187,15 +203,16 @@ class Trainer {
   }
 
   void step() {
+    if (now_.step > 0 && now_.step == spec_.wrapped_again) wrap();
     if (!now_.is_faulty(Fault::NotCleared)) optimizers_.zero_grad();
     change_net();
     const int micro_batches = spec_.micro_batches + (now_.is_faulty(Fault::MoreMicroBatches) ? 1 : 0);
     for (int m = 0; m < micro_batches; ++m) {
-      std::optional<dist::DistributedDataParallel<Net>::NoSync> local;
-      std::optional<dist::DistributedDataParallel<nn::Linear>::NoSync> critic_is_local;
+      std::optional<Ddp::NoSync> local;
+      std::optional<DdpOfCritic::NoSync> critic_is_local;
       const bool last = m + 1 == micro_batches;
       if (!last && spec_.second == Second::InLoss) critic_is_local.emplace(ddp_of_critic_->no_sync());
-      if (!last || now_.is_faulty(Fault::LastInNoSync)) local.emplace(ddp_.no_sync());
+      if (!last || now_.is_faulty(Fault::LastInNoSync)) local.emplace(ddp_->no_sync());
       micro_batch(m);
     }
     if (spec_.second == Second::After)
@@ -239,9 +256,9 @@ class Trainer {
   }
 
   void micro_batch(int m) {
-    std::vector<Tensor> heads = ddp_(batch_of(now_.rank, now_.step, m));
+    std::vector<Tensor> heads = (*ddp_)(batch_of(now_.rank, now_.step, m));
     if (now_.does(Extra::Probe)) train_other_model(batch_of(now_.rank, now_.step, m) + heads_or_zero(heads).detach());
-    if (now_.does(Extra::Evaluation)) loss_of(ddp_(batch_of(now_.rank, 99, m))).item<double>();
+    if (now_.does(Extra::Evaluation)) loss_of((*ddp_)(batch_of(now_.rank, 99, m))).item<double>();
     if (now_.is_faulty(Fault::ConstantLoss) && m + 1 == spec_.micro_batches) {
       Tensor all = heads.front();
       for (size_t h = 1; h < heads.size(); ++h)
@@ -296,10 +313,13 @@ class Trainer {
   const Spec& spec_;
   Now now_;
   Net net_;
-  nn::Linear critic_;
-  dist::DistributedDataParallel<Net> ddp_;
-  std::optional<dist::DistributedDataParallel<nn::Linear>> ddp_of_critic_;
+  Critic critic_;
+  dist::ProcessGroupPtr group_;
+  std::unique_ptr<Ddp> old_, ddp_;
+  std::optional<DdpOfCritic> ddp_of_critic_;
   Optimizers optimizers_;
+  std::string warnings_;
+  uint64_t backwards_before_ = 0;  // of the wrapper that is there
 };
 
 }  // namespace
@@ -313,7 +333,7 @@ std::string train_alone(const Spec& spec) {
   manual_seed(1);
   Now now{spec, 0, true};
   Net net(spec);
-  nn::Linear critic = critic_of(spec);
+  Critic critic = critic_of(spec, net);
   net->now = &now;
   const Optimizers optimizers(spec, net, critic);
   for (now.step = 0; now.step < spec.steps; ++now.step) {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace brigade::autograd {
@@ -19,6 +21,8 @@ struct Retained {
 };
 thread_local std::deque<Retained> retained;
 thread_local uint64_t retained_before = 0;
+// Lines whose graph was used again once: they keep it for that, though not every time (a penalty in every 16th step).
+thread_local std::set<std::pair<const char*, uint32_t>> used_again;
 
 // Of the backward that has kept the node's graph; null where none has, or it is forgotten.
 Retained* find(uint64_t index) noexcept {
@@ -56,6 +60,9 @@ std::vector<RetainedGraph> take_retained_graphs() {
   for (Retained& each : retained) {
     if (each.taken || (each.alive > 0 && !each.graph.used_again)) continue;
     each.taken = true;
+    const std::pair line(each.graph.where.file_name(), each.graph.where.line());
+    if (each.graph.used_again) used_again.insert(line);
+    each.graph.used_again = used_again.contains(line);
     graphs.push_back(each.graph);
   }
   for (; !retained.empty() && retained.front().taken; ++retained_before)

@@ -176,6 +176,21 @@ TEST_CASE("a graph that was kept for nothing is told from one that was used agai
   CHECK(later[0].used_again);
 }
 
+TEST_CASE("a line whose graph is used again now and then does not keep it for nothing") {
+  autograd::take_retained_graphs();
+  for (const bool again : {true, false, true, false}) {
+    CAPTURE(again);
+    {
+      const Tensor loss = brigade::exp(leaf({1, 2})).sum();
+      loss.backward({.retain_graph = true});
+      if (again) loss.backward();
+    }
+    const auto graphs = autograd::take_retained_graphs();
+    REQUIRE(graphs.size() == 1);
+    CHECK(graphs[0].used_again);
+  }
+}
+
 TEST_CASE("gradients carry a stamp") {
   const Tensor a = leaf({1, 2});
   const auto stamp = [&] { return autograd::meta(a)->stamp; };

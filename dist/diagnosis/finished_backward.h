@@ -73,7 +73,7 @@ class FinishedBackward {
 
   virtual int rank() const = 0;
   virtual int64_t rows() const = 0;                             // samples in its batch, 0 when not known
-  virtual int64_t gathered() const = 0;                         // backwards in the sums: this one, those under no_sync
+  virtual int64_t gathered() const = 0;                         // backwards in the sums: this one, those before
   virtual const LossFactor& loss_factor() const = 0;            // of this backward's own loss
   virtual std::span<const double> sums_of_squares() const = 0;  // of its gradients, per parameter; 0 without one
   virtual const NonFinite& non_finite() const = 0;

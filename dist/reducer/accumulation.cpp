@@ -48,6 +48,16 @@ uint32_t Accumulation::most_gathered(std::span<const NamedParameter> parameters)
   return most;
 }
 
+uint32_t Accumulation::most_held(std::span<const NamedParameter> parameters) noexcept {
+  uint32_t most = 0;
+  for (const NamedParameter& each : parameters) {
+    const autograd::AutogradMeta* const known = autograd::meta(each.tensor);
+    if (!known || !known->grad.defined()) continue;
+    most = std::max(most, known->stamp.backwards - std::min(known->stamp.backwards, known->stamp.backwards_used));
+  }
+  return most;
+}
+
 void Accumulation::all_reduced(std::span<const NamedParameter> parameters) {
   forget_all();
   for (LocalGradient& local : local_)

@@ -88,7 +88,10 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
   own_.moment = moment();
   own_.sums_of_squares.assign(setup_.count(), 0);
   outcome_.users.assign(setup_.count(), 0);
-  gathered_ = accumulation_.most_gathered(setup_.parameters) + (start_.absent ? 0 : 1);
+  gathered_ = accumulation_.most_gathered(setup_.parameters);
+  if (!setup_.options.find_unused_parameters)
+    gathered_ = std::max<int64_t>(gathered_, Accumulation::most_held(setup_.parameters));
+  if (!start_.absent) ++gathered_;
   // Along a path that the plan sees no gradient may come: those are compared when they are ready.
   for (uint32_t i = 0; i < recorded_.used.size(); ++i) {
     if (!start_.planned[i] || accumulation_.used(i)) compare_with_recorded(i);

@@ -4,6 +4,8 @@
 
 #include <brigade/dist/ddp/join.h>
 
+#include <optional>
+
 namespace brigade::test::accumulation_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
@@ -117,8 +119,8 @@ const AddRankCase add_another_backward(
     "gradients that gather wait for a backward through a synced forward, or for the step", &check_another_backward,
     everywhere({2}));
 
-// One rank clears what a micro-batch has gathered, before the one that is reduced.
-std::string check_cleared_micro_batch(const dist::ProcessGroupPtr& group) {
+// One rank clears what a micro-batch has gathered, or what was averaged of it, before the one that is reduced.
+std::string check_cleared(const dist::ProcessGroupPtr& group, bool averaged) {
   for (const bool to_none : {true, false}) {
     for (const bool on_all : {false, true}) {
       Net net;
@@ -127,7 +129,8 @@ std::string check_cleared_micro_batch(const dist::ProcessGroupPtr& group) {
       for (int s = 0; s < 2; ++s) {
         optimizer.zero_grad();
         {
-          const auto local = ddp.no_sync();
+          std::optional<Ddp::NoSync> local;
+          if (!averaged) local.emplace(ddp.no_sync());
           loss_of(ddp(batch_of(group->rank(), s))).backward();
         }
         if (on_all || group->rank() == 0) optimizer.zero_grad(to_none);
@@ -139,11 +142,16 @@ std::string check_cleared_micro_batch(const dist::ProcessGroupPtr& group) {
         return fmt::format("{} verdicts, expected {}", ddp.advisories().size(), expected);
       if (on_all) continue;
       const dist::Verdict& verdict = ddp.advisories()[0];
-      if (verdict.kind != "uneven_micro_batches" || verdict.iteration != 1 || verdict.ranks != std::vector<int>{0})
+      if (verdict.kind != "uneven_micro_batches" || verdict.iteration != (averaged ? 2 : 1) ||
+          verdict.ranks != std::vector<int>{0})
         return verdict.message;
     }
   }
   return "";
+}
+std::string check_cleared_micro_batch(const dist::ProcessGroupPtr& group) {
+  const std::string wrong = check_cleared(group, false);
+  return wrong.empty() ? check_cleared(group, true) : wrong;
 }
 const AddRankCase add_cleared_micro_batch(
     "a micro-batch that one rank clears is missing in its gradients, and told; one that all clear is not",

@@ -208,9 +208,9 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   // this group.
   if (!syncs() || setup_.parameters.empty() || (!reached && !forward_.pending)) return;
   forward_.others_reached = forward_.others_reached || (!reached && reaches_another(plan));
-  if (!reached && !of_others.empty() && shared_.are_all() && shared_.has_forward_in(plan) &&
-      !accumulation_.has_gathered(setup_.parameters)) {
-    forget_forward();  // others average all that it gives
+  const bool all_of_others = !of_others.empty() && std::ranges::find(of_others, OfOthers::No) == of_others.end();
+  if (all_of_others && shared_.has_forward_in(plan) && !accumulation_.has_gathered(setup_.parameters)) {
+    forget_forward();
     return;
   }
   if (!reached && !is_of_forward(plan)) {

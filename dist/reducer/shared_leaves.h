@@ -38,8 +38,6 @@ class SharedLeaves {
   std::vector<OfOthers> share_out(const autograd::Plan& plan, std::vector<uint8_t>& planned);
   // This reducer averages what no other does in this backward.
   void take_unclaimed(std::span<const OfOthers> of_others);
-  // Whether none of the parameters is its own alone.
-  bool are_all() const noexcept { return count_ == setup_.count() && count_ > 0; }
   bool has_forward_in(const autograd::Plan& plan) const;
   // Whether another reducer of one of them is in a join, in which ranks step by themselves; how many such joins have ended.
   bool are_in_join() const;

@@ -183,7 +183,6 @@ const Reducer::Forward::Nodes* Reducer::forward_of(const autograd::Plan& plan) c
 
 Round& Reducer::start_round(Round::Start start) {
   start.number = ++last_.round;
-  start.of_others.resize(setup_.count());
   shared_.take_unclaimed(start.of_others);
   start.was_alike = last_.alike;
   start.forward_began = std::exchange(forward_.began, 0);
@@ -225,13 +224,10 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   const bool held = round_waits_ && round_waits_();
   if (round_begins_ && !held) round_begins_(plan.where());
   // What has gathered under no_sync is reduced although this micro-batch adds nothing to it.
-  const bool absent = !reached && std::ranges::find(of_others, OfOthers::Reached) == of_others.end() &&
-                      !accumulation_.has_gathered(setup_.parameters);
-  Round& round = start_round({.where = plan.where(),
-                              .planned = std::move(planned),
-                              .of_others = std::move(of_others),
-                              .absent = absent,
-                              .held = held});
+  Round::Start start{
+      .where = plan.where(), .planned = std::move(planned), .of_others = std::move(of_others), .held = held};
+  const bool absent = start.absent = !start.reaches_any() && !accumulation_.has_gathered(setup_.parameters);
+  Round& round = start_round(std::move(start));
   if (absent) forward_.unreached_by.emplace(plan.where(), plan.number());
   const Forward::Nodes* const forward = forward_of(plan);
   MissedWrappers& missed = MissedWrappers::of_this_thread();

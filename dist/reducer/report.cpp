@@ -49,9 +49,7 @@ RankReport Round::own_report(const TracedBackward* backward, const std::string& 
   mine.recorded.assign(recorded_.used.begin(), recorded_.used.end());
   mine.recorded_at = recorded_.where;
   WrappedModule wrapped{.diagnosis = setup_.options.diagnosis};
-  wrapped.reached_any =
-      std::any_of(start_.planned.begin(), start_.planned.end(), [](uint8_t planned) { return planned != 0; }) ||
-      std::ranges::find(start_.of_others, OfOthers::Reached) != start_.of_others.end();
+  wrapped.reached_any = start_.reaches_any();
   for (const NamedParameter& each : setup_.parameters)
     wrapped.newest = std::max(wrapped.newest, each.tensor.id());
   if (setup_.options.module_paths) wrapped.paths = setup_.options.module_paths();

@@ -133,7 +133,7 @@ void Round::begin() {
 }
 
 bool Round::uses(uint32_t parameter) const {
-  return start_.planned[parameter] || start_.of_others[parameter] == OfOthers::Reached || accumulation_.used(parameter);
+  return start_.planned[parameter] || start_.is_reached_elsewhere(parameter) || accumulation_.used(parameter);
 }
 
 void Round::compare_with_recorded(uint32_t parameter) {

@@ -17,6 +17,7 @@
 #include <brigade/dist/reducer/use_history.h>
 #include <brigade/dist/timeline/timeline.h>
 
+#include <algorithm>
 #include <exception>
 #include <optional>
 #include <span>
@@ -44,7 +45,7 @@ class Round {
     uint64_t number = 0;           // of the reduced backward, from 1
     SourceLocation where;          // of its call
     std::vector<uint8_t> planned;  // per parameter: it will be reached, and averaged here
-    // Per parameter. The slot of another reducer gets the gradient; the flag is as if this one did.
+    // Per parameter; empty: none is. The slot of another reducer gets the gradient; the flag is as if this one did.
     std::vector<OfOthers> of_others = {};
     bool absent = false;     // it reaches no parameter of ours, and nothing has gathered before
     bool joined = false;     // a shadow: this rank has no data left
@@ -55,6 +56,15 @@ class Round {
     int64_t rows = 0;  // samples in this rank's batch, 0 when not known
     // Of the backward before, where they could not be told in it (tells_later()).
     std::optional<Numbers> earlier = {};
+
+    bool is_reached_elsewhere(uint32_t parameter) const {
+      return !of_others.empty() && of_others[parameter] == OfOthers::Reached;
+    }
+    // Whether it will reach any parameter, whoever averages that.
+    bool reaches_any() const {
+      return std::ranges::find(planned, 1) != planned.end() ||
+             std::ranges::find(of_others, OfOthers::Reached) != of_others.end();
+    }
   };
   // All of these outlive it.
   Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumulation, Advisor& advisor,

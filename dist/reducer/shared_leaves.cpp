@@ -142,7 +142,7 @@ std::vector<OfOthers> SharedLeaves::share_out(const autograd::Plan& plan, std::v
 
 void SharedLeaves::take_unclaimed(std::span<const OfOthers> of_others) {
   for (uint32_t i = 0; i < setup_.count() && count_ > 0; ++i) {
-    if (setup_.sharing[i] == Sharing::Elsewhere && of_others[i] == OfOthers::No) average_here(i);
+    if (setup_.is_elsewhere(i) && (of_others.empty() || of_others[i] == OfOthers::No)) average_here(i);
   }
 }
 

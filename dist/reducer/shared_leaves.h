@@ -36,7 +36,7 @@ class SharedLeaves {
   // A backward is about to reach the `planned` ones of `self`: decides who averages each, reached or not. Those of others
   // are taken out of `planned`. Returns nothing where there are none.
   std::vector<OfOthers> share_out(const autograd::Plan& plan, std::vector<uint8_t>& planned);
-  // This reducer averages what no other does in this backward.
+  // This reducer averages what no other does in this backward; `of_others` is what share_out() returned.
   void take_unclaimed(std::span<const OfOthers> of_others);
   bool has_forward_in(const autograd::Plan& plan) const;
   // Whether another reducer of one of them is in a join, in which ranks step by themselves; how many such joins have ended.

@@ -71,8 +71,8 @@ struct RankBlock {
   alignas(64) std::atomic<Status> status{Status::Running};
   char last_words[1024] = {};
   std::atomic<int32_t> blames{-1};  // the rank because of which this one failed
-  // What the rank does outside of collectives; guarded by a lock that readers give up on (its
-  // holder may have died).
+  // What the rank does outside of collectives; guarded by a lock that readers give up on and the
+  // rank takes after a second (its holder may have died).
   std::atomic<uint32_t> activity_lock{0};
   std::atomic<int64_t> activity_since{0};  // ns of the steady clock
   char activity[320] = {};

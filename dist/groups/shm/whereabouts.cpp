@@ -5,11 +5,38 @@
 #include <brigade/dist/groups/shm/header.h>
 #include <brigade/dist/timeline/timeline.h>
 
+#include <chrono>
+#include <thread>
+
 namespace brigade::dist::shm {
 
+namespace {
+
+// False where it is still held after a second. Its holder needs no microsecond while it runs, but all ranks that have met in
+// different collectives read at once, and one of them may have to wait for a processor meanwhile. Only the dead need longer.
+bool lock_activity(RankBlock& block) noexcept {
+  constexpr int kTriesAwake = 1000;
+  constexpr std::chrono::microseconds kNap{50};
+  constexpr int64_t kMost = 1'000'000'000;  // ns
+  int64_t napping_since = 0;
+  for (int tries = 0;; ++tries) {
+    uint32_t free = 0;
+    if (block.activity_lock.compare_exchange_strong(free, 1, std::memory_order_acquire)) return true;
+    if (tries < kTriesAwake) {
+      pause_briefly();
+      continue;
+    }
+    const int64_t now = now_ns();
+    if (napping_since == 0) napping_since = now;
+    if (now - napping_since > kMost) return false;
+    std::this_thread::sleep_for(kNap);
+  }
+}
+
+}  // namespace
+
 void note_activity(RankBlock& own, std::string_view what, const Place& where) noexcept {
-  for (uint32_t free = 0; !own.activity_lock.compare_exchange_weak(free, 1, std::memory_order_acquire); free = 0)
-    pause_briefly();  // a peer reads it
+  lock_activity(own);  // or a peer died while it read: the lock is taken from it
   copy_text(own.activity, what);
   tell(own.activity_at, where);
   own.activity_since.store(now_ns(), std::memory_order_relaxed);
@@ -23,18 +50,12 @@ Whereabouts whereabouts_of(RankBlock& block, const RankName& name) {
     place.last = info_of(block.ring[arrived % kRing]);
     place.finished = reached(block.done, arrived);
   }
-  for (int tries = 0; tries < 1000; ++tries) {
-    uint32_t free = 0;
-    if (!block.activity_lock.compare_exchange_strong(free, 1, std::memory_order_acquire)) {
-      pause_briefly();
-      continue;
-    }
+  if (lock_activity(block)) {
     place.activity = block.activity;
     place.activity_at = place_of(block.activity_at);
     place.activity_seconds =
         static_cast<double>(now_ns() - block.activity_since.load(std::memory_order_relaxed)) * 1e-9;
     block.activity_lock.store(0, std::memory_order_release);
-    break;
   }
   return place;
 }

@@ -3,6 +3,7 @@
 #   at_instruction_set.sh x86-64-v3 test_kernels brigade
 # Exits with 77 where the processor does not have it.
 set -euo pipefail
+own=$(env -u BRIGADE_CPU "$3" --version)
 export BRIGADE_CPU=$1
 # oneDNN has a name of its own for each, and a variable that was renamed between its versions 2 and 3.
 case "$1" in
@@ -22,5 +23,6 @@ case "$chosen" in
   *"instruction set $1") ;;
   *) echo "expected 'instruction set $1' at the end of: $chosen"; exit 1 ;;
 esac
-"$2"
+# In the processor's own one the tests kernels/*_test run in any case.
+[ "$chosen" = "$own" ] || "$2"
 "$3" check --all

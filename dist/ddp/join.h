@@ -15,6 +15,10 @@
 // for the end of the backward.
 // Agreement on optimizer steps (DDPOptions::check_steps) rests until the join is finished.
 //
+// A shadow's zeros stand for a rank without data where a step has one reduced backward, its micro-batches under no_sync. A
+// second reduced backward between two steps averages again what the first has left in .grad, and a shadow has nothing of
+// that: the sum is then less than one process gets, in PyTorch as well.
+//
 // An optimizer that keeps state (momentum, moments) and stands outside the join has stepped less
 // often on the shadows; its next step, in another join or outside, is refused with the reason. Join a ZeroRedundancyOptimizer
 // instead: a shadow steps its share with the gradients of the others. Schedules, clipping and

@@ -26,7 +26,10 @@ Verdict uneven_micro_batches(std::span<const int64_t> gathered, const Moment& mo
   verdict.cause.text = fmt::format(
       "the gradients that were averaged in backward {} hold the backwards of different numbers of micro-batches: {}",
       moment.iteration, list);
-  verdict.message = verdict.cause.text + "; a rank with more of them counts for more, and its data ends earlier";
+  verdict.message =
+      verdict.cause.text +
+      "; so they do not count alike (a rank with more of them counts for more, or each of them for less where "
+      "each rank divides by its own number), and the data of that rank ends earlier";
   verdict.advice =
       "run as many backwards under no_sync on every rank before the one that reduces (the same accumulation steps, and "
       "a DistributedSampler with drop_last), and clear gradients only before the first of them; where data ends unevenly on purpose, train inside join()";

@@ -113,9 +113,13 @@ function(brigade_batch variable name size root prefix)
   if(count EQUAL 0)
     return()
   endif()
+  # Of many, a number that seldom changes when files come, since all files move then.
   math(EXPR batches "(${count} + ${size} - 1) / ${size}")
-  # What a batch may hold, in bytes of its sources.
-  math(EXPR limit "4 * ${total} / (3 * ${batches})")
+  if(batches GREATER 16)
+    math(EXPR batches "(${batches} + 7) / 8 * 8")
+  endif()
+  # What a batch may hold, in bytes of its sources: in steps, so that it is the same after most changes.
+  math(EXPR limit "(4 * ${total} / (3 * ${batches}) / 4096 + 1) * 4096")
   # Some more than needed, for what finds no room.
   math(EXPR last "2 * ${batches} + 4")
   foreach(batch RANGE ${last})

@@ -413,6 +413,11 @@ void Engine::run_nodes() {
     run_node(node);
 }
 
+void Engine::tell_refused() const noexcept {
+  for (Listener* listener : listeners_)
+    listener->on_refused();
+}
+
 void Engine::run() {
   const OutsideAutocast as_recorded;
   running_tasks.push_back(task_);
@@ -455,6 +460,7 @@ void Engine::run() {
   } catch (...) {
     const std::exception_ptr error = std::current_exception();
     if (outermost) {
+      if (!planned) tell_refused();
       for (Listener* listener : listeners_)
         listener->on_error(planned ? &plan : nullptr, error);
     }

@@ -58,6 +58,7 @@ class Engine {
   friend class Plan;
 
   void check_roots();
+  void tell_refused() const noexcept;
   void check_not_freed(const Node& node) const;
   void gather();
   // Before gather(): it goes no further than these.

@@ -111,6 +111,8 @@ class Listener {
   virtual void on_grad_ready(uint32_t tag, bool defined) = 0;
   // All nodes have run. May throw: backward ends with that error, after all listeners were called.
   virtual void on_finish(const Plan& plan) = 0;
+  // The roots are unusable: on_error without a plan follows, when all listeners have heard this. Must not throw.
+  virtual void on_refused() noexcept {}
   // Backward failed, before on_plan (`plan` null: the roots were unusable) or after it. Must not
   // throw; backward rethrows.
   virtual void on_error(const Plan* plan, std::exception_ptr error) noexcept = 0;

@@ -25,6 +25,9 @@ constexpr std::string_view kAveraging = "model averaging";
 constexpr std::string_view kByHook = ", by hook ";
 constexpr std::string_view kZero = "ZeroRedundancyOptimizer: parameters";  // a new one compares them
 constexpr std::string_view kJoin = "join: ";
+constexpr std::string_view kEndOfJoin = "join: who had data to the end";
+constexpr std::string_view kInBackward = "a backward of ";
+constexpr std::string_view kRefused = "refused: its loss has no history";
 constexpr std::string_view kReport = "error report of ";
 constexpr std::string_view kStep = "agreement on a step of ";
 
@@ -243,6 +246,18 @@ Found missed_wrapper(const Mismatch& mismatch, const Sides& sides) {
   return std::nullopt;
 }
 
+// What it reduces are zeros, for the others to learn of it; where these exchange something before, they do not.
+Found refused_backward(const Mismatch& mismatch, const Sides& sides) {
+  if (mismatch.activities.size() != mismatch.by_rank.size()) return std::nullopt;
+  for (const Side& side : {sides.first, sides.second}) {
+    if (side.part != Part::Backward || mismatch.activities[side.rank].find(kRefused) == std::string::npos) continue;
+    return MismatchReason{fmt::format("the backward of {} was {}", side.name, kRefused),
+                          fmt::format("repair the error that {} reports", side.name),
+                          {static_cast<int>(side.rank)}};
+  }
+  return std::nullopt;
+}
+
 // "DDP(Net)" of "agreement on a step of DDP(Net)".
 std::string_view stepped_by(const CollectiveInfo& step) {
   return std::string_view(step.description).substr(std::min(kStep.size(), step.description.size()));
@@ -424,9 +439,9 @@ MismatchReason reason_for(const Mismatch& mismatch, size_t usual, size_t odd, co
     return Side{&info, part_of(info), rank, fmt::format("rank {}", names(static_cast<int>(rank)))};
   };
   const Sides sides{side(std::min(usual, odd)), side(std::max(usual, odd))};
-  for (const auto rule : {&other_groups, &other_parts, &same_call, &other_hooks, &constructions, &missed_wrapper,
-                          &reports, &joins, &averaging, &step_under_no_sync, &step_or_not, &steps_of_wrappers, &layer,
-                          &backwards_of_wrappers, &own_call, &forward_or_not}) {
+  for (const auto rule : {&other_groups, &other_parts, &same_call, &other_hooks, &constructions, &refused_backward,
+                          &missed_wrapper, &reports, &joins, &averaging, &step_under_no_sync, &step_or_not,
+                          &steps_of_wrappers, &layer, &backwards_of_wrappers, &own_call, &forward_or_not}) {
     if (Found found = rule(mismatch, sides)) return *std::move(found);
   }
   return {"", "call the same collectives in the same order on every rank", {}};
@@ -440,6 +455,10 @@ std::string step_in_words(const std::string& optimizer, uint32_t local_backwards
 
 std::string backward_in_words(const std::string& title, SourceLocation forward) {
   return forward.line() == 0 ? "of " + title : fmt::format("of {}{}{}", title, kOfForward, to_string(forward));
+}
+
+std::string refused_backward_in_words(const std::string& title) {
+  return fmt::format("a backward of {}, {}", title, kRefused);
 }
 
 std::string missed_forward_in_words(const std::string& title, SourceLocation forward, SourceLocation opened) {

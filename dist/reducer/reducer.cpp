@@ -5,6 +5,7 @@
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/core/detail/living.h>
+#include <brigade/dist/diagnosis/mismatch.h>
 #include <brigade/dist/reducer/launch_order.h>
 #include <brigade/dist/reducer/missed_wrappers.h>
 
@@ -328,6 +329,22 @@ void Reducer::on_finish(const autograd::Plan& plan) {
   }
 }
 
+void Reducer::on_refused() noexcept {
+  // There will be no plan. Peers may be waiting for this backward nevertheless.
+  if (broken_ || !forward_.pending || !syncs() || setup_.parameters.empty() || !may_be_meant(*this)) return;
+  try {
+    const bool held = round_waits_ && round_waits_();
+    if (round_begins_ && !held) round_begins_({});
+    Round& round = start_round({.planned = std::vector<uint8_t>(setup_.count(), 0), .failed = true, .held = held});
+    setup_.group->note_activity(refused_backward_in_words(setup_.title()), {});
+    // As peers do where the backward runs through several wrappers: all buckets come before the first report.
+    round.take_turns(LaunchOrder::of_this_thread(), forward_.nodes.empty() ? 0 : forward_.nodes.front().number);
+    round.begin();
+  } catch (...) {
+    give_up();
+  }
+}
+
 void Reducer::on_error(const autograd::Plan* plan, std::exception_ptr error) noexcept {
   std::string failure = "unknown error";
   try {
@@ -342,13 +359,7 @@ void Reducer::on_error(const autograd::Plan* plan, std::exception_ptr error) noe
       end_round();
       return;
     }
-    if (!round_) {
-      // The roots were unusable, so there was no plan. Peers may be waiting for this backward
-      // nevertheless.
-      if (plan || !forward_.pending || !syncs() || setup_.parameters.empty() || !may_be_meant(*this)) return;
-      if (round_begins_) round_begins_({});
-      start_round({.planned = std::vector<uint8_t>(setup_.count(), 0), .failed = true}).begin();
-    }
+    if (!round_) return;
     LaunchOrder::of_this_thread().fail();
     round_->fail();
     if (round_->is_held()) round_begins_(round_->where());

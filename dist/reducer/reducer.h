@@ -123,6 +123,7 @@ class Reducer final : public autograd::Listener {
   void on_plan(const autograd::Plan& plan) override;
   void on_grad_ready(uint32_t tag, bool defined) override;
   void on_finish(const autograd::Plan& plan) override;
+  void on_refused() noexcept override;
   void on_error(const autograd::Plan* plan, std::exception_ptr error) noexcept override;
   void on_gradients_wanted(std::span<const Tensor> leaves) override;
   bool looks_for_non_finite() const override;

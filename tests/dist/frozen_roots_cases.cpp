@@ -3,6 +3,7 @@
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
+#include <brigade/dist/ddp/sync_batch_norm.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 
 namespace brigade::test::frozen_roots_cases {
@@ -114,6 +115,64 @@ std::string check_mistakes(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_mistakes(
     "a loss without a history names what was frozen, where a detach() has done no harm before", &check_mistakes,
+    everywhere({2, 3}));
+
+// Two critics with a wrapper each, in one loss (SAC), of which the last rank has thawed none.
+std::string check_twins(const dist::ProcessGroupPtr& group) {
+  JudgeNet first, second;
+  dist::DistributedDataParallel<JudgeNet> ddp_first(first, group), ddp_second(second, group);
+  const int last = group->size() - 1;
+  const auto train = [&](int step) {
+    const Tensor x = batch_of(group->rank(), step);
+    const Tensor loss = loss_of(ddp_first(x));  // the wrapper whose forward came last sends first
+    (loss + loss_of(ddp_second(x))).backward();
+  };
+  train(0);
+  const SourceLocation frozen = SourceLocation::current();
+  if (group->rank() == last) {
+    first->requires_grad_(false, frozen);
+    second->requires_grad_(false, frozen);
+  }
+  try {
+    train(1);
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    if (text.find("requires_grad was switched off at " + to_string(frozen)) == std::string::npos) return text;
+    if (group->rank() == last) return "";
+    const auto* const reported = dynamic_cast<const dist::ReductionError*>(&error);
+    if (!reported) return text;
+    const dist::Verdict& verdict = reported->verdicts()[0];
+    return verdict.kind == "rank_failed" && verdict.ranks == std::vector<int>{last} ? "" : text;
+  }
+  return "nothing was said";
+}
+const AddRankCase add_twins("a loss of several wrappers without a history on one rank is told as that", &check_twins,
+                            everywhere({2, 3}));
+
+// The others exchange something in their backward before they reduce.
+std::string check_exchange(const dist::ProcessGroupPtr& group) {
+  nn::Sequential net(nn::Linear(4, 4), dist::SyncBatchNorm(4, group));
+  dist::DistributedDataParallel<nn::Sequential> ddp(net, group);
+  const int last = group->size() - 1;
+  for (int s = 0; s < 2; ++s) {
+    const Tensor output = ddp(batch_of(group->rank(), s).to(kFloat32));
+    const Tensor loss = loss_of(s == 1 && group->rank() == last ? output.detach() : output);
+    try {
+      loss.backward();
+    } catch (const dist::CollectiveError& error) {
+      const std::string text = error.what();
+      const bool is_told = text.find(fmt::format("Likely: the backward of rank {} was refused: its loss has no history",
+                                                 last)) != std::string::npos &&
+                           text.find(fmt::format("repair the error that rank {} reports", last)) != std::string::npos;
+      return is_told && s == 1 && error.verdicts()[0].ranks == std::vector<int>{last} ? "" : text;
+    } catch (const Error& error) {
+      return s == 1 && group->rank() == last ? "" : error.what();
+    }
+  }
+  return "nothing was said";
+}
+const AddRankCase add_exchange(
+    "a loss without a history is told where other ranks exchange something in their backward", &check_exchange,
     everywhere({2, 3}));
 
 std::string check_healthy(const dist::ProcessGroupPtr& group) {

@@ -379,11 +379,24 @@ Found reports(const Mismatch&, const Sides& sides) {
       reporting.info->description.substr(kReport.size()), reporting.name, other.name));
 }
 
+// Whether the latest that all ranks did of a join was not its end.
+bool are_in_join(const Mismatch& mismatch) {
+  const auto latest = std::find_if(mismatch.before.rbegin(), mismatch.before.rend(),
+                                   [](const CollectiveInfo& each) { return each.description.starts_with(kJoin); });
+  return latest != mismatch.before.rend() && latest->description != kEndOfJoin;
+}
+
 // A rank asks the others for what comes next in a join.
-Found joins(const Mismatch&, const Sides& sides) {
+Found joins(const Mismatch& mismatch, const Sides& sides) {
   const bool first = sides.first.info->description.starts_with(kJoin);
   if (first == sides.second.info->description.starts_with(kJoin)) return std::nullopt;
   const auto& [in_join, other] = first ? sides : Sides{sides.second, sides.first};
+  if (other.part == Part::Own && are_in_join(mismatch)) {
+    return advise(
+        fmt::format("{} calls {} inside the join, where a rank without data takes part in what the joined wrappers do "
+                    "and in nothing else: call it after finish(), or in a Joinable of your own that joins too",
+                    other.name, short_words(*other.info)));
+  }
   return advise(
       fmt::format("{} is in a join and {} is not: open Join on every rank before the loop, over the same wrappers, and "
                   "finish() it after the loop",
@@ -401,11 +414,23 @@ Found averaging(const Mismatch&, const Sides& sides) {
       averages.name, other.name));
 }
 
+// In a function of the program's own, or a hook: the call comes between the plan of a backward and its end.
+bool is_in_backward(const Mismatch& mismatch, const Side& side) {
+  return mismatch.activities.size() == mismatch.by_rank.size() &&
+         mismatch.activities[side.rank].starts_with(kInBackward);
+}
+
 // A call of the program itself.
 Found own_call(const Mismatch& mismatch, const Sides& sides) {
   const auto found = sides.alone_in(Part::Own);
   if (!found) return std::nullopt;
   const auto& [own, other] = *found;
+  if (is_in_backward(mismatch, own) && other.part == Part::Backward) {
+    return advise(fmt::format(
+        "{} calls {} in its backward, to which that of {} does not come: let the loss reach the same functions "
+        "on every rank (look for a detach(), a NoGradGuard or a branch), and register the same gradient hooks",
+        own.name, short_words(*own.info), other.name));
+  }
   const bool was_called = std::any_of(mismatch.before.begin(), mismatch.before.end(),
                                       [&](const CollectiveInfo& each) { return each.matches(*own.info); });
   if (was_called) {

@@ -98,6 +98,29 @@ std::vector<Program> own_calls() {
          group->barrier();
        },
        "", "comes to it earlier (fewer batches)", false},
+      {"a call of its own in a join, where the others have no data",
+       [](const Group& group, bool odd) {
+         Training<BranchingNet> training(group, BranchingNet());
+         dist::Join join(training.ddp);
+         for (int i = 0; i < (odd ? 3 : 1); ++i) {
+           training.backward();
+           if (i == 1) reduce(group, 1);
+         }
+         join.finish();
+       },
+       "", "inside the join, where a rank without data takes part", false},
+      {"a gradient hook that exchanges something, on all ranks but one",
+       [](const Group& group, bool odd) {
+         Training<BranchingNet> training(group, BranchingNet());
+         const Tensor output = training.ddp(full({4, 4}, 1.0));
+         const auto exchange = [&](const Tensor& gradient) {
+           reduce(group, 1);
+           return gradient;
+         };
+         if (!odd) output.register_hook(exchange);
+         square(output).mean().backward();
+       },
+       "", "in its backward, to which that of rank", false},
       {"another size", [](const Group& group, bool odd) { reduce(group, odd ? 3 : 4); }, "",
        "the tensors have different sizes", false},
       {"another operation",

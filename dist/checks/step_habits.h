@@ -21,7 +21,10 @@ class StepHabits {
   // Before a step of an optimizer that holds a managed parameter. Warnings go to the reducer's advisories.
   void look_at(const autograd::Update& update);
   // The same before a step of one that holds none.
-  void look_at_other(const autograd::Update& update) { look_for_unheld(update); }
+  void look_at_other(const autograd::Update& update) {
+    look_for_gone_modules(update);
+    look_for_unheld(update);
+  }
 
  private:
   void look_for_backward(const autograd::Update& update);

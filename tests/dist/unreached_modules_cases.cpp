@@ -195,6 +195,38 @@ std::string check_gone_layer(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_gone_layer("an optimizer that was made before a layer was replaced is told, and no other",
                                  &check_gone_layer, everywhere({2}));
 
+// The same where the optimizer holds nothing that the wrapper averages: the rest is frozen.
+std::string check_gone_head(const dist::ProcessGroupPtr& group) {
+  for (const bool renewed : {false, true}) {
+    manual_seed(1);
+    Net net;
+    auto optimizer = std::make_unique<optim::SGD>(net->parameters(), optim::SGDOptions{.lr = 0.1});
+    nn::Linear head(8, 3);
+    head->to(kFloat64);
+    net->c = net->replace_module("c", head);
+    net->a->requires_grad_(false);
+    net->b->requires_grad_(false);
+    if (renewed) optimizer = std::make_unique<optim::SGD>(net->c->parameters(), optim::SGDOptions{.lr = 0.1});
+    Ddp ddp(net, group);
+    for (int s = 0; s < 4; ++s) {
+      optimizer->zero_grad();
+      head->zero_grad();
+      loss_of(ddp(batch_of(group->rank(), s))).backward();
+      optimizer->step();
+    }
+    const std::string kinds = kinds_of(ddp.advisories());
+    if (kinds != (renewed ? "" : "stale_optimizer replaced;")) return fmt::format("renewed {}: {}", renewed, kinds);
+    if (renewed) continue;
+    const Verdict& verdict = ddp.advisories().front();
+    if (verdict.message.find("holds `c.weight` of a module that is gone") == std::string::npos ||
+        verdict.parameters.size() != 2 || verdict.iteration != 2)
+      return verdict.message;
+  }
+  return "";
+}
+const AddRankCase add_gone_head("an optimizer of a replaced head and a frozen rest is told, and no other",
+                                &check_gone_head, everywhere({2}));
+
 // An embedding whose weight is the head's too, until `change` comes, before the third step.
 struct TiedImpl : nn::Module {
   nn::Embedding table{nullptr};

@@ -104,9 +104,11 @@ std::optional<Verdict> StepCheck::look_at(uint32_t managed, const autograd::Grad
   // Only where there is something to say: a step looks at each of its parameters.
   const auto parameter = [&] { return about(reducer_.parameters()[managed], {}, {group_.rank()}); };
   const LocalGradient& local = reducer_.accumulation().local(managed);
-  if (stamp.by_hand) return std::nullopt;  // the ranks compare its values
+  const bool gathers =
+      local.backwards > 0 && stamp.backwards > 0;      // perhaps upon what was set (a resumed accumulation)
+  if (stamp.by_hand && !gathers) return std::nullopt;  // the ranks compare its values
   const SourceLocation reducing_at = reducer_.reducing_at();
-  if (reducing_at.line() != 0 || (local.backwards > 0 && stamp.backwards > 0)) {
+  if (reducing_at.line() != 0 || gathers) {
     return unreduced_gradients({.by_hand = false,
                                 .set_at = {},
                                 .backwards = stamp.backwards,

@@ -157,6 +157,54 @@ const AddRankCase add_cleared_micro_batch(
     "a micro-batch that one rank clears is missing in its gradients, and told; one that all clear is not",
     &check_cleared_micro_batch, everywhere({3}));
 
+// An accumulation that goes on from gradients that a checkpoint kept, each rank its own.
+std::string check_resumed(const dist::ProcessGroupPtr& group, bool synced) {
+  const auto first_of = [](Net& net, int rank) {
+    std::vector<Tensor> gradients;
+    loss_of(net(batch_of(rank, 0))).backward();
+    for (const Tensor& parameter : net->parameters())
+      gradients.push_back(parameter.grad().clone());
+    net->zero_grad();
+    return gradients;
+  };
+  manual_seed(1);
+  Net net;
+  const std::vector<Tensor> kept = first_of(net, group->rank());
+  Ddp ddp(net, group);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+  for (size_t i = 0; i < kept.size(); ++i)
+    net->parameters()[i].set_grad(kept[i]);
+  for (int m = 1; m < 3; ++m) {
+    std::optional<Ddp::NoSync> local;
+    if (m < 2 || !synced) local.emplace(ddp.no_sync());
+    loss_of(ddp(batch_of(group->rank(), m))).backward();
+  }
+  try {
+    optimizer.step();
+  } catch (const dist::ConsistencyError& error) {
+    const std::string text = error.what();
+    if (synced || error.verdicts()[0].kind != "unreduced_gradients") return text;
+    return text.find("with 0 of 2 micro-batches reduced: the last backward, at ") == std::string::npos ? text : "";
+  }
+  if (!synced) return "nothing was said";
+  manual_seed(1);
+  Net one;
+  optim::SGD plain(one->parameters(), {.lr = 0.1});
+  for (int r = 0; r < group->size(); ++r) {
+    for (int m = 0; m < 3; ++m)
+      (loss_of(one(batch_of(r, m))) / static_cast<double>(group->size())).backward();
+  }
+  plain.step();
+  return compare(values_of(net->parameters()), values_of(one->parameters()));
+}
+std::string check_resumed_accumulation(const dist::ProcessGroupPtr& group) {
+  const std::string wrong = check_resumed(group, true);
+  return wrong.empty() ? check_resumed(group, false) : wrong;
+}
+const AddRankCase add_resumed_accumulation(
+    "an accumulation that goes on from gradients that were set is reduced; one that ends under no_sync is told as that",
+    &check_resumed_accumulation, everywhere({2, 3}));
+
 }  // namespace
 
 }  // namespace brigade::test::accumulation_cases

@@ -53,6 +53,12 @@ struct LossFactor {
   int64_t rows = 0;  // samples in the batch, 0 when not known
 };
 
+// Backwards whose means this rank's gradients still hold, and the latest of them.
+struct KeptBackwards {
+  int64_t count = 0;
+  Place at;
+};
+
 // Its gradients are sound and at their places.
 class FinishedBackward {
  public:
@@ -72,8 +78,10 @@ class FinishedBackward {
   // --- This rank's own
 
   virtual int rank() const = 0;
-  virtual int64_t rows() const = 0;                             // samples in its batch, 0 when not known
-  virtual int64_t gathered() const = 0;                         // backwards in the sums: this one, those before
+  virtual int64_t rows() const = 0;      // samples in its batch, 0 when not known
+  virtual int64_t gathered() const = 0;  // backwards in the sums: this one, those before
+  // Of those, averaged before, and neither cleared since nor used by a step.
+  virtual KeptBackwards kept() const { return {}; }
   virtual const LossFactor& loss_factor() const = 0;            // of this backward's own loss
   virtual std::span<const double> sums_of_squares() const = 0;  // of its gradients, per parameter; 0 without one
   virtual const NonFinite& non_finite() const = 0;

@@ -48,12 +48,14 @@ uint32_t Accumulation::most_gathered(std::span<const NamedParameter> parameters)
   return most;
 }
 
-uint32_t Accumulation::most_held(std::span<const NamedParameter> parameters) noexcept {
-  uint32_t most = 0;
+KeptBackwards Accumulation::most_held(std::span<const NamedParameter> parameters) noexcept {
+  KeptBackwards most;
   for (const NamedParameter& each : parameters) {
     const autograd::AutogradMeta* const known = autograd::meta(each.tensor);
     if (!known || !known->grad.defined()) continue;
-    most = std::max(most, known->stamp.backwards - std::min(known->stamp.backwards, known->stamp.backwards_used));
+    const autograd::GradStamp& stamp = known->stamp;
+    const int64_t held = stamp.backwards - std::min(stamp.backwards, stamp.backwards_used);
+    if (held > most.count) most = {held, stamp.last_backward_at};
   }
   return most;
 }

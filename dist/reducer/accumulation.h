@@ -3,6 +3,7 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
+#include <brigade/dist/diagnosis/finished_backward.h>
 #include <brigade/dist/diagnosis/named_parameter.h>
 
 #include <cstdint>
@@ -59,8 +60,9 @@ class Accumulation {
   uint32_t local_backwards() const noexcept;
   // The most backwards that a gradient has gathered under no_sync, and holds: it was not cleared since.
   uint32_t most_gathered(std::span<const NamedParameter> parameters) const noexcept;
-  // The same of backwards that were averaged or not, and that no step has used. Where ranks use the same parameters.
-  static uint32_t most_held(std::span<const NamedParameter> parameters) noexcept;
+  // The same of backwards that were averaged or not, and that no step has used, with the latest of them. Where ranks use
+  // the same parameters.
+  static KeptBackwards most_held(std::span<const NamedParameter> parameters) noexcept;
   // All gradients are averaged: nothing is local.
   void all_reduced(std::span<const NamedParameter> parameters);
   // That one is, by another reducer.

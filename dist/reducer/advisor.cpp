@@ -37,6 +37,7 @@ class RoundView final : public FinishedBackward {
   int rank() const override { return setup_.group->rank(); }
   int64_t rows() const override { return round_.rows(); }
   int64_t gathered() const override { return round_.gathered(); }
+  KeptBackwards kept() const override { return round_.kept(); }
   const LossFactor& loss_factor() const override { return round_.loss_factor(); }
   std::span<const double> sums_of_squares() const override { return round_.numbers().sums_of_squares; }
   const NonFinite& non_finite() const override { return round_.numbers().non_finite; }

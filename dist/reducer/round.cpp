@@ -89,8 +89,11 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
   own_.sums_of_squares.assign(setup_.count(), 0);
   outcome_.users.assign(setup_.count(), 0);
   gathered_ = accumulation_.most_gathered(setup_.parameters);
-  if (!setup_.options.find_unused_parameters)
-    gathered_ = std::max<int64_t>(gathered_, Accumulation::most_held(setup_.parameters));
+  if (!setup_.options.find_unused_parameters) {
+    kept_ = Accumulation::most_held(setup_.parameters);
+    kept_.count = std::max<int64_t>(kept_.count - gathered_, 0);
+    gathered_ += kept_.count;
+  }
   if (!start_.absent) ++gathered_;
   // Along a path that the plan sees no gradient may come: those are compared when they are ready.
   for (uint32_t i = 0; i < recorded_.used.size(); ++i) {

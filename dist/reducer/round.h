@@ -111,6 +111,7 @@ class Round {
   bool is_held() const noexcept { return start_.held; }
   int64_t rows() const noexcept { return start_.rows; }
   int64_t gathered() const noexcept { return gathered_; }
+  const KeptBackwards& kept() const noexcept { return kept_; }
   const LossFactor& loss_factor() const noexcept { return loss_factor_; }
   std::span<const uint8_t> planned() const noexcept { return start_.planned; }
   // Whether the parameter is used in this backward or since the last reduction.
@@ -213,6 +214,7 @@ class Round {
   uint32_t next_handed_ = 0;      // to the follower
   uint64_t collectives_ = 0;
   int64_t gathered_ = 0;
+  KeptBackwards kept_;
   LossFactor loss_factor_;
   double factor_word_ = 0;  // as it was sent
   Outcome outcome_;

@@ -12,20 +12,43 @@
 
 namespace brigade::dist {
 
+// Of one rank.
+struct GatheredBackwards {
+  int64_t count = 0;  // in its gradients
+  // Of those, averaged before and not cleared since, and the latest of them.
+  int64_t kept = 0;
+  Place kept_at;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatheredBackwards, count, kept, kept_at)
+
 namespace {
 
-// `gathered`: the backwards of each rank.
-Verdict uneven_micro_batches(std::span<const int64_t> gathered, const Moment& moment) {
+std::string in_words(const GatheredBackwards& each) {
+  if (each.kept == 0) return fmt::format("{}", each.count);
+  return fmt::format("{} ({} averaged before, the latest at {}, and not cleared since)", each.count, each.kept,
+                     to_string(each.kept_at));
+}
+
+Verdict uneven_micro_batches(std::span<const GatheredBackwards> by_rank, const Moment& moment) {
   Verdict verdict = verdict_at(moment, "uneven_micro_batches", Severity::Warning, CauseKind::UnevenBatches);
   std::string list;
-  for (size_t r = 0; r < gathered.size(); ++r) {
-    if (std::count(gathered.begin(), gathered.end(), gathered[r]) * 2 <= static_cast<std::ptrdiff_t>(gathered.size()))
-      verdict.ranks.push_back(static_cast<int>(r));
-    list += fmt::format("{}rank {}: {}", r > 0 ? ", " : "", r, gathered[r]);
+  for (size_t r = 0; r < by_rank.size(); ++r) {
+    const auto alike = std::ranges::count(by_rank, by_rank[r].count, &GatheredBackwards::count);
+    if (alike * 2 <= static_cast<std::ptrdiff_t>(by_rank.size())) verdict.ranks.push_back(static_cast<int>(r));
+    list += fmt::format("{}rank {}: {}", r > 0 ? ", " : "", r, in_words(by_rank[r]));
   }
   verdict.cause.text = fmt::format(
       "the gradients that were averaged in backward {} hold the backwards of different numbers of micro-batches: {}",
       moment.iteration, list);
+  const bool cleared_alike =
+      std::ranges::all_of(by_rank, [&](const GatheredBackwards& each) { return each.kept == by_rank.front().kept; });
+  if (!cleared_alike) {
+    const auto keeps = std::ranges::max_element(by_rank, {}, &GatheredBackwards::kept);
+    verdict.cause.place = keeps->kept_at;
+    verdict.message = verdict.cause.text;
+    verdict.advice = "call zero_grad() between those backwards on every rank, or, where they are to add up, on none";
+    return verdict;
+  }
   verdict.message =
       verdict.cause.text +
       "; so they do not count alike (a rank with more of them counts for more, or each of them for less where "
@@ -40,11 +63,13 @@ class UnevenMicroBatches final : public Advice {
  public:
   std::optional<Verdict> examine(FinishedBackward& backward) override {
     if (!backward.outcome().uneven_gathered || said_) return std::nullopt;
-    std::vector<int64_t> gathered;
-    for (const std::string& of_rank : backward.exchange(to_text(backward.gathered()), "numbers of micro-batches"))
-      gathered.push_back(decoded<int64_t>(of_rank));
+    const KeptBackwards kept = backward.kept();
+    const GatheredBackwards own{.count = backward.gathered(), .kept = kept.count, .kept_at = kept.at};
+    std::vector<GatheredBackwards> by_rank;
+    for (const std::string& of_rank : backward.exchange(to_text(own), "numbers of micro-batches"))
+      by_rank.push_back(decoded<GatheredBackwards>(of_rank));
     said_ = true;
-    return uneven_micro_batches(gathered, backward.moment());
+    return uneven_micro_batches(by_rank, backward.moment());
   }
 
  private:

@@ -126,7 +126,9 @@ void Advisor::warn_of_kept_gradient(uint32_t parameter, SourceLocation backward)
 void Advisor::warn_of_early_write(const Round& round, uint32_t parameter) {
   if (!setup_.options.diagnosis || advisories_.has("early write")) return;
   const uint64_t since = accumulation_.local(parameter).writes_at_accumulation;
-  for (const autograd::Write& write : autograd::writes_to(buckets_.slot(parameter).view, since)) {
+  // In its slot, or, without views of buckets, in memory of its own.
+  const Tensor& gradient = autograd::meta(setup_.parameters[parameter].tensor)->grad;
+  for (const autograd::Write& write : autograd::writes_to(gradient, since)) {
     const std::string op = write.op;
     if (op == "zero_" || op == "fill_") continue;
     advisories_.add_own("early write", edited_before_reduction(op, write.where, setup_.group->rank(),

@@ -274,7 +274,9 @@ void Reducer::on_grad_ready(uint32_t tag, bool defined) {
   if (round_) {
     round_->on_grad_ready(tag, defined);
   } else if (accumulation_.gathers()) {
-    accumulation_.add(tag, defined, autograd::meta(setup_.parameters[tag].tensor)->stamp);
+    const autograd::AutogradMeta& meta = *autograd::meta(setup_.parameters[tag].tensor);
+    if (defined) meta.grad.storage()->watch();
+    accumulation_.add(tag, defined, meta.stamp);
   }
 }
 

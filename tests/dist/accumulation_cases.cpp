@@ -164,6 +164,40 @@ const AddRankCase add_cleared_micro_batch(
     "a micro-batch that one rank clears is missing in its gradients, and told; one that all clear is not",
     &check_cleared_micro_batch, everywhere({3}));
 
+// What has gathered is clipped before it is reduced, each rank's by its own norm.
+std::string check_clipped_early(const dist::ProcessGroupPtr& group) {
+  for (const bool views : {true, false}) {
+    for (const bool early : {true, false}) {
+      Net net;
+      Ddp ddp(net, group, {.gradient_as_bucket_view = views});
+      optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+      unsigned line = 0;
+      for (int s = 0; s < 2; ++s) {
+        optimizer.zero_grad();
+        {
+          const auto local = ddp.no_sync();
+          loss_of(ddp(batch_of(group->rank(), s))).backward();
+        }
+        line = __LINE__ + 1;
+        if (early) optim::clip_grad_norm_(net->parameters(), 0.01);
+        loss_of(ddp(batch_of(group->rank(), 10 + s))).backward();
+        if (!early) optim::clip_grad_norm_(net->parameters(), 0.01);
+        optimizer.step();
+      }
+      if (ddp.advisories().size() != (early ? 1 : 0))
+        return fmt::format("views {}, early {}: {} verdicts", views, early, ddp.advisories().size());
+      if (!early) continue;
+      const dist::Verdict& verdict = ddp.advisories()[0];
+      if (verdict.kind != "edited_before_reduction" || verdict.cause.place.line != line || verdict.iteration != 1)
+        return verdict.message;
+    }
+  }
+  return "";
+}
+const AddRankCase add_clipped_early(
+    "gradients that are clipped before they are reduced are told, in the bucket or in memory of their own",
+    &check_clipped_early, everywhere({2}));
+
 // An accumulation that goes on from gradients that a checkpoint kept, each rank its own.
 std::string check_resumed(const dist::ProcessGroupPtr& group, bool synced) {
   const auto first_of = [](Net& net, int rank) {

@@ -18,6 +18,7 @@ struct RankReport {
   Place backward;                    // of the call
   std::string failure;               // text of the exception that ended its backward, "" when it ran through
   std::vector<bool> ready;           // per parameter
+  std::vector<bool> reached;         // per parameter: ready in an earlier one of backwards that may reach all together
   std::vector<bool> recorded;        // static_graph: what its first backward used; else empty
   Place recorded_at;                 // of that backward
   std::map<uint32_t, Cause> causes;  // of the parameters that were not

@@ -22,6 +22,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepOnRank, name, where, options, gradients, 
                                    moved_by_others)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CollectiveInfo, sequence, kind, op, dtype, count, root, description, iteration,
                                    where)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankReport, rank, round, backward, failure, ready, recorded, recorded_at, causes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankReport, rank, round, backward, failure, ready, reached, recorded, recorded_at,
+                                   causes)
 
 }  // namespace brigade::dist

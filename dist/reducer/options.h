@@ -85,6 +85,8 @@ struct ReducerSetup {
   std::vector<uint8_t> expected = {};  // per parameter: see Reducer::expect
   // Per parameter: reduced soundly by a backward whose error is kept back (ReportAt::NextForward).
   std::vector<uint8_t> covered = {};
+  // Per parameter: one of those backwards has reached it on this rank.
+  std::vector<uint8_t> reached = {};
   std::vector<Sharing> sharing = {};    // per parameter
   bool divide_by_participants = false;  // see Reducer::divide_by_participants
   BucketFollower follower = {};

@@ -29,6 +29,7 @@ namespace {
 ReducerSetup filled(ReducerSetup setup) {
   setup.expected.assign(setup.count(), 1);
   setup.covered.assign(setup.count(), 0);
+  setup.reached.assign(setup.count(), 0);
   setup.sharing.assign(setup.count(), Sharing::None);
   return setup;
 }
@@ -510,13 +511,16 @@ void Reducer::keep_back(std::exception_ptr error) {
   const Outcome& outcome = round_->outcome();
   const bool only_missing = outcome.same_round && outcome.changed == 0 && outcome.hooks.empty();
   const int participants = setup_.group->size() - outcome.joined;
-  for (size_t i = 0; i < setup_.count(); ++i)
+  for (uint32_t i = 0; i < setup_.count(); ++i) {
     setup_.covered[i] = only_missing && (setup_.covered[i] || outcome.users[i] == participants);
+    setup_.reached[i] = setup_.reached[i] || round_->uses(i);
+  }
   kept_back_ = std::move(error);
 }
 
 std::exception_ptr Reducer::take_kept_back() noexcept {
   std::fill(setup_.covered.begin(), setup_.covered.end(), uint8_t{0});
+  std::fill(setup_.reached.begin(), setup_.reached.end(), uint8_t{0});
   return std::exchange(kept_back_, nullptr);
 }
 

@@ -37,6 +37,20 @@ void note_uses(Cause& cause, const UseHistory& history, uint64_t backward) {
   cause.note = cause.note.empty() ? uses : uses + "; " + cause.note;
 }
 
+// What some rank has reached in none of several backwards that may reach it together is missing there, and not on those
+// that have. (Where all have, each in another one, it is missing in this one.)
+void take_earlier(std::vector<RankReport>& reports) {
+  for (uint32_t i = 0; i < reports.front().ready.size(); ++i) {
+    const auto missed = [&](const RankReport& report) { return !report.ready[i] && !report.reached[i]; };
+    if (std::ranges::none_of(reports, missed)) continue;
+    for (RankReport& report : reports) {
+      if (!report.reached[i]) continue;
+      report.ready[i] = true;
+      report.causes.erase(i);
+    }
+  }
+}
+
 }  // namespace
 
 RankReport Round::own_report(const TracedBackward* backward, const std::string& failure,
@@ -59,6 +73,7 @@ RankReport Round::own_report(const TracedBackward* backward, const std::string& 
     // In an accumulation a parameter counts as ready if any of its backwards used it.
     const bool ready = uses(i) || start_.joined;
     mine.ready.push_back(ready);
+    mine.reached.push_back(setup_.reached[i]);
     if (ready || !backward || !failure.empty()) continue;
     const NamedParameter& named = setup_.parameters[i];
     const auto successor = std::find_if(current.begin(), current.end(), [&](const NamedParameter& each) {
@@ -89,6 +104,7 @@ std::exception_ptr Round::error(const TracedBackward* backward, const std::strin
     reports.push_back(decoded<RankReport>(text));
   for (const RankReport& report : reports)
     told_.push_back(report.ready);
+  if (outcome_.same_round && outcome_.failed == 0) take_earlier(reports);
   ErrorContext context;
   context.find_unused_parameters = setup_.options.find_unused_parameters;
   context.report_at_once = setup_.options.report_at == ReducerOptions::ReportAt::Backward;

@@ -120,6 +120,33 @@ std::string check_still_missing(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_still_missing("what no backward before the next forward has reached is an error there",
                                     &check_still_missing, everywhere({2}));
 
+// The last rank cuts off one of three losses, whose parameters the others have reached: it alone is told of.
+std::string check_missing_on_one(const dist::ProcessGroupPtr& group) {
+  mechanisms::Net net;  // a, b and c
+  dist::DistributedDataParallel ddp(net, group, {.report_at = dist::ReducerOptions::ReportAt::NextForward});
+  const int last = group->size() - 1;
+  const Tensor x = batch_of(group->rank(), 0);
+  static_cast<void>(ddp(x));
+  const Tensor features = ones({2, 8}, kFloat64);
+  const unsigned line = __LINE__ + 1;
+  const Tensor second = group->rank() == last ? net->b(features).detach() : net->b(features);
+  loss_of(net->a(x)).backward();
+  (loss_of(second) + 0.0 * sum(net->a->bias)).backward();
+  loss_of(net->c(features)).backward();
+  try {
+    static_cast<void>(ddp(x));
+  } catch (const dist::ReductionError& error) {
+    const dist::Verdict& verdict = error.verdicts().at(0);
+    if (error.verdicts().size() != 1 || verdict.parameters.size() != 2 || verdict.parameters[0].name != "b.weight")
+      return error.what();
+    if (verdict.parameters[0].missing_ranks != std::vector<int>{last}) return error.what();
+    return verdict.cause.place.line == line ? "" : error.what();
+  }
+  return "nothing was said";
+}
+const AddRankCase add_missing_on_one("what one rank misses in all of several backwards is missing on that rank only",
+                                     &check_missing_on_one, everywhere({2, 3}));
+
 }  // namespace
 
 }  // namespace brigade::test::disjoint_backwards_cases

@@ -75,6 +75,7 @@ TEST_CASE("reports go through text unharmed, and broken ones are refused") {
   report.backward = {"a.cpp", 4};
   report.failure = "line one\nline two";
   report.ready = {true, false, true};
+  report.reached = {false, false, true};
   dist::Cause cause;
   cause.kind = dist::CauseKind::Detached;
   cause.op = "detach";
@@ -89,6 +90,7 @@ TEST_CASE("reports go through text unharmed, and broken ones are refused") {
   CHECK(dist::rank_failed({{back}}).message.ends_with("at a.cpp:4: line one line two"));
   CHECK(to_string(dist::rank_failed({{back}}).cause.place) == "a.cpp:4");
   CHECK(back.ready == report.ready);
+  CHECK(back.reached == report.reached);
   CHECK(back.causes.at(1).same_as(cause));
   CHECK(back.causes.at(1).module == "encoder.0");
   CHECK_THROWS_AS(dist::decoded<dist::RankReport>("3\n17\n"), DistError);

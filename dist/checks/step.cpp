@@ -74,6 +74,14 @@ bool StepCheck::is_managed_elsewhere(const Tensor& parameter) const {
   return LivingChecks::all().any([&](const StepCheck& each) { return each.ignored_.contains(parameter.impl()); });
 }
 
+bool StepCheck::is_in_other_module(const Tensor& parameter) const {
+  return LivingChecks::all().any([&](const StepCheck& each) {
+    if (&each == this || &each.group_ != &group_) return false;  // those of other ranks have other groups
+    const std::vector<NamedParameter> current = each.parameters_();
+    return std::ranges::any_of(current, [&](const NamedParameter& in) { return in.tensor.is_same(parameter); });
+  });
+}
+
 Verdict StepCheck::unmanaged(const autograd::Update& update, size_t position,
                              const std::vector<NamedParameter>& current) const {
   const Tensor& parameter = update.parameters[position];
@@ -143,7 +151,8 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
     if (current.empty()) current = parameters_();
     const bool ours = std::any_of(current.begin(), current.end(),
                                   [&](const NamedParameter& each) { return each.tensor.is_same(parameter); });
-    if (!ours && !reducer_.accumulation().has_heard(meta->stamp.last_backward)) continue;
+    if (!ours && (!reducer_.accumulation().has_heard(meta->stamp.last_backward) || is_in_other_module(parameter)))
+      continue;
     Verdict verdict = unmanaged(update, i, current);
     verdict.parameters.front().missing_ranks = {group_.rank()};
     add_to(found, std::move(verdict));

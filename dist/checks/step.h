@@ -112,6 +112,8 @@ class StepCheck {
   }
   // By another wrapper; or that one leaves it alone because its user wants so.
   bool is_managed_elsewhere(const Tensor& parameter) const;
+  // In that of another wrapper of this rank, which tells why it manages it not: it was frozen, or added later.
+  bool is_in_other_module(const Tensor& parameter) const;
   Verdict unmanaged(const autograd::Update& update, size_t position, const std::vector<NamedParameter>& current) const;
   std::optional<Verdict> look_at(uint32_t managed, const autograd::GradStamp& stamp, SourceLocation step_at) const;
   // Everything in which the ranks have to agree.

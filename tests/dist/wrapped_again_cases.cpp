@@ -110,6 +110,24 @@ std::string check_missing_after(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_missing_after("a parameter that one rank leaves out is told by the wrapper that is used",
                                     &check_missing_after);
 
+// Beside a second wrapper that is older than the new one, and in the same backward.
+std::string check_thawed_beside(const dist::ProcessGroupPtr& group) {
+  Net net, second;
+  net->a->requires_grad_(false);
+  auto ddp = std::make_unique<Ddp>(net, group);
+  Ddp beside(second, group);
+  ddp = std::make_unique<Ddp>(net, group);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+  const SourceLocation thawed = SourceLocation::current();
+  if (group->rank() == 0) net->a->requires_grad_(true, thawed);
+  const Tensor x = batch_of(group->rank(), 0);
+  (loss_of((*ddp)(x)) + loss_of(beside(x))).backward();
+  return expect_error<dist::ConsistencyError>(
+      [&] { optimizer.step(); }, {"a.weight, a.bias on rank 0", "it is trainable since " + to_string(thawed)});
+}
+const AddRankCase add_thawed_beside("a layer that one rank thaws is told by the wrapper of its module",
+                                    &check_thawed_beside, everywhere({2}));
+
 // The same text on all ranks, by the wrapper that was used. Then training goes on.
 std::string check_cut_everywhere(const dist::ProcessGroupPtr& group) {
   const Tensor x = batch_of(group->rank(), 0);

@@ -125,9 +125,10 @@ void Advisor::warn_of_kept_gradient(uint32_t parameter, SourceLocation backward)
 
 void Advisor::warn_of_early_write(const Round& round, uint32_t parameter) {
   if (!setup_.options.diagnosis || advisories_.has("early write")) return;
-  const uint64_t since = accumulation_.local(parameter).writes_at_accumulation;
   // In its slot, or, without views of buckets, in memory of its own.
   const Tensor& gradient = autograd::meta(setup_.parameters[parameter].tensor)->grad;
+  if (!gradient.defined()) return;  // cleared since
+  const uint64_t since = accumulation_.local(parameter).writes_at_accumulation;
   for (const autograd::Write& write : autograd::writes_to(gradient, since)) {
     const std::string op = write.op;
     if (op == "zero_" || op == "fill_") continue;

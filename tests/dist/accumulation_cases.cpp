@@ -2,6 +2,7 @@
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
+#include <brigade/autograd/function.h>
 #include <brigade/dist/ddp/join.h>
 
 #include <optional>
@@ -197,6 +198,32 @@ std::string check_clipped_early(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_clipped_early(
     "gradients that are clipped before they are reduced are told, in the bucket or in memory of their own",
     &check_clipped_early, everywhere({2}));
+
+struct GivesNothing : autograd::Function<GivesNothing> {
+  static Tensor forward(autograd::AutogradContext&, const Tensor& x) { return x * 2.0; }
+  static std::vector<Tensor> backward(autograd::AutogradContext&, const std::vector<Tensor>&) { return {Tensor()}; }
+};
+
+// A layer has gathered and was cleared, and then no gradient comes along the path that the plan sees; weights were written meanwhile.
+std::string check_cleared_and_cut(const dist::ProcessGroupPtr& group) {
+  Net net;
+  Ddp ddp(net, group);
+  {
+    const auto local = ddp.no_sync();
+    loss_of(ddp(batch_of(group->rank(), 0))).backward();
+  }
+  net->zero_grad();
+  {
+    const NoGradGuard no_grad;
+    net->c->bias.mul_(1.5);
+  }
+  static_cast<void>(ddp(batch_of(group->rank(), 1)));
+  const Tensor features = GivesNothing::apply(brigade::tanh(net->a(batch_of(group->rank(), 1))));
+  loss_of(net->c(brigade::tanh(net->b(features)))).backward();
+  return ddp.advisories().empty() ? "" : ddp.advisories()[0].message;
+}
+const AddRankCase add_cleared_and_cut("a layer that has gathered, was cleared, and gets no gradient ends no run",
+                                      &check_cleared_and_cut, everywhere({2}));
 
 // An accumulation that goes on from gradients that a checkpoint kept, each rank its own.
 std::string check_resumed(const dist::ProcessGroupPtr& group, bool synced) {

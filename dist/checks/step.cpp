@@ -27,6 +27,10 @@ namespace {
 
 using LivingChecks = brigade::detail::Living<StepCheck>;  // those of all wrappers
 
+bool holds(const std::vector<NamedParameter>& parameters, const Tensor& parameter) {
+  return std::ranges::any_of(parameters, [&](const NamedParameter& each) { return each.tensor.is_same(parameter); });
+}
+
 // Two verdicts with one cause are one; where gradients were not cleared, also if they have gathered other numbers of
 // backwards: the text speaks of the first.
 void add_to(std::vector<Verdict>& found, Verdict verdict) {
@@ -77,8 +81,7 @@ bool StepCheck::is_managed_elsewhere(const Tensor& parameter) const {
 bool StepCheck::is_in_other_module(const Tensor& parameter) const {
   return LivingChecks::all().any([&](const StepCheck& each) {
     if (&each == this || &each.group_ != &group_) return false;  // those of other ranks have other groups
-    const std::vector<NamedParameter> current = each.parameters_();
-    return std::ranges::any_of(current, [&](const NamedParameter& in) { return in.tensor.is_same(parameter); });
+    return holds(each.parameters_(), parameter);
   });
 }
 
@@ -112,9 +115,9 @@ std::optional<Verdict> StepCheck::look_at(uint32_t managed, const autograd::Grad
   // Only where there is something to say: a step looks at each of its parameters.
   const auto parameter = [&] { return about(reducer_.parameters()[managed], {}, {group_.rank()}); };
   const LocalGradient& local = reducer_.accumulation().local(managed);
-  const bool gathers =
-      local.backwards > 0 && stamp.backwards > 0;      // perhaps upon what was set (a resumed accumulation)
-  if (stamp.by_hand && !gathers) return std::nullopt;  // the ranks compare its values
+  // Perhaps upon what was set: a resumed accumulation. Of what was only set the ranks compare the values.
+  const bool gathers = local.backwards > 0 && stamp.backwards > 0;
+  if (stamp.by_hand && !gathers) return std::nullopt;
   const SourceLocation reducing_at = reducer_.reducing_at();
   if (reducing_at.line() != 0 || gathers) {
     return unreduced_gradients({.by_hand = false,
@@ -149,8 +152,7 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
     }
     if (is_managed_elsewhere(parameter) || meta->stamp.is_mean) continue;  // a mean of a wrapper that has gone
     if (current.empty()) current = parameters_();
-    const bool ours = std::any_of(current.begin(), current.end(),
-                                  [&](const NamedParameter& each) { return each.tensor.is_same(parameter); });
+    const bool ours = holds(current, parameter);
     if (!ours && (!reducer_.accumulation().has_heard(meta->stamp.last_backward) || is_in_other_module(parameter)))
       continue;
     Verdict verdict = unmanaged(update, i, current);

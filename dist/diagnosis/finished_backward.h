@@ -53,7 +53,7 @@ struct LossFactor {
   int64_t rows = 0;  // samples in the batch, 0 when not known
 };
 
-// Backwards whose means this rank's gradients still hold, and the latest of them.
+// Backwards that this rank's gradients still hold, and the latest of them.
 struct KeptBackwards {
   int64_t count = 0;
   Place at;

@@ -163,11 +163,17 @@ Found constructions(const Mismatch&, const Sides& sides) {
                   found->first.name, is_zero ? "ZeroRedundancyOptimizer" : "wrapper", found->second.name));
 }
 
+// "" where it is not known.
+const std::string& activity_of(const Mismatch& mismatch, const Side& side) {
+  static const std::string unknown;
+  return mismatch.activities.size() == mismatch.by_rank.size() ? mismatch.activities[side.rank] : unknown;
+}
+
 Found step_under_no_sync(const Mismatch& mismatch, const Sides& sides) {
   const auto found = sides.alone_in(Part::Step);
-  if (!found || mismatch.activities.size() != mismatch.by_rank.size()) return std::nullopt;
+  if (!found) return std::nullopt;
   const auto& [stepping, other] = *found;
-  const std::string& activity = mismatch.activities[stepping.rank];
+  const std::string& activity = activity_of(mismatch, stepping);
   if (!activity.ends_with(kUnderNoSync)) return std::nullopt;
   return MismatchReason{fmt::format("{} is in {}, and {} is not", stepping.name, activity, other.name),
                         fmt::format("run the last backward before a step outside no_sync on {} too", stepping.name),
@@ -232,15 +238,15 @@ Found backward_reaches_nothing(const std::string& activity, const std::string& o
 
 // A rank goes on without a wrapper, and has said why.
 Found missed_wrapper(const Mismatch& mismatch, const Sides& sides) {
-  if (mismatch.activities.size() != mismatch.by_rank.size()) return std::nullopt;
   for (const auto& [side, other] : {std::pair(sides.first, sides.second), std::pair(sides.second, sides.first)}) {
     if (other.part != Part::Backward && other.part != Part::Buffers) continue;
     // Elsewhere it does not train any more.
     const bool trains = side.part == Part::Backward || side.part == Part::Buffers || side.part == Part::Step;
     if (!trains && !side.info->description.starts_with(kReport)) continue;
-    const std::string& activity = mismatch.activities[side.rank];
-    Found found = forward_under_no_grad(activity, mismatch.activities[other.rank], side, other);
-    if (!found) found = backward_reaches_nothing(activity, mismatch.activities[other.rank], side, other);
+    const std::string& activity = activity_of(mismatch, side);
+    const std::string& of_other = activity_of(mismatch, other);
+    Found found = forward_under_no_grad(activity, of_other, side, other);
+    if (!found) found = backward_reaches_nothing(activity, of_other, side, other);
     if (found) return found;
   }
   return std::nullopt;
@@ -248,9 +254,8 @@ Found missed_wrapper(const Mismatch& mismatch, const Sides& sides) {
 
 // What it reduces are zeros, for the others to learn of it; where these exchange something before, they do not.
 Found refused_backward(const Mismatch& mismatch, const Sides& sides) {
-  if (mismatch.activities.size() != mismatch.by_rank.size()) return std::nullopt;
   for (const Side& side : {sides.first, sides.second}) {
-    if (side.part != Part::Backward || mismatch.activities[side.rank].find(kRefused) == std::string::npos) continue;
+    if (side.part != Part::Backward || activity_of(mismatch, side).find(kRefused) == std::string::npos) continue;
     return MismatchReason{fmt::format("the backward of {} was {}", side.name, kRefused),
                           fmt::format("repair the error that {} reports", side.name),
                           {static_cast<int>(side.rank)}};
@@ -414,18 +419,13 @@ Found averaging(const Mismatch&, const Sides& sides) {
       averages.name, other.name));
 }
 
-// In a function of the program's own, or a hook: the call comes between the plan of a backward and its end.
-bool is_in_backward(const Mismatch& mismatch, const Side& side) {
-  return mismatch.activities.size() == mismatch.by_rank.size() &&
-         mismatch.activities[side.rank].starts_with(kInBackward);
-}
-
 // A call of the program itself.
 Found own_call(const Mismatch& mismatch, const Sides& sides) {
   const auto found = sides.alone_in(Part::Own);
   if (!found) return std::nullopt;
   const auto& [own, other] = *found;
-  if (is_in_backward(mismatch, own) && other.part == Part::Backward) {
+  // In a function of the program's own, or a hook: the call comes between the plan of a backward and its end.
+  if (activity_of(mismatch, own).starts_with(kInBackward) && other.part == Part::Backward) {
     return advise(fmt::format(
         "{} calls {} in its backward, to which that of {} does not come: let the loss reach the same functions "
         "on every rank (look for a detach(), a NoGradGuard or a branch), and register the same gradient hooks",

@@ -36,8 +36,8 @@ std::string step_in_words(const std::string& optimizer, uint32_t local_backwards
 std::string backward_in_words(const std::string& title, SourceLocation forward);
 // And of one whose loss had no history: "a backward of DDP(Net), refused: its loss has no history".
 std::string refused_backward_in_words(const std::string& title);
-// What those of a step and of a backward add where the rank misses a wrapper: ", after the forward of DDP(Net) at a.cpp:5 under no_grad from a.cpp:4",
-// ", after the backward at a.cpp:9 reached nothing of DDP(Net)".
+// What those of a step and of a backward add where the rank misses a wrapper: ", after the forward of DDP(Net) at a.cpp:5
+// under no_grad from a.cpp:4", ", after the backward at a.cpp:9 reached nothing of DDP(Net)".
 std::string missed_forward_in_words(const std::string& title, SourceLocation forward, SourceLocation opened);
 std::string missed_backward_in_words(const std::string& title, SourceLocation backward);
 

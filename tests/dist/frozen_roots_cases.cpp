@@ -76,6 +76,14 @@ Values train_gan(const dist::ProcessGroupPtr& group, int ranks, Mistake mistake,
   return values;
 }
 
+// What the others are told of a rank whose backward was refused; "", or the text.
+std::string told_as_failed(const Error& error, int rank) {
+  const auto* const reported = dynamic_cast<const dist::ReductionError*>(&error);
+  if (!reported) return error.what();
+  const dist::Verdict& verdict = reported->verdicts()[0];
+  return verdict.kind == "rank_failed" && verdict.ranks == std::vector<int>{rank} ? "" : error.what();
+}
+
 std::string check_gan(const dist::ProcessGroupPtr& group, Mistake mistake) {
   const auto place = [](unsigned line) { return to_string(Place("dist/frozen_roots_cases.cpp", line)); };
   const auto frozen_at = [&](unsigned line) {
@@ -97,11 +105,7 @@ std::string check_gan(const dist::ProcessGroupPtr& group, Mistake mistake) {
     // In the first step either may be the reason.
     const bool both = text.find("another path was cut by detach()") != std::string::npos;
     if (both != (mistake == Mistake::FrozenFirst)) return text;
-    if (group->rank() == last) return "";
-    const auto* const reported = dynamic_cast<const dist::ReductionError*>(&error);
-    if (!reported) return text;
-    const dist::Verdict& verdict = reported->verdicts()[0];
-    return verdict.kind == "rank_failed" && verdict.ranks == std::vector<int>{last} ? "" : text;
+    return group->rank() == last ? "" : told_as_failed(error, last);
   }
   return "nothing was said";
 }
@@ -138,11 +142,7 @@ std::string check_twins(const dist::ProcessGroupPtr& group) {
   } catch (const Error& error) {
     const std::string text = error.what();
     if (text.find("requires_grad was switched off at " + to_string(frozen)) == std::string::npos) return text;
-    if (group->rank() == last) return "";
-    const auto* const reported = dynamic_cast<const dist::ReductionError*>(&error);
-    if (!reported) return text;
-    const dist::Verdict& verdict = reported->verdicts()[0];
-    return verdict.kind == "rank_failed" && verdict.ranks == std::vector<int>{last} ? "" : text;
+    return group->rank() == last ? "" : told_as_failed(error, last);
   }
   return "nothing was said";
 }

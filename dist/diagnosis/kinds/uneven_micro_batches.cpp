@@ -12,21 +12,20 @@
 
 namespace brigade::dist {
 
-// Of one rank.
+// Of one rank: how many its gradients hold, and which of those it has kept.
 struct GatheredBackwards {
-  int64_t count = 0;  // in its gradients
-  // Of those, averaged before and not cleared since, and the latest of them.
-  int64_t kept = 0;
-  Place kept_at;
+  int64_t count = 0;
+  KeptBackwards kept;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatheredBackwards, count, kept, kept_at)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KeptBackwards, count, at)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatheredBackwards, count, kept)
 
 namespace {
 
 std::string in_words(const GatheredBackwards& each) {
-  if (each.kept == 0) return fmt::format("{}", each.count);
-  return fmt::format("{} ({} averaged before, the latest at {}, and not cleared since)", each.count, each.kept,
-                     to_string(each.kept_at));
+  if (each.kept.count == 0) return fmt::format("{}", each.count);
+  return fmt::format("{} ({} averaged before, the latest at {}, and not cleared since)", each.count, each.kept.count,
+                     to_string(each.kept.at));
 }
 
 Verdict uneven_micro_batches(std::span<const GatheredBackwards> by_rank, const Moment& moment) {
@@ -40,11 +39,10 @@ Verdict uneven_micro_batches(std::span<const GatheredBackwards> by_rank, const M
   verdict.cause.text = fmt::format(
       "the gradients that were averaged in backward {} hold the backwards of different numbers of micro-batches: {}",
       moment.iteration, list);
-  const bool cleared_alike =
-      std::ranges::all_of(by_rank, [&](const GatheredBackwards& each) { return each.kept == by_rank.front().kept; });
-  if (!cleared_alike) {
-    const auto keeps = std::ranges::max_element(by_rank, {}, &GatheredBackwards::kept);
-    verdict.cause.place = keeps->kept_at;
+  const auto kept = [](const GatheredBackwards& each) { return each.kept.count; };
+  const auto most = std::ranges::max_element(by_rank, {}, kept);
+  if (std::ranges::count(by_rank, most->kept.count, kept) != std::ssize(by_rank)) {
+    verdict.cause.place = most->kept.at;
     verdict.message = verdict.cause.text;
     verdict.advice = "call zero_grad() between those backwards on every rank, or, where they are to add up, on none";
     return verdict;
@@ -63,8 +61,7 @@ class UnevenMicroBatches final : public Advice {
  public:
   std::optional<Verdict> examine(FinishedBackward& backward) override {
     if (!backward.outcome().uneven_gathered || said_) return std::nullopt;
-    const KeptBackwards kept = backward.kept();
-    const GatheredBackwards own{.count = backward.gathered(), .kept = kept.count, .kept_at = kept.at};
+    const GatheredBackwards own{.count = backward.gathered(), .kept = backward.kept()};
     std::vector<GatheredBackwards> by_rank;
     for (const std::string& of_rank : backward.exchange(to_text(own), "numbers of micro-batches"))
       by_rank.push_back(decoded<GatheredBackwards>(of_rank));

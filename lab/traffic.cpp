@@ -19,8 +19,8 @@ Traffic traffic_since(const dist::ProcessGroup& group, uint64_t before) {
   traffic.collectives = entries.back().sequence - before;
   if (entries.front().sequence > before + 1) traffic.bytes = std::numeric_limits<double>::quiet_NaN();
   for (const dist::CollectiveInfo& info : entries) {
-    if (info.sequence > before && !info.dtype.empty())
-      traffic.bytes += static_cast<double>(info.count) * static_cast<double>(itemsize(dtype_from_name(info.dtype)));
+    if (info.sequence > before && info.dtype)
+      traffic.bytes += static_cast<double>(info.count) * static_cast<double>(itemsize(*info.dtype));
   }
   return traffic;
 }

@@ -52,10 +52,9 @@ void check_same_options(const std::vector<std::vector<std::string>>& lists, cons
   for (size_t i = 0; i < replica.options.size(); ++i) {
     const Versions versions = versions_of(lists, i);
     if (versions.size() < 2) continue;
-    const std::string message =
-        fmt::format("DDP expects same options across all ranks, but those of {} at {} differ:", replica.title,
-                    to_string(where)) +
-        in_words(versions);
+    const std::string message = fmt::format("DDP expects same options across all ranks, but those of {} at {} differ:",
+                                            in_words(replica.wrapper), to_string(where)) +
+                                in_words(versions);
     Verdict verdict = model_mismatch(lists, i, message, where);
     verdict.parameters.clear();
     verdict.advice = "give every rank the same options";
@@ -86,7 +85,7 @@ void check_same_replicas(ProcessGroup& group, const Replica& replica, SourceLoca
                         each.kind == "parameter" && !each.tensor.requires_grad() ? " frozen" : "");
   }
   const std::vector<std::string> texts =
-      group.all_gather_text(mine, fmt::format("model check of {}", replica.title), where);
+      group.all_gather_text(mine, Topic{Phase::Construction, Name("model check"), replica.wrapper}, where);
   std::vector<std::vector<std::string>> lists;
   size_t longest = 0;
   std::vector<std::string> made_at;
@@ -106,7 +105,7 @@ void check_same_replicas(ProcessGroup& group, const Replica& replica, SourceLoca
     if (versions.size() < 2) continue;
     std::string message =
         fmt::format("DDP expects same model across all ranks, but the ranks disagree at entry {} of {} at {}:", i,
-                    replica.title, to_string(where));
+                    in_words(replica.wrapper), to_string(where));
     message += in_words(versions);
     for (const auto& list : lists) {
       if (list.size() == lists[0].size()) continue;

@@ -24,7 +24,7 @@ struct ReplicaOption {
 // A wrapper that is being made.
 struct Replica {
   std::string module;                  // the name of its class
-  std::string title;                   // of the wrapper: ReducerOptions::title
+  Owner wrapper;                       // ReducerOptions::owner
   std::vector<ReplicaOption> options;  // the same names on every rank
   std::vector<ReplicaTensor> tensors;
 };

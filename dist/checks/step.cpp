@@ -277,7 +277,7 @@ void StepCheck::raise(const autograd::Update& update, std::vector<Verdict> verdi
 }
 
 void StepCheck::raise_of_all(const autograd::Update& update, const std::vector<Verdict>& own,
-                             std::string_view about) const {
+                             const Topic& about) const {
   std::vector<std::vector<Verdict>> by_rank;
   for (const std::string& text : group_.all_gather_text(to_text(own), about, update.where))
     by_rank.push_back(decoded<std::vector<Verdict>>(text));
@@ -323,7 +323,7 @@ void StepCheck::look_at_local(const autograd::Update& update) {
   if (reducer_.past().backward.sent || group_.wrappers().has_shared_steps()) return;
   if (!local_steps_) {
     const CommHookPtr& hook = reducer_.comm_hook();
-    local_steps_ = std::make_shared<LocalSteps>(reducer_.options().title, hook ? hook->name() : "");
+    local_steps_ = std::make_shared<LocalSteps>(in_words(reducer_.options().owner), hook ? hook->name() : "");
     group_.wrappers().tell_at_end([steps = local_steps_] { steps->tell(); });
   }
   local_steps_->look_at(update);
@@ -342,13 +342,15 @@ void StepCheck::operator()(const autograd::Update& update) {
                                      .skipped = update.scaled && update.scaled->found_inf});
 }
 
-void StepCheck::tell_scaler(const autograd::Update& update, Found found, const std::string& description) const {
+void StepCheck::tell_scaler(const autograd::Update& update, Found found) const {
   autograd::ScaledStep& scaled = *update.scaled;
   // A rank whose own device has found something must not be the only one that leaves this step out.
   if (scaled.device_found_inf.defined()) {
     group_
         .all_reduce(scaled.device_found_inf,
-                    {.op = ReduceOp::Max, .description = description + ": what the scaler has found"}, update.where)
+                    {.op = ReduceOp::Max,
+                     .topic = {Phase::Step, Name("what the scaler has found in a step"), reducer_.options().owner}},
+                    update.where)
         ->wait();
   }
   scaled.found_inf = found == kHere;
@@ -394,20 +396,20 @@ void StepCheck::agree(const autograd::Update& update) {
                                                : kNothing;
   std::ranges::copy(own.values.words(), values + 4);
   // Without the optimizer's name: ranks that step others shall meet here, where each says which.
-  const std::string description = fmt::format("agreement on a step of {}", reducer_.options().title);
-  group_.all_reduce(words, {.op = ReduceOp::Max, .description = description, .iteration = update.number}, update.where)
-      ->wait();
+  static const Name purpose("agreement on a step");
+  const Topic topic{Phase::Step, purpose, reducer_.options().owner};
+  group_.all_reduce(words, {.op = ReduceOp::Max, .topic = topic, .iteration = update.number}, update.where)->wait();
   const bool differs = values[0] != ~values[1] || ValuesDigest::differ(values + 4);
   if (values[2] == 1) share_warnings(reducer_.advisories(), group_, update.where);
   // What a rank has found says more than that the steps differ: they do because of it.
-  if (values[2] == 2) return raise_of_all(update, verdicts, description);
+  if (values[2] == 2) return raise_of_all(update, verdicts, topic);
   if (differs) {
-    const std::vector<Verdict> differing = compare(update, description);
+    const std::vector<Verdict> differing = compare(update, topic);
     if (!differing.empty()) raise(update, differing);
   }
   const bool moves = update.moves && values[3] != kHere;               // it is not left out
   if (update.moves) steps_[update.optimizer].compared(update, moves);  // else nothing was compared
-  if (update.scaled) tell_scaler(update, static_cast<Found>(values[3]), description);
+  if (update.scaled) tell_scaler(update, static_cast<Found>(values[3]));
   if (!moves) return;
   look_at_local(update);
   const bool are_replicas = reducer_.past().backward.sent;  // in local SGD the ranks hold weights of their own

@@ -91,7 +91,7 @@ class StepCheck {
   // What stops the step of a loss scaler counts in what another of its optimizers has found.
   enum Found : int64_t { kNothing, kElsewhere, kHere };
   // After it, on all ranks alike.
-  void tell_scaler(const autograd::Update& update, Found found, const std::string& description) const;
+  void tell_scaler(const autograd::Update& update, Found found) const;
   // How many steps the optimizer had taken when the latest join ended, and which step this is
   // since.
   struct Count {
@@ -144,24 +144,24 @@ class StepCheck {
   // Of the named ones, those that have other values on some rank.
   enum class Compared : uint8_t { Gradients, Parameters };
   std::vector<GradientsApart> differing(const std::vector<NamedParameter>& parameters, Compared compared,
-                                        std::string_view about, SourceLocation where) const;
+                                        const Topic& about, SourceLocation where) const;
   // Where the ranks hold other states of the optimizer since some have loaded one, or written to theirs.
   std::optional<Verdict> differing_state(const autograd::Update& update, std::span<const StepOnRank> steps,
-                                         std::string_view about) const;
+                                         const Topic& about) const;
   // Those of which a tensor of the state is not alike on all ranks. `positions`: of the tensors' parameters.
   std::vector<NamedParameter> parameters_of(std::span<const std::vector<GradientValues>> states,
                                             std::span<const size_t> positions, const autograd::Update& update) const;
   // Where the communication hook has left other gradients on the ranks.
-  std::vector<GradientsApart> left_apart_by_hook(std::span<const StepOnRank> steps, std::string_view about,
+  std::vector<GradientsApart> left_apart_by_hook(std::span<const StepOnRank> steps, const Topic& about,
                                                  SourceLocation where) const;
   // The ranks' agreements differ: in what? Warnings are kept, the same on all ranks.
-  std::vector<Verdict> compare(const autograd::Update& update, std::string_view about);
+  std::vector<Verdict> compare(const autograd::Update& update, const Topic& about);
   // Where they differ, for the forwards that the gradients come from.
   void tell_of_modes(std::span<const StepOnRank> steps);
   void verify(const autograd::Update& update);
   void warn_of_retained_graphs(const autograd::Update& update);
   // What the ranks have found, on all of them; not where the optimizer throws what it has found itself.
-  void raise_of_all(const autograd::Update& update, const std::vector<Verdict>& own, std::string_view about) const;
+  void raise_of_all(const autograd::Update& update, const std::vector<Verdict>& own, const Topic& about) const;
   [[noreturn]] void raise(const autograd::Update& update, std::vector<Verdict> verdicts) const;
 
   Reducer& reducer_;

@@ -144,7 +144,7 @@ std::vector<NamedParameter> StepCheck::parameters_of(std::span<const std::vector
 }
 
 std::optional<Verdict> StepCheck::differing_state(const autograd::Update& update, std::span<const StepOnRank> steps,
-                                                  std::string_view about) const {
+                                                  const Topic& about) const {
   const bool is_asked = std::any_of(
       steps.begin(), steps.end(), [](const auto& step) { return step.state_was_loaded || !step.state_writes.empty(); });
   if (!is_asked || !reducer_.past().backward.sent) return std::nullopt;
@@ -153,7 +153,7 @@ std::optional<Verdict> StepCheck::differing_state(const autograd::Update& update
   const StateValues own = state_of(update);
   using Exchanged = std::pair<std::vector<GradientValues>, std::vector<int64_t>>;
   for (const std::string& text :
-       group_.all_gather_text(to_text(Exchanged(own.tensors, own.steps)), std::string(about), update.where)) {
+       group_.all_gather_text(to_text(Exchanged(own.tensors, own.steps)), about, update.where)) {
     auto [of_tensors, of_steps] = decoded<Exchanged>(text);
     tensors.push_back(std::move(of_tensors));
     counts.push_back(std::move(of_steps));
@@ -169,7 +169,7 @@ std::optional<Verdict> StepCheck::differing_state(const autograd::Update& update
 }
 
 std::vector<GradientsApart> StepCheck::differing(const std::vector<NamedParameter>& parameters, Compared compared,
-                                                 std::string_view about, SourceLocation where) const {
+                                                 const Topic& about, SourceLocation where) const {
   if (parameters.empty()) return {};
   const auto count = static_cast<int64_t>(2 * parameters.size());
   const Tensor own = group_.allocate(count, kFloat64);
@@ -180,7 +180,7 @@ std::vector<GradientsApart> StepCheck::differing(const std::vector<NamedParamete
     own.data_ptr<double>()[2 * i] = values.direction;
     own.data_ptr<double>()[2 * i + 1] = values.size;
   }
-  group_.all_gather(all, own, {.description = about}, where)->wait();
+  group_.all_gather(all, own, {.topic = about}, where)->wait();
   std::vector<GradientsApart> found;
   for (size_t i = 0; i < parameters.size(); ++i) {
     std::vector<GradientValues> values;
@@ -194,7 +194,7 @@ std::vector<GradientsApart> StepCheck::differing(const std::vector<NamedParamete
   return found;
 }
 
-std::vector<GradientsApart> StepCheck::left_apart_by_hook(std::span<const StepOnRank> steps, std::string_view about,
+std::vector<GradientsApart> StepCheck::left_apart_by_hook(std::span<const StepOnRank> steps, const Topic& about,
                                                           SourceLocation where) const {
   const auto is_alike = [&](const StepOnRank& step) {
     return std::ranges::equal(step.hook_probes, steps.front().hook_probes, [](double a, double b) {
@@ -216,10 +216,9 @@ void StepCheck::tell_of_modes(std::span<const StepOnRank> steps) {
   tell(kAutocastDiffers, autocast_.compare(steps, reducer_.rounds()));
 }
 
-std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::string_view about) {
+std::vector<Verdict> StepCheck::compare(const autograd::Update& update, const Topic& about) {
   std::vector<StepOnRank> steps;
-  const std::vector<std::string> texts =
-      group_.all_gather_text(to_text(own_step(update)), std::string(about), update.where);
+  const std::vector<std::string> texts = group_.all_gather_text(to_text(own_step(update)), about, update.where);
   for (const std::string& text : texts)
     steps.push_back(decoded<StepOnRank>(text));
   std::vector<NamedParameter> parameters;

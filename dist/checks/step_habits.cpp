@@ -141,8 +141,9 @@ void StepHabits::look_for_unreached(const autograd::Update& update) {
     parameters.push_back(about(each, {}, {}));
   WrappedModule wrapped{.diagnosis = options.diagnosis};
   if (options.module_paths) wrapped.paths = options.module_paths();
-  warn(unreached_module({.title = options.title, .optimizer = update.name, .steps = steps, .step_at = update.where},
-                        std::move(parameters), find_cause(waiting.front(), *backward, wrapped)));
+  warn(unreached_module(
+      {.title = in_words(options.owner), .optimizer = update.name, .steps = steps, .step_at = update.where},
+      std::move(parameters), find_cause(waiting.front(), *backward, wrapped)));
 }
 
 void StepHabits::look_for_second_average(const autograd::Update& update) {

@@ -44,7 +44,8 @@ void StepCheck::compare_steps_of_join(SourceLocation where) {
     ours[key] = optimizer;
   }
   std::vector<Counts> of_ranks;
-  for (const std::string& text : group_.all_gather_text(to_text(own), "join: steps of the optimizers", where))
+  for (const std::string& text :
+       group_.all_gather_text(to_text(own), Topic{Phase::Join, Name("join: steps of the optimizers")}, where))
     of_ranks.push_back(decoded<Counts>(text));
   for (const auto& [key, optimizer] : ours) {
     std::vector<uint64_t> counts;

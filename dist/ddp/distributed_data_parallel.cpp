@@ -94,9 +94,9 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   if (!group_) throw ValueError("DistributedDataParallel: the process group is empty; see init_process_group", where);
   check_options(options, where);
   Contents contents = sort_out(where);
-  title_ = group_->wrappers().next_title(module_->name());
+  owner_ = group_->wrappers().next(module_->name());
   ReducerOptions reducer_options = make_reducer_options(contents.trainable, where);
-  check_same_replicas(*group_, {module_->name(), title_, options_of(options_), std::move(contents.replica)}, where);
+  check_same_replicas(*group_, {module_->name(), owner_, options_of(options_), std::move(contents.replica)}, where);
   broadcast_model_from(0, where);
   for (const NamedParameter& each : contents.trainable) {
     if (each.tensor.device() != Device()) group_->choose_way(each.tensor.device(), where);
@@ -167,7 +167,7 @@ ReducerOptions DistributedDataParallelBase::make_reducer_options(const std::vect
   result.limits.cap_bytes = bytes_of(options_.bucket_cap_mb);
   result.report_at = options_.report_at;
   result.module_name = module_->name();
-  result.title = title_;
+  result.owner = owner_;
   result.current_parameters = [this] { return current(module_->named_parameters()); };
   result.module_paths = [this] {
     std::unordered_map<const void*, std::string> paths;
@@ -185,8 +185,13 @@ void DistributedDataParallelBase::check_steps(std::unordered_set<const TensorImp
       std::move(ignored), *module_);
   reducer_->before_optimizer_step([this](const autograd::Update& update) {
     const uint32_t local = reducer_->accumulation().local_backwards();
-    const std::string step = step_in_words(update.name, local);
-    group_->note_activity(local > 0 ? step : MissedWrappers::of_this_thread().add_to(step, *group_), update.where);
+    const RankActivity step{
+        .doing = Doing::Step, .owner = {Name(update.name)}, .local_backwards = local, .where = update.where};
+    if (local > 0) {
+      group_->note_activity(step);
+    } else {
+      MissedWrappers::of_this_thread().note(step, *group_);
+    }
     (*step_check_)(update);
   });
 }
@@ -217,7 +222,7 @@ void DistributedDataParallelBase::broadcast_buffers_from(int root, SourceLocatio
   const auto is_unwritten = [this](size_t i) {
     return i < buffers_sent_.size() && buffers_[i].version() == buffers_sent_[i];
   };
-  broadcast_coalesced(*group_, buffers_, root, "buffers of " + title_, where, is_unwritten);
+  broadcast_coalesced(*group_, buffers_, root, Topic{Phase::Buffers, Name("buffers"), owner_}, where, is_unwritten);
   note_buffers_are_alike();
 }
 
@@ -230,7 +235,7 @@ void DistributedDataParallelBase::note_buffers_are_alike() {
 void DistributedDataParallelBase::broadcast_model_from(int root, SourceLocation where) {
   std::vector<Tensor> all = parameters_;
   all.insert(all.end(), buffers_.begin(), buffers_.end());
-  broadcast_coalesced(*group_, all, root, "parameters and buffers of " + title_, where);
+  broadcast_coalesced(*group_, all, root, Topic{Phase::Construction, Name("parameters and buffers"), owner_}, where);
   note_buffers_are_alike();
 }
 
@@ -239,7 +244,7 @@ void DistributedDataParallelBase::look_at_buffers(SourceLocation where) {
   if (!stale) return;
   for (const auto& [name, buffer] : module_->named_buffers()) {
     if (!buffer.is_same(buffers_[*stale])) continue;
-    Verdict verdict = stale_buffer({name, buffer}, title_, where);
+    Verdict verdict = stale_buffer({name, buffer}, in_words(owner_), where);
     verdict.ranks = {group_->rank()};
     verdict.iteration = reducer_->rounds();
     reducer_->advisories().add_own("stale buffer", std::move(verdict));
@@ -248,11 +253,11 @@ void DistributedDataParallelBase::look_at_buffers(SourceLocation where) {
 
 void DistributedDataParallelBase::pre_forward(int64_t rows, SourceLocation where) {
   if (!autograd::GradMode::is_enabled()) {
-    MissedWrappers::of_this_thread().add_forward(reducer_.get(), *group_, title_, where,
+    MissedWrappers::of_this_thread().add_forward(reducer_.get(), *group_, owner_, where,
                                                  autograd::GradMode::disabled_at());
     return;
   }
-  group_->note_activity("a forward of " + module_->name(), where);
+  group_->note_activity({.doing = Doing::Forward, .owner = {Name(module_->name())}, .where = where});
   reducer_->prepare_for_forward(rows, where);
   if (options_.diagnosis) {
     look_at_buffers(where);

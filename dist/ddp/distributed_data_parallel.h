@@ -220,7 +220,7 @@ class DistributedDataParallelBase : public Joinable {
   std::shared_ptr<nn::Module> module_;
   ProcessGroupPtr group_;
   DDPOptions options_;
-  std::string title_;
+  Owner owner_;
   std::vector<Tensor> parameters_;
   std::vector<Tensor> buffers_;
   std::vector<uint32_t> buffers_sent_;  // their versions, when all ranks held the same

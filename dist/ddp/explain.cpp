@@ -94,7 +94,7 @@ ExplainedParameter DistributedDataParallelBase::explained(const std::string& nam
 
 Explanation DistributedDataParallelBase::explain() const {
   Explanation result;
-  result.title = title_;
+  result.title = in_words(owner_);
   result.rank = group_->rank();
   result.ranks = group_->size();
   const ReducedBackward& backward = reducer_->past().backward;
@@ -125,7 +125,7 @@ Explanation DistributedDataParallelBase::explain_with_peers(SourceLocation where
   for (const ExplainedParameter& each : result.parameters) {
     if (each.used.value_or(false)) used += each.name + "\n";
   }
-  const std::string about = "explain_with_peers of " + title_;
+  const Topic about{Phase::Inspection, Name("explain_with_peers"), owner_};
   std::vector<std::unordered_set<std::string>> by_rank;
   for (const std::string& text : group_->all_gather_text(fmt::format("{}\n{}", result.backward, used), about, where)) {
     auto& names = by_rank.emplace_back();

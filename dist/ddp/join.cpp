@@ -37,8 +37,9 @@ namespace {
 // JoinWord::what of a layer: how many values, and the bit says that they are summed.
 constexpr int64_t kSummed = int64_t{1} << 39;
 // The same on ranks with data and on shadows.
-constexpr const char* kValuesOfLayer = "join: values of a layer";
-constexpr const char* kSumsOfLayer = "join: sums of a layer";
+Topic of_join(std::string_view purpose) { return {Phase::Join, Name(purpose)}; }
+Topic values_of_layer() { return of_join("join: values of a layer"); }
+Topic sums_of_layer() { return of_join("join: sums of a layer"); }
 
 int settings_of(size_t joinables, const JoinOptions& options) {
   return static_cast<int>(joinables & 63) << 2 | (options.throw_on_early_termination ? 2 : 0) |
@@ -113,7 +114,7 @@ JoinContext::Heard JoinContext::exchange(int speaker, int64_t what, SourceLocati
   const Tensor own = group->allocate(1, kInt64);
   const Tensor all = group->allocate(group->size(), kInt64);
   *own.data_ptr<int64_t>() = mine.encoded();
-  group->all_gather(all, own, {.description = "join: who has data, and what comes next"}, where)->wait();
+  group->all_gather(all, own, {.topic = of_join("join: who has data, and what comes next")}, where)->wait();
   std::vector<JoinWord> words;
   for (int r = 0; r < group->size(); ++r)
     words.emplace_back(all.data_ptr<int64_t>()[r]);
@@ -158,10 +159,10 @@ void JoinContext::shadow(const Heard& heard, SourceLocation where) {
   const Tensor zeros = group->allocate(numel, kFloat64);
   std::fill_n(zeros.data_ptr<double>(), numel, 0.0);
   if (word.what & kSummed) {
-    group->all_reduce(zeros, {.op = ReduceOp::Sum, .description = kSumsOfLayer}, where)->wait();
+    group->all_reduce(zeros, {.op = ReduceOp::Sum, .topic = sums_of_layer()}, where)->wait();
   } else {
     const Tensor all = group->allocate(numel * group->size(), kFloat64);
-    group->all_gather(all, zeros, {.description = kValuesOfLayer}, where)->wait();
+    group->all_gather(all, zeros, {.topic = values_of_layer()}, where)->wait();
   }
 }
 
@@ -298,17 +299,17 @@ JoinedLayer JoinedLayer::of(const ProcessGroup& group) {
 
 bool JoinedLayer::is_in_join() const noexcept { return context_ && !context_->levels.empty(); }
 
-std::string JoinedLayer::before_all_gather(int64_t numel, std::string description, SourceLocation where) const {
-  if (!is_in_join()) return description;
+Topic JoinedLayer::before_all_gather(int64_t numel, const Topic& topic, SourceLocation where) const {
+  if (!is_in_join()) return topic;
   context_->layers_exchange = true;
   context_->exchange(JoinWord::kLayer, numel, where);
-  return kValuesOfLayer;
+  return values_of_layer();
 }
 
-std::string JoinedLayer::before_all_reduce(int64_t numel, std::string description, SourceLocation where) const {
-  if (!is_in_join()) return description;
+Topic JoinedLayer::before_all_reduce(int64_t numel, const Topic& topic, SourceLocation where) const {
+  if (!is_in_join()) return topic;
   context_->exchange(JoinWord::kLayer, numel | kSummed, where);
-  return kSumsOfLayer;
+  return sums_of_layer();
 }
 
 bool Join::backward_waits(const Joinable& joinable) noexcept {

@@ -104,8 +104,8 @@ class JoinedLayer {
   bool is_in_join() const noexcept;
   // Before the collective; nothing outside a join. Returns how the collective is to be described: a
   // shadow does not know the layer's name.
-  std::string before_all_gather(int64_t numel, std::string description, SourceLocation where) const;
-  std::string before_all_reduce(int64_t numel, std::string description, SourceLocation where) const;
+  Topic before_all_gather(int64_t numel, const Topic& topic, SourceLocation where) const;
+  Topic before_all_reduce(int64_t numel, const Topic& topic, SourceLocation where) const;
 
  private:
   std::shared_ptr<JoinContext> context_;

@@ -35,7 +35,7 @@ void average_parameters(ProcessGroup& group, const std::vector<Tensor>& paramete
       kernels::copy(slot(tensor, at), tensor);
       at += tensor.numel();
     }
-    group.all_reduce(flat, {.op = ReduceOp::Avg, .description = "model averaging"}, where)->wait();
+    group.all_reduce(flat, {.op = ReduceOp::Avg, .topic = {Phase::Averaging, Name("model averaging")}}, where)->wait();
     at = 0;
     for (const Tensor& tensor : tensors) {
       kernels::copy(tensor, slot(tensor, at));

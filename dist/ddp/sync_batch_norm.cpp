@@ -39,7 +39,7 @@ int64_t count_of_all(ProcessGroup& group, int64_t count, const std::string& name
   const Tensor mine = group.allocate(1, kInt64);
   const Tensor all = group.allocate(group.size(), kInt64);
   *mine.data_ptr<int64_t>() = count;
-  group.all_gather(all, mine, {.description = layer(name) + " counts"}, where)->wait();
+  group.all_gather(all, mine, {.topic = {Phase::Layer, Name("counts"), {Name(layer(name))}}}, where)->wait();
   const auto* const counts = all.data_ptr<int64_t>();
   return std::accumulate(counts, counts + group.size(), int64_t{0});
 }
@@ -63,8 +63,9 @@ Combined combine(ProcessGroup& group, const JoinedLayer& joined, const Tensor& m
   const Tensor all = room_to_exchange(group, group.size() * (numbers + 1), kFloat64, device);
   kernels::copy(mine.narrow(0, 0, numbers), view::flat(moments));
   kernels::fill(mine.narrow(0, numbers, 1), static_cast<double>(count));
-  const std::string description = joined.before_all_gather(numbers + 1, layer(name) + " statistics", where);
-  const WorkPtr gathered = group.all_gather(all, mine, {.description = description}, where);
+  const Topic topic =
+      joined.before_all_gather(numbers + 1, {Phase::Layer, Name("statistics"), {Name(layer(name))}}, where);
+  const WorkPtr gathered = group.all_gather(all, mine, {.topic = topic}, where);
   Combined result;
   if (device != Device()) result.count = count_of_all(group, count, name, where);
   gathered->wait();
@@ -114,8 +115,9 @@ struct SyncBatchNormNode final : autograd::Node {
     const Device device = joined.is_in_join() ? Device() : sums.device();
     const Tensor total = room_to_exchange(*group, sums.numel(), kFloat64, device);
     kernels::copy(total, view::flat(sums));
-    const std::string description = joined.before_all_reduce(total.numel(), layer + " gradient sums", where);
-    group->all_reduce(total, {.op = ReduceOp::Sum, .description = description}, where)->wait();
+    const Topic topic =
+        joined.before_all_reduce(total.numel(), {Phase::Layer, Name("gradient sums"), {Name(layer)}}, where);
+    group->all_reduce(total, {.op = ReduceOp::Sum, .topic = topic}, where)->wait();
     kernels::copy(view::flat(sums), total);
     context.set(0, kernels::batch_norm_input_gradient(grad, input, scale, center, inverse, sums, count));
   }

@@ -36,7 +36,7 @@ class DistributedDataParallelBase::InJoin final : public JoinHook {
     const Tensor own = group.allocate(1, kInt64);
     const Tensor all = group.allocate(group.size(), kInt64);
     *own.data_ptr<int64_t>() = is_last_joiner ? 1 : 0;
-    group.all_gather(all, own, {.description = "join: who had data to the end"}, where)->wait();
+    group.all_gather(all, own, {.topic = {Phase::EndOfJoin, Name("join: who had data to the end")}}, where)->wait();
     int source = 0;
     bool uneven = false;
     for (int r = 0; r < group.size(); ++r) {
@@ -72,7 +72,8 @@ class DistributedDataParallelBase::InJoin final : public JoinHook {
     auto* const flags = there.data_ptr<uint8_t>();
     for (uint32_t i = 0; i < parameters.size(); ++i)
       flags[i] = parameters[i].tensor.grad().defined() && ddp_.reducer_->accumulation().local(i).backwards == 0;
-    group.broadcast(there, {.root = source, .description = "join: which gradients are averaged"}, where)->wait();
+    group.broadcast(there, {.root = source, .topic = {Phase::Join, Name("join: which gradients are averaged")}}, where)
+        ->wait();
     std::vector<Tensor> gradients;
     for (uint32_t i = 0; i < parameters.size(); ++i) {
       const Tensor& parameter = parameters[i].tensor;
@@ -88,7 +89,7 @@ class DistributedDataParallelBase::InJoin final : public JoinHook {
       }
       gradients.push_back(meta.grad);
     }
-    broadcast_coalesced(group, gradients, source, "join: averaged gradients", where);
+    broadcast_coalesced(group, gradients, source, {Phase::Join, Name("join: averaged gradients")}, where);
   }
 
   DistributedDataParallelBase& ddp_;

@@ -134,7 +134,8 @@ class StepOfShadow final : public JoinHook {
 // Throws the same error on every rank when their lines differ.
 void check_same_lines(ProcessGroup& group, const std::vector<std::string>& mine, SourceLocation where) {
   std::vector<std::vector<std::string>> lists;
-  for (const std::string& text : group.all_gather_text(to_text(mine), "ZeroRedundancyOptimizer: parameters", where))
+  for (const std::string& text : group.all_gather_text(
+           to_text(mine), Topic{Phase::Construction, Name("ZeroRedundancyOptimizer: parameters")}, where))
     lists.push_back(decoded<std::vector<std::string>>(text));
   for (size_t rank = 1; rank < lists.size(); ++rank) {
     for (size_t i = 0; i < std::max(lists[0].size(), lists[rank].size()); ++i) {
@@ -190,8 +191,9 @@ std::unique_ptr<JoinHook> ZeroRedundancyOptimizerBase::join_hook(const JoinOptio
   return std::make_unique<StepOfShadow>(*this);
 }
 
-std::string ZeroRedundancyOptimizerBase::describe_broadcast(int owner) {
-  return fmt::format("ZeroRedundancyOptimizer: parameters of rank {}", owner);
+Topic ZeroRedundancyOptimizerBase::topic_of_broadcast(int owner) {
+  static const Name purpose("ZeroRedundancyOptimizer: parameters of rank");
+  return {.phase = Phase::Optimizer, .purpose = purpose, .index = owner};
 }
 
 void ZeroRedundancyOptimizerBase::use_parameters_as_bucket_view(SourceLocation where) {
@@ -211,7 +213,7 @@ void ZeroRedundancyOptimizerBase::send_buffers(const std::vector<Tensor>& all, s
     for (const size_t i : buffer.parameters())
       to_send[i] = 0;
     sent.emplace_back(
-        group_->broadcast(buffer.memory(), {.root = buffer.owner(), .description = describe_broadcast(buffer.owner())},
+        group_->broadcast(buffer.memory(), {.root = buffer.owner(), .topic = topic_of_broadcast(buffer.owner())},
                           stepping_at()),
         &buffer);
   }
@@ -248,7 +250,7 @@ void ZeroRedundancyOptimizerBase::do_step() {
     if (to_send[i]) of_owner[static_cast<size_t>(owners_[i])].push_back(all[i]);
   }
   for (int owner = 0; owner < group_->size(); ++owner)
-    broadcast_coalesced(*group_, of_owner[static_cast<size_t>(owner)], owner, describe_broadcast(owner), stepping_at());
+    broadcast_coalesced(*group_, of_owner[static_cast<size_t>(owner)], owner, topic_of_broadcast(owner), stepping_at());
 }
 
 void ZeroRedundancyOptimizerBase::consolidate_state_dict(int to, SourceLocation where) {
@@ -271,7 +273,7 @@ void ZeroRedundancyOptimizerBase::consolidate_state_dict(int to, SourceLocation 
       if (const auto entry = entry_of(name)) share.tensors.emplace_back(renamed(*entry), kernels::contiguous(tensor));
     }
   }
-  const std::string_view what = "ZeroRedundancyOptimizer: consolidated state";
+  const Topic what{Phase::Optimizer, Name("ZeroRedundancyOptimizer: consolidated state")};
   const std::vector<std::string> texts = group_->all_gather_text(to_text(described(share)), what, where);
 
   const auto whole = plain();
@@ -290,7 +292,7 @@ void ZeroRedundancyOptimizerBase::consolidate_state_dict(int to, SourceLocation 
       for (int64_t begin = 0; begin < total; begin += kPieceBytes) {
         const Tensor piece = group_->allocate(std::min(kPieceBytes, total - begin), kUInt8);
         if (sends) copy_piece(part, begin, piece, true);
-        group_->broadcast(piece, {.root = rank, .description = what}, where)->wait();
+        group_->broadcast(piece, {.root = rank, .topic = what}, where)->wait();
         if (takes) copy_piece(part, begin, piece, false);
       }
     }

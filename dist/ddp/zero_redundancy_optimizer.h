@@ -112,7 +112,7 @@ class ZeroRedundancyOptimizerBase : public optim::Optimizer, public Joinable {
 
  private:
   class Overlap;  // detail/zero_overlap.h
-  static std::string describe_broadcast(int owner);
+  static Topic topic_of_broadcast(int owner);
   void send_buffers(const std::vector<Tensor>& all, std::vector<uint8_t>& to_send);
   ProcessGroupPtr group_;
   std::vector<int> owners_;

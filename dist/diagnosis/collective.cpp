@@ -13,9 +13,9 @@ std::string in_words(const Whereabouts& place) {
   } else {
     text = fmt::format("rank {} {} {}", place.rank, place.finished ? "was last in" : "is in", in_words(place.last));
   }
-  if (!place.activity.empty()) {
-    text += fmt::format(", and for {:.1f} s in {}", place.activity_seconds, place.activity);
-    if (place.activity_at) text += " at " + to_string(place.activity_at);
+  if (place.activity.doing != Doing::Nothing) {
+    text += fmt::format(", and for {:.1f} s in {}", place.activity_seconds, in_words(place.activity));
+    if (place.activity.where) text += " at " + in_words(place.activity.where);
   }
   if (place.silent_seconds > 2) text += fmt::format(", last heard of {:.1f} s ago", place.silent_seconds);
   return text;

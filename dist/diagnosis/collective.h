@@ -3,6 +3,7 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/flight_recorder.h>
+#include <brigade/dist/diagnosis/rank_activity.h>
 #include <brigade/dist/diagnosis/rank_names.h>
 #include <brigade/dist/diagnosis/verdict.h>
 
@@ -17,9 +18,8 @@ struct Whereabouts {
   RankName rank;
   CollectiveInfo last;          // sequence 0: none yet
   bool finished = true;         // with `last`
-  std::string activity;         // "loading data", "" when it did not say
-  Place activity_at;            // where it does so
-  double activity_seconds = 0;  // since it said so
+  RankActivity activity;        // what it does outside of collectives
+  double activity_seconds = 0;  // since when
   double silent_seconds = -1;   // since it was last heard of; -1: not known
   std::string unasked;          // why nobody could be asked for it: then nothing else is known
 };

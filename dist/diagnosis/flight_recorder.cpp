@@ -29,17 +29,6 @@ std::string file_name(const RecordedGroup& group) {
 
 }  // namespace
 
-std::string in_words(const CollectiveInfo& info) {
-  std::string text = info.kind;
-  if (!info.op.empty()) text += fmt::format("({})", info.op);
-  if (info.root >= 0) text += fmt::format("(from rank {})", info.root);
-  if (!info.dtype.empty()) text += fmt::format(" of {} x {}", info.count, info.dtype);
-  if (!info.description.empty()) text += fmt::format(" \"{}\"", info.description);
-  if (info.iteration > 0) text += fmt::format(", number {},", info.iteration);
-  if (info.where) text += " at " + to_string(info.where);
-  return text + fmt::format(" (collective {})", info.sequence);
-}
-
 uint64_t FlightRecorder::begin(CollectiveInfo info) {
   const std::lock_guard lock(mutex_);
   info.sequence = next_++;
@@ -75,9 +64,9 @@ void FlightRecorder::write(const RecordedGroup& group, const std::string& reason
       text += fmt::format(
           "{}\n  {{\"sequence\": {}, \"kind\": {}, \"op\": {}, \"dtype\": {}, \"count\": {}, \"root\": {}, "
           "\"description\": {}, \"iteration\": {}, \"where\": {}, \"posted_ns\": {}, \"finished_ns\": {}}}",
-          first ? "" : ",", info.sequence, json_string(info.kind), json_string(info.op), json_string(info.dtype),
-          info.count, info.root, json_string(info.description), info.iteration, json_string(to_string(info.where)),
-          info.posted, info.finished);
+          first ? "" : ",", info.sequence, json_string(name(info.kind)), json_string(op_in_words(info)),
+          json_string(dtype_in_words(info)), info.count, info.root, json_string(describe(info)), info.iteration,
+          json_string(to_string(info.where)), info.posted, info.finished);
       first = false;
     }
     std::ofstream(fmt::format("{}/{}", folder, file_name(group))) << text << "\n]}\n";

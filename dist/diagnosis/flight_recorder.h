@@ -4,7 +4,7 @@
 // those of all members, and N the identity of the subgroup, since several may have the same members.
 #pragma once
 
-#include <brigade/core/place.h>
+#include <brigade/dist/diagnosis/collective_info.h>
 
 #include <cstdint>
 #include <deque>
@@ -13,30 +13,6 @@
 #include <vector>
 
 namespace brigade::dist {
-
-// One collective, as one rank posted it.
-struct CollectiveInfo {
-  uint64_t sequence = 0;    // per group, from 1
-  std::string kind;         // "all_reduce"
-  std::string op;           // "avg"; "" where there is none
-  std::string dtype;        // "float32"; "" for a barrier
-  int64_t count = 0;        // elements
-  int root = -1;            // broadcast; -1 elsewhere
-  std::string description;  // "bucket 0 of DDP(Net)"
-  uint64_t iteration = 0;
-  Place where;           // the user's call
-  int64_t posted = 0;    // ns of the steady clock
-  int64_t finished = 0;  // 0: in flight
-
-  // What all ranks must have in common.
-  bool matches(const CollectiveInfo& other) const noexcept {
-    return kind == other.kind && op == other.op && dtype == other.dtype && count == other.count && root == other.root &&
-           description == other.description;
-  }
-};
-// "all_reduce(avg) of 100 x float32 "bucket 0 of DDP(Net)", number 3, at train.cpp:12 (collective
-// 7)"
-std::string in_words(const CollectiveInfo& info);
 
 // Whose collectives they are.
 struct RecordedGroup {

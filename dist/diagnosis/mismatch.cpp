@@ -9,75 +9,41 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <string_view>
 
 namespace brigade::dist {
 
 namespace {
 
-constexpr std::string_view kUnderNoSync = " under no_sync not reduced";
-constexpr std::string_view kAfterForward = ", after the forward of ";
-constexpr std::string_view kUnderNoGrad = " under no_grad";
-constexpr std::string_view kOfForward = ", of the forward at ";
-constexpr std::string_view kAfterBackward = ", after the backward at ";
-constexpr std::string_view kReachedNothing = " reached nothing of ";
-constexpr std::string_view kAveraging = "model averaging";
-constexpr std::string_view kByHook = ", by hook ";
-constexpr std::string_view kZero = "ZeroRedundancyOptimizer: parameters";  // a new one compares them
-constexpr std::string_view kJoin = "join: ";
-constexpr std::string_view kEndOfJoin = "join: who had data to the end";
-constexpr std::string_view kInBackward = "a backward of ";
-constexpr std::string_view kRefused = "refused: its loss has no history";
-constexpr std::string_view kReport = "error report of ";
-constexpr std::string_view kStep = "agreement on a step of ";
-
-// What a collective belongs to, by its description.
+// What a collective belongs to, for the rules below.
 enum class Part : uint8_t { Own, Construction, Buffers, Layer, Backward, Step, Other };
 
 Part part_of(const CollectiveInfo& info) {
-  static constexpr std::pair<std::string_view, Part> kParts[] = {{"model check of ", Part::Construction},
-                                                                 {"parameters and buffers of ", Part::Construction},
-                                                                 {"buffers of ", Part::Buffers},
-                                                                 {"SyncBatchNorm", Part::Layer},
-                                                                 {"bucket ", Part::Backward},
-                                                                 {"flags of bucket ", Part::Backward},
-                                                                 {"ready order of ", Part::Backward},
-                                                                 {"batch sizes of ", Part::Backward},
-                                                                 {"factors of the losses of ", Part::Backward},
-                                                                 {"non-finite gradients of ", Part::Backward},
-                                                                 {"numbers of micro-batches of ", Part::Backward},
-                                                                 {"ready times of ", Part::Backward},
-                                                                 {"sizes of gradients of ", Part::Backward},
-                                                                 {kStep, Part::Step},
-                                                                 {kJoin, Part::Other},
-                                                                 {kReport, Part::Other},
-                                                                 {kAveraging, Part::Other},
-                                                                 {"explain_with_peers of ", Part::Other}};
-  if (info.description == kZero) return Part::Construction;
-  for (const auto& [prefix, part] : kParts) {
-    if (info.description.starts_with(prefix)) return part;
+  switch (info.topic.phase) {
+    case Phase::Program:
+    case Phase::Optimizer: return Part::Own;
+    case Phase::Construction: return Part::Construction;
+    case Phase::Buffers: return Part::Buffers;
+    case Phase::Layer: return Part::Layer;
+    case Phase::Backward: return Part::Backward;
+    case Phase::Step: return Part::Step;
+    case Phase::Report:
+    case Phase::Join:
+    case Phase::EndOfJoin:
+    case Phase::Averaging:
+    case Phase::Inspection: return Part::Other;
   }
-  return Part::Own;
+  return Part::Other;
 }
 
-// "bucket 0 of DDP(Net)" and "fp16_compress_hook" of "flags of bucket 0 of DDP(Net), by hook fp16_compress_hook".
-std::pair<std::string_view, std::string_view> split_at_hook(const CollectiveInfo& info) {
-  std::string_view text = info.description;
-  if (text.starts_with("flags of ")) text.remove_prefix(std::string_view("flags of ").size());
-  const size_t at = text.find(kByHook);
-  return at == text.npos ? std::pair(text, std::string_view())
-                         : std::pair(text.substr(0, at), text.substr(at + kByHook.size()));
-}
-
-std::string_view wrapper_of(const CollectiveInfo& info) {
-  const std::string_view bucket = split_at_hook(info).first;
-  const size_t at = bucket.find(" of ");
-  return at == bucket.npos ? bucket : bucket.substr(at + 4);
+bool is_first_bucket_of(const CollectiveInfo& info, const Owner& wrapper) {
+  return info.topic.phase == Phase::Backward && info.topic.index == 0 && info.topic.owner == wrapper &&
+         info.topic.purpose == bucket_purpose();
 }
 
 // "the barrier at train.cpp:12"
 std::string short_words(const CollectiveInfo& info) {
-  const std::string what = info.description.empty() ? info.kind : fmt::format("{} \"{}\"", info.kind, info.description);
+  const std::string words = describe(info);
+  const std::string what = words.empty() ? name(info.kind) : fmt::format("{} \"{}\"", name(info.kind), words);
   return info.where ? fmt::format("{} at {}", what, to_string(info.where)) : what;
 }
 
@@ -106,7 +72,9 @@ Found advise(std::string text) { return MismatchReason{"", std::move(text), {}};
 Found same_call(const Mismatch&, const Sides& sides) {
   const CollectiveInfo& a = *sides.first.info;
   const CollectiveInfo& b = *sides.second.info;
-  if (a.kind != b.kind || a.description != b.description || sides.both(Part::Backward)) return std::nullopt;
+  const bool is_one_call = a.kind == b.kind && a.topic == b.topic && a.id().text == b.id().text && a.part == b.part;
+  if (!is_one_call || a.parts != b.parts || (a.parts > 0 && a.part == 0) || sides.both(Part::Backward))
+    return std::nullopt;
   if (a.dtype != b.dtype) return advise("the tensors have different dtypes: convert on every rank alike");
   if (a.op != b.op) return advise("the operations differ: give the same one on every rank");
   if (a.root != b.root) return advise("the roots differ: name the same one on every rank");
@@ -117,7 +85,8 @@ Found same_call(const Mismatch&, const Sides& sides) {
 
 // The ranks' own words of the group that they want to make.
 Found other_groups(const Mismatch&, const Sides& sides) {
-  if (sides.first.info->kind != "new_group" || sides.second.info->kind != "new_group") return std::nullopt;
+  if (sides.first.info->kind != CollectiveKind::NewGroup || sides.second.info->kind != CollectiveKind::NewGroup)
+    return std::nullopt;
   return advise("give the same list of ranks and time-out on every rank of the group, members or not");
 }
 
@@ -132,21 +101,23 @@ Found other_parts(const Mismatch&, const Sides& sides) {
 
 Found other_hooks(const Mismatch&, const Sides& sides) {
   if (!sides.both(Part::Backward)) return std::nullopt;
-  const auto [bucket, hook] = split_at_hook(*sides.first.info);
-  const auto [other_bucket, other_hook] = split_at_hook(*sides.second.info);
-  if (bucket != other_bucket) return std::nullopt;
-  if (hook == other_hook) {
-    if (hook.empty() || sides.first.info->description != sides.second.info->description ||
+  const Topic& first = sides.first.info->topic;
+  const Topic& second = sides.second.info->topic;
+  if (first.owner != second.owner || first.index != second.index || first.index < 0) return std::nullopt;
+  if (first.hook == second.hook) {
+    // The same bucket in the same backward, and yet another number of values or another kind.
+    if (first.hook.empty() || first.purpose != second.purpose ||
         sides.first.info->iteration != sides.second.info->iteration)
       return std::nullopt;
-    return advise(fmt::format("register the communication hook {} with the same options on every rank", hook));
+    return advise(
+        fmt::format("register the communication hook {} with the same options on every rank", first.hook.text()));
   }
-  const auto way = [](std::string_view name) {
-    return name.empty() ? std::string("without a communication hook")
-                        : fmt::format("by the communication hook {}", name);
+  const auto way = [](const Name& hook) {
+    return hook.empty() ? std::string("without a communication hook")
+                        : fmt::format("by the communication hook {}", hook.text());
   };
   return MismatchReason{
-      fmt::format("{} reduces {}, {} {}", sides.first.name, way(hook), sides.second.name, way(other_hook)),
+      fmt::format("{} reduces {}, {} {}", sides.first.name, way(first.hook), sides.second.name, way(second.hook)),
       "register the same communication hook on every rank",
       {}};
 }
@@ -156,16 +127,16 @@ Found constructions(const Mismatch&, const Sides& sides) {
     return advise("the ranks make different wrappers here: make the same ones, in the same order, on every rank");
   const auto found = sides.alone_in(Part::Construction);
   if (!found) return std::nullopt;
-  const bool is_zero = found->first.info->description == kZero;
+  const bool is_zero = found->first.info->topic.owner.name.empty();  // of a wrapper there is one
   return advise(
       fmt::format("{} makes a {} here that {} does not make, or not yet: make the same ones at the same "
                   "place of the program on every rank",
                   found->first.name, is_zero ? "ZeroRedundancyOptimizer" : "wrapper", found->second.name));
 }
 
-// "" where it is not known.
-const std::string& activity_of(const Mismatch& mismatch, const Side& side) {
-  static const std::string unknown;
+// Nothing where it is not known.
+const RankActivity& activity_of(const Mismatch& mismatch, const Side& side) {
+  static const RankActivity unknown;
   return mismatch.activities.size() == mismatch.by_rank.size() ? mismatch.activities[side.rank] : unknown;
 }
 
@@ -173,62 +144,57 @@ Found step_under_no_sync(const Mismatch& mismatch, const Sides& sides) {
   const auto found = sides.alone_in(Part::Step);
   if (!found) return std::nullopt;
   const auto& [stepping, other] = *found;
-  const std::string& activity = activity_of(mismatch, stepping);
-  if (!activity.ends_with(kUnderNoSync)) return std::nullopt;
-  return MismatchReason{fmt::format("{} is in {}, and {} is not", stepping.name, activity, other.name),
+  const RankActivity& activity = activity_of(mismatch, stepping);
+  if (activity.doing != Doing::Step || activity.local_backwards == 0) return std::nullopt;
+  return MismatchReason{fmt::format("{} is in {}, and {} is not", stepping.name, in_words(activity), other.name),
                         fmt::format("run the last backward before a step outside no_sync on {} too", stepping.name),
                         {static_cast<int>(stepping.rank)}};
 }
 
-// Whether it says `words`, and not those of a longer line number or title.
-bool says(const std::string& activity, const std::string& words) {
-  const size_t at = activity.find(words);
-  if (at == activity.npos) return false;
-  const size_t end = at + words.size();
-  return end == activity.size() || activity[end] == ',' || activity[end] == ';' || activity[end] == ' ';
-}
+bool is_at(const CollectiveInfo& info, const Line& line) { return line && info.where == place_of(line); }
 
 // `other` reduces a backward of a wrapper, or copies its buffers. The same forward was not recorded on `side`, so that no
 // backward of it can come there.
-Found forward_under_no_grad(const std::string& activity, const std::string& others_activity, const Side& side,
+Found forward_under_no_grad(const RankActivity& activity, const RankActivity& of_other, const Side& side,
                             const Side& other) {
-  const std::string wrapper(wrapper_of(*other.info));
-  const std::string begin = fmt::format("{}{} at ", kAfterForward, wrapper);
-  const size_t at = activity.find(begin);
-  if (at == activity.npos) return std::nullopt;
-  const std::string rest = activity.substr(at + begin.size(), activity.find(", ", at + 1) - at - begin.size());
-  const size_t guard = rest.find(kUnderNoGrad);
-  if (guard == rest.npos) return std::nullopt;
-  const std::string forward = rest.substr(0, guard);
-  const bool is_the_same = other.part == Part::Buffers
-                               ? to_string(other.info->where) == forward
-                               : says(others_activity, fmt::format("of {}{}{}", wrapper, kOfForward, forward));
-  if (!is_the_same) return std::nullopt;
-  return MismatchReason{
-      fmt::format("the forward of {} at {} ran{} on {} and not on {}, so that only {} comes to a backward "
-                  "of it",
-                  wrapper, forward, rest.substr(guard), side.name, other.name, other.name),
-      "run that forward under the NoGradGuard on every rank or on none",
-      {static_cast<int>(side.rank)}};
+  const Owner& wrapper = other.info->topic.owner;
+  for (const RankActivity::Missed& missed : activity.missed()) {
+    if (missed.how != RankActivity::Missed::How::ForwardUnderNoGrad || missed.wrapper != wrapper) continue;
+    const bool is_the_same = other.part == Part::Buffers
+                                 ? is_at(*other.info, missed.line)
+                                 : std::ranges::any_of(of_other.forwards(), [&](const RankActivity::OfForward& each) {
+                                     return each.wrapper == wrapper && each.forward == missed.line;
+                                   });
+    if (!is_the_same) return std::nullopt;
+    return MismatchReason{
+        fmt::format("the forward of {} at {} ran under no_grad{}{} on {} and not on {}, so that only {} comes to a "
+                    "backward of it",
+                    in_words(wrapper), in_words(missed.line), missed.opened ? " from " : "", in_words(missed.opened),
+                    side.name, other.name, other.name),
+        "run that forward under the NoGradGuard on every rank or on none",
+        {static_cast<int>(side.rank)}};
+  }
+  return std::nullopt;
 }
 
 // Whether the backward that `other` is in has reached nothing of its wrapper on the rank of that activity.
-bool passes_by(const std::string& activity, const Side& other) {
+bool passes_by(const RankActivity& activity, const Side& other) {
   return other.part == Part::Backward &&
-         says(activity, fmt::format("{}{}{}{}", kAfterBackward, to_string(other.info->where), kReachedNothing,
-                                    wrapper_of(*other.info)));
+         std::ranges::any_of(activity.missed(), [&](const RankActivity::Missed& missed) {
+           return missed.how == RankActivity::Missed::How::BackwardReachesNothing &&
+                  missed.wrapper == other.info->topic.owner && is_at(*other.info, missed.line);
+         });
 }
 
 // The same backward reaches the wrapper on `other` alone. Where each is in the backward of a wrapper that the other has
 // passed by, they are in other backwards of one line.
-Found backward_reaches_nothing(const std::string& activity, const std::string& others_activity, const Side& side,
+Found backward_reaches_nothing(const RankActivity& activity, const RankActivity& of_other, const Side& side,
                                const Side& other) {
-  if (!passes_by(activity, other) || passes_by(others_activity, side)) return std::nullopt;
-  const std::string wrapper(wrapper_of(*other.info));
-  const std::string backward = to_string(other.info->where);
+  if (!passes_by(activity, other) || passes_by(of_other, side)) return std::nullopt;
+  const std::string wrapper = in_words(other.info->topic.owner);
   return MismatchReason{
-      fmt::format("the backward at {} reaches nothing of {} on {}, and does on {}", backward, wrapper, side.name,
-                  other.name),
+      fmt::format("the backward at {} reaches nothing of {} on {}, and does on {}", to_string(other.info->where),
+                  wrapper, side.name, other.name),
       fmt::format(
           "look for a detach(), a NoGradGuard or a value that is read as a number between the results of {} and "
           "that loss on {}; a loss that leaves the wrapper out does so on every rank",
@@ -242,9 +208,9 @@ Found missed_wrapper(const Mismatch& mismatch, const Sides& sides) {
     if (other.part != Part::Backward && other.part != Part::Buffers) continue;
     // Elsewhere it does not train any more.
     const bool trains = side.part == Part::Backward || side.part == Part::Buffers || side.part == Part::Step;
-    if (!trains && !side.info->description.starts_with(kReport)) continue;
-    const std::string& activity = activity_of(mismatch, side);
-    const std::string& of_other = activity_of(mismatch, other);
+    if (!trains && side.info->topic.phase != Phase::Report) continue;
+    const RankActivity& activity = activity_of(mismatch, side);
+    const RankActivity& of_other = activity_of(mismatch, other);
     Found found = forward_under_no_grad(activity, of_other, side, other);
     if (!found) found = backward_reaches_nothing(activity, of_other, side, other);
     if (found) return found;
@@ -255,17 +221,12 @@ Found missed_wrapper(const Mismatch& mismatch, const Sides& sides) {
 // What it reduces are zeros, for the others to learn of it; where these exchange something before, they do not.
 Found refused_backward(const Mismatch& mismatch, const Sides& sides) {
   for (const Side& side : {sides.first, sides.second}) {
-    if (side.part != Part::Backward || activity_of(mismatch, side).find(kRefused) == std::string::npos) continue;
-    return MismatchReason{fmt::format("the backward of {} was {}", side.name, kRefused),
+    if (side.part != Part::Backward || activity_of(mismatch, side).doing != Doing::RefusedBackward) continue;
+    return MismatchReason{fmt::format("the backward of {} was refused: its loss has no history", side.name),
                           fmt::format("repair the error that {} reports", side.name),
                           {static_cast<int>(side.rank)}};
   }
   return std::nullopt;
-}
-
-// "DDP(Net)" of "agreement on a step of DDP(Net)".
-std::string_view stepped_by(const CollectiveInfo& step) {
-  return std::string_view(step.description).substr(std::min(kStep.size(), step.description.size()));
 }
 
 // How many reduced backwards came before each step at this line, and how many since the latest.
@@ -274,16 +235,15 @@ struct BackwardsPerStep {
   size_t since = 0;
 };
 BackwardsPerStep count_backwards(const Mismatch& mismatch, const CollectiveInfo& step) {
-  const std::string bucket = fmt::format("bucket 0 of {}", stepped_by(step));
   BackwardsPerStep found;
   // What was before the oldest that is known may have been a backward.
   bool whole = mismatch.before.empty() || mismatch.before.front().sequence <= 1;
   for (const CollectiveInfo& each : mismatch.before) {
-    if (each.description == step.description && each.where == step.where) {
+    if (each.topic == step.topic && each.where == step.where) {
       if (whole) found.before.insert(found.since);
       whole = true;
       found.since = 0;
-    } else if (split_at_hook(each).first == bucket && !each.description.starts_with("flags of ")) {
+    } else if (is_first_bucket_of(each, step.topic.owner)) {
       ++found.since;
     }
   }
@@ -296,7 +256,7 @@ Found step_or_not(const Mismatch& mismatch, const Sides& sides) {
   if (!found || found->second.part == Part::Own || found->second.part == Part::Other) return std::nullopt;
   const auto& [stepping, other] = *found;
   const BackwardsPerStep backwards = count_backwards(mismatch, *stepping.info);
-  const bool same_wrapper = other.part != Part::Backward || stepped_by(*stepping.info) == wrapper_of(*other.info);
+  const bool same_wrapper = other.part != Part::Backward || stepping.info->topic.owner == other.info->topic.owner;
   if (backwards.before.size() == 1 && same_wrapper) {
     const size_t usual = *backwards.before.begin();
     const auto in_words = [](size_t count) {
@@ -330,7 +290,8 @@ Found steps_of_wrappers(const Mismatch&, const Sides& sides) {
   if (!sides.both(Part::Step)) return std::nullopt;
   return advise(
       fmt::format("{} steps an optimizer of {}, {} one of {}: step the same optimizers in the same order on every rank",
-                  sides.first.name, stepped_by(*sides.first.info), sides.second.name, stepped_by(*sides.second.info)));
+                  sides.first.name, in_words(sides.first.info->topic.owner), sides.second.name,
+                  in_words(sides.second.info->topic.owner)));
 }
 
 // Whether all ranks ran the layer between each two of their reduced backwards, and not since the
@@ -341,7 +302,7 @@ bool misses_layer(const Mismatch& mismatch, const CollectiveInfo& layer) {
   for (const CollectiveInfo& each : mismatch.before) {
     if (each.matches(layer)) {
       runs = true;
-    } else if (each.description.starts_with("bucket 0 of ")) {
+    } else if (is_first_bucket_of(each, each.topic.owner)) {
       if (!runs) return false;
       runs = false;
       ++times;
@@ -373,28 +334,38 @@ Found backwards_of_wrappers(const Mismatch&, const Sides& sides) {
   return advise("run the backwards of the wrappers in the same order on every rank, and all of them");
 }
 
+// The one that is in `phase`, first; nothing when both are, or none.
+std::optional<Sides> alone_in(Phase phase, const Sides& sides) {
+  const bool first = sides.first.info->topic.phase == phase;
+  if (first == (sides.second.info->topic.phase == phase)) return std::nullopt;
+  return first ? sides : Sides{sides.second, sides.first};
+}
+
 // All ranks have the same flags of who is used, and only one finds a fault in them.
 Found reports(const Mismatch&, const Sides& sides) {
-  const bool first = sides.first.info->description.starts_with(kReport);
-  if (first == sides.second.info->description.starts_with(kReport)) return std::nullopt;
-  const auto& [reporting, other] = first ? sides : Sides{sides.second, sides.first};
+  const auto found = alone_in(Phase::Report, sides);
+  if (!found) return std::nullopt;
+  const auto& [reporting, other] = *found;
   return advise(fmt::format(
       "the backward of {} is wrong by what {} expects of it, and right by what {} does: call expect(), with "
       "the same parameters, round the same backwards on every rank",
-      reporting.info->description.substr(kReport.size()), reporting.name, other.name));
+      in_words(reporting.info->topic.owner), reporting.name, other.name));
+}
+
+bool is_of_join(const CollectiveInfo& info) {
+  return info.topic.phase == Phase::Join || info.topic.phase == Phase::EndOfJoin;
 }
 
 // Whether the latest that all ranks did of a join was not its end.
 bool are_in_join(const Mismatch& mismatch) {
-  const auto latest = std::find_if(mismatch.before.rbegin(), mismatch.before.rend(),
-                                   [](const CollectiveInfo& each) { return each.description.starts_with(kJoin); });
-  return latest != mismatch.before.rend() && latest->description != kEndOfJoin;
+  const auto latest = std::find_if(mismatch.before.rbegin(), mismatch.before.rend(), is_of_join);
+  return latest != mismatch.before.rend() && latest->topic.phase != Phase::EndOfJoin;
 }
 
 // A rank asks the others for what comes next in a join.
 Found joins(const Mismatch& mismatch, const Sides& sides) {
-  const bool first = sides.first.info->description.starts_with(kJoin);
-  if (first == sides.second.info->description.starts_with(kJoin)) return std::nullopt;
+  const bool first = is_of_join(*sides.first.info);
+  if (first == is_of_join(*sides.second.info)) return std::nullopt;
   const auto& [in_join, other] = first ? sides : Sides{sides.second, sides.first};
   if (other.part == Part::Own && are_in_join(mismatch)) {
     return advise(
@@ -410,9 +381,9 @@ Found joins(const Mismatch& mismatch, const Sides& sides) {
 
 // Parameters instead of gradients, every so often.
 Found averaging(const Mismatch&, const Sides& sides) {
-  const bool first = sides.first.info->description == kAveraging;
-  if (first == (sides.second.info->description == kAveraging)) return std::nullopt;
-  const auto& [averages, other] = first ? sides : Sides{sides.second, sides.first};
+  const auto found = alone_in(Phase::Averaging, sides);
+  if (!found) return std::nullopt;
+  const auto& [averages, other] = *found;
   return advise(fmt::format(
       "{} averages the models here and {} does not: give the averagers the same period and warm-up on every "
       "rank, and call them after each step",
@@ -425,7 +396,7 @@ Found own_call(const Mismatch& mismatch, const Sides& sides) {
   if (!found) return std::nullopt;
   const auto& [own, other] = *found;
   // In a function of the program's own, or a hook: the call comes between the plan of a backward and its end.
-  if (activity_of(mismatch, own).starts_with(kInBackward) && other.part == Part::Backward) {
+  if (activity_of(mismatch, own).doing == Doing::Backward && other.part == Part::Backward) {
     return advise(fmt::format(
         "{} calls {} in its backward, to which that of {} does not come: let the loss reach the same functions "
         "on every rank (look for a detach(), a NoGradGuard or a branch), and register the same gradient hooks",
@@ -470,30 +441,6 @@ MismatchReason reason_for(const Mismatch& mismatch, size_t usual, size_t odd, co
     if (Found found = rule(mismatch, sides)) return *std::move(found);
   }
   return {"", "call the same collectives in the same order on every rank", {}};
-}
-
-std::string step_in_words(const std::string& optimizer, uint32_t local_backwards) {
-  if (local_backwards == 0) return "a step of " + optimizer;
-  return fmt::format("a step of {}, with {} {}{}", optimizer, local_backwards,
-                     local_backwards == 1 ? "backward" : "backwards", kUnderNoSync);
-}
-
-std::string backward_in_words(const std::string& title, SourceLocation forward) {
-  return forward.line() == 0 ? "of " + title : fmt::format("of {}{}{}", title, kOfForward, to_string(forward));
-}
-
-std::string refused_backward_in_words(const std::string& title) {
-  return fmt::format("a backward of {}, {}", title, kRefused);
-}
-
-std::string missed_forward_in_words(const std::string& title, SourceLocation forward, SourceLocation opened) {
-  std::string text = fmt::format("{}{} at {}{}", kAfterForward, title, to_string(forward), kUnderNoGrad);
-  if (opened.line() != 0 && !is_in_standard_library(opened)) text += " from " + to_string(opened);
-  return text;
-}
-
-std::string missed_backward_in_words(const std::string& title, SourceLocation backward) {
-  return fmt::format("{}{}{}{}", kAfterBackward, to_string(backward), kReachedNothing, title);
 }
 
 }  // namespace brigade::dist

@@ -27,8 +27,6 @@ namespace brigade::dist {
 
 namespace {
 
-constexpr const char* kMessageKind = "message";  // as a collective that ranks compare
-
 // Tells channels from each other and from the groups of new_group, whose numbers are those of collectives.
 uint64_t number_of(int src, int dst, int tag) {
   return uint64_t{1} << 63 | static_cast<uint64_t>(src) << 40 | static_cast<uint64_t>(dst) << 16 |
@@ -63,11 +61,11 @@ class Channels::Channel {
     const Device device = tensor.device();
     const bool on_device = device.type != DeviceType::CPU;
     CollectiveInfo message;
-    message.kind = kMessageKind;
-    message.dtype = name(tensor.dtype());
+    message.kind = CollectiveKind::Message;
+    message.dtype = tensor.dtype();
     message.count = tensor.numel();
     message.root = root_name_;
-    message.description = fmt::format("tag {}{}", tag_, on_device ? ", on a device" : "");
+    message.text = fmt::format("tag {}{}", tag_, on_device ? ", on a device" : "");
     message.where = where;
     message.sequence = ++posted_;
     const std::string words =

@@ -18,7 +18,7 @@ namespace brigade::dist {
 
 namespace {
 
-constexpr const char* kKind = "new_group";  // as a collective that ranks compare
+constexpr const char* kKind = "new_group";
 
 const ProcessGroup& checked(const ProcessGroupPtr& group, const char* what, SourceLocation where) {
   if (!group) throw ValueError(where, "{}: the process group is empty; see init_process_group", what);
@@ -57,8 +57,8 @@ ProcessGroupPtr new_group(const ProcessGroupPtr& group, std::vector<int> ranks, 
   std::ranges::sort(ranks);
   Subgroup members{.ranks = std::move(ranks), .timeout = options.timeout.value_or(group->timeout()), .where = where};
   CollectiveInfo wanted;
-  wanted.kind = kKind;
-  wanted.description = fmt::format("ranks {}; time-out {} ms", fmt::join(members.ranks, ", "), members.timeout.count());
+  wanted.kind = CollectiveKind::NewGroup;
+  wanted.text = fmt::format("ranks {}; time-out {} ms", fmt::join(members.ranks, ", "), members.timeout.count());
   wanted.where = where;
   compare(*group, wanted, where);
   check(*group, members, where);

@@ -21,16 +21,6 @@
 
 namespace brigade::dist {
 
-const char* name(ReduceOp op) noexcept {
-  constexpr const char* kNames[] = {"sum", "avg", "max", "min"};
-  return kNames[static_cast<int>(op)];
-}
-
-const char* name(CollectiveKind kind) noexcept {
-  constexpr const char* kNames[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter"};
-  return kNames[static_cast<int>(kind)];
-}
-
 namespace {
 
 // Ids of tensors that this thread has all-reduced, the latest. A step asks about each of its gradients: most are ruled out by
@@ -95,8 +85,8 @@ WorkPtr post_parts(std::span<const CollectiveCall> calls, const Post& post) {
   std::vector<WorkPtr> works;
   for (size_t i = 0; i < calls.size(); ++i) {
     CollectiveCall part = calls[i];
-    const std::string description = part_in_words(i, calls.size(), part.options.description);
-    part.options.description = description;
+    part.options.part = static_cast<uint32_t>(i + 1);
+    part.options.parts = static_cast<uint32_t>(calls.size());
     works.push_back(post(part));
   }
   return combined_work(std::move(works));
@@ -164,6 +154,9 @@ WorkPtr ProcessGroup::perform(const CollectiveCall& call) {
     case CollectiveKind::Broadcast: return do_broadcast(call.output, call.options);
     case CollectiveKind::AllGather: return do_all_gather(call.output, call.input, call.options);
     case CollectiveKind::ReduceScatter: return do_reduce_scatter(call.output, call.input, call.options);
+    case CollectiveKind::Barrier:
+    case CollectiveKind::NewGroup:
+    case CollectiveKind::Message: break;
   }
   return nullptr;
 }
@@ -269,23 +262,26 @@ WorkPtr ProcessGroup::reduce_scatter(const Tensor& output, const Tensor& input, 
   return run({CollectiveKind::ReduceScatter, output, input, options});
 }
 
-CollectiveInfo ProcessGroup::told_of(const char* kind, const Tensor& tensor, const CollectiveOptions& options) const {
+CollectiveInfo ProcessGroup::told_of(CollectiveKind kind, const Tensor& tensor,
+                                     const CollectiveOptions& options) const {
   CollectiveInfo info;
   info.kind = kind;
-  const std::string_view name_of_kind = kind;
-  if (name_of_kind == "all_reduce" || name_of_kind == "reduce_scatter") info.op = name(options.op);
-  if (name_of_kind == "broadcast") info.root = named(options.root).number;
+  if (kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter) info.op = options.op;
+  if (kind == CollectiveKind::Broadcast) info.root = named(options.root).number;
   if (tensor.defined()) {
-    info.dtype = brigade::name(tensor.dtype());
+    info.dtype = tensor.dtype();
     info.count = tensor.numel();
   }
-  info.description = options.description;
+  info.topic = options.topic;
+  info.text = options.description;
+  info.part = options.part;
+  info.parts = options.parts;
   info.iteration = options.iteration;
   info.where = options.where;
   return info;
 }
 
-CollectiveInfo ProcessGroup::record(const char* kind, const Tensor& tensor, const CollectiveOptions& options) {
+CollectiveInfo ProcessGroup::record(CollectiveKind kind, const Tensor& tensor, const CollectiveOptions& options) {
   CollectiveInfo info = told_of(kind, tensor, options);
   info.sequence = recorder_.begin(info);
   return info;
@@ -294,7 +290,7 @@ CollectiveInfo ProcessGroup::record(const char* kind, const Tensor& tensor, cons
 CollectiveInfo ProcessGroup::record_coalesced(std::span<const CollectiveCall> calls, SourceLocation where) {
   std::vector<CollectiveInfo> parts;
   for (const CollectiveCall& call : calls)
-    parts.push_back(told_of(name(call.kind), call.subject(), call.options));
+    parts.push_back(told_of(call.kind, call.subject(), call.options));
   CollectiveInfo whole = as_one(parts);
   whole.where = where;
   whole.sequence = recorder_.begin(whole);
@@ -326,20 +322,38 @@ void ProcessGroup::barrier(CollectiveOptions options, SourceLocation where) {
   do_barrier(options)->wait();
 }
 
+void ProcessGroup::note_activity(std::string_view what, SourceLocation where) {
+  RankActivity activity;
+  activity.doing = what.empty() ? Doing::Nothing : Doing::Program;
+  activity.text = what;
+  activity.where = where;
+  do_note_activity(activity);
+}
+
 std::vector<std::string> ProcessGroup::all_gather_text(std::string_view text, std::string_view description,
                                                        SourceLocation where) {
+  return gather_texts(text, {.description = description}, where);
+}
+
+std::vector<std::string> ProcessGroup::all_gather_text(std::string_view text, const Topic& topic,
+                                                       SourceLocation where) {
+  return gather_texts(text, {.topic = topic}, where);
+}
+
+std::vector<std::string> ProcessGroup::gather_texts(std::string_view text, const CollectiveOptions& options,
+                                                    SourceLocation where) {
   refuse_while_coalescing("all_gather_text", where);
   const Tensor length = allocate(1, kInt64);
   const Tensor lengths = allocate(size(), kInt64);
   *length.data_ptr<int64_t>() = static_cast<int64_t>(text.size());
-  all_gather(lengths, length, {.description = description}, where)->wait();
+  all_gather(lengths, length, options, where)->wait();
   const int64_t* each = lengths.data_ptr<int64_t>();
   const int64_t longest = std::max<int64_t>(*std::max_element(each, each + size()), 1);
   const Tensor mine = allocate(longest, kUInt8);
   const Tensor all = allocate(size() * longest, kUInt8);
   std::memset(mine.raw_data(), 0, static_cast<size_t>(longest));
   if (!text.empty()) std::memcpy(mine.raw_data(), text.data(), text.size());
-  all_gather(all, mine, {.description = description}, where)->wait();
+  all_gather(all, mine, options, where)->wait();
   std::vector<std::string> result;
   const char* bytes = static_cast<const char*>(all.raw_data());
   for (int rank = 0; rank < size(); ++rank)

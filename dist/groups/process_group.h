@@ -9,6 +9,7 @@
 
 #include <brigade/core/tensor.h>
 #include <brigade/dist/diagnosis/flight_recorder.h>
+#include <brigade/dist/diagnosis/rank_activity.h>
 #include <brigade/dist/diagnosis/rank_names.h>
 #include <brigade/dist/groups/work.h>
 
@@ -32,17 +33,17 @@ class Store;
 struct Subgroup;
 class WrapperHistory;
 
-enum class ReduceOp : uint8_t { Sum, Avg, Max, Min };
-const char* name(ReduceOp op) noexcept;
-
 // What a collective is about, carried with it so that ranks which meet in different ones learn it.
-// `description` is free text ("bucket 2 of DDP(Net)"), the same on every rank: it is compared like
+// `description` is the program's own text ("loss"), the same on every rank: its hash is compared like
 // kind, operation, dtype and count.
 struct CollectiveOptions {
   ReduceOp op = ReduceOp::Sum;
   int root = 0;  // broadcast only
   std::string_view description = {};
-  uint64_t iteration = 0;     // shown with it, not compared; 0: none
+  Topic topic = {};        // in place of a description: what the library's own collectives are about
+  uint64_t iteration = 0;  // shown with it, not compared; 0: none
+  uint32_t part = 0;       // of `parts` collectives that are issued together, from 1; 0: by itself
+  uint32_t parts = 0;
   SourceLocation where = {};  // filled by the wrappers below with the caller's line
   // all_reduce of a bucket, in a group that takes_sums(): what it is to measure. Where the ranks do not agree, nothing is
   // measured.
@@ -51,9 +52,6 @@ struct CollectiveOptions {
   // what is compared.
   const CollectiveInfo* step_of = nullptr;
 };
-
-enum class CollectiveKind : uint8_t { AllReduce, Broadcast, AllGather, ReduceScatter };
-const char* name(CollectiveKind kind) noexcept;  // "all_reduce"
 
 // A collective as it was called.
 struct CollectiveCall {
@@ -119,6 +117,8 @@ class ProcessGroup {
   // reports, not for speed.
   std::vector<std::string> all_gather_text(std::string_view text, std::string_view description = {},
                                            SourceLocation where = SourceLocation::current());
+  std::vector<std::string> all_gather_text(std::string_view text, const Topic& topic,
+                                           SourceLocation where = SourceLocation::current());
 
   // A barrier that names every rank that is missing after `timeout`, on every rank that came:
   // TimeoutError (see Diagnosed). The group is unusable after it.
@@ -153,12 +153,9 @@ class ProcessGroup {
   // reducer calls it between gradients.
   void progress();
 
-  // What this rank is doing ("forward of DDP(Net)"), and where: shown to peers that wait for
-  // it in vain. Cheap.
-  virtual void note_activity(std::string_view what, SourceLocation where) {
-    static_cast<void>(what);
-    static_cast<void>(where);
-  }
+  // What this rank is doing, and where: shown to peers whose wait for it ends in an error. Cheap.
+  void note_activity(const RankActivity& activity) { do_note_activity(activity); }
+  void note_activity(std::string_view what, SourceLocation where);
   // A failure that is not of the group: if this rank leaves, its peers are told so.
   virtual void note_failure(std::string_view reason) { static_cast<void>(reason); }
 
@@ -175,7 +172,7 @@ class ProcessGroup {
 
   RankName named(int rank) const noexcept { return names_(rank); }
   // Enters a collective in the flight recorder; returns what it is called there.
-  CollectiveInfo record(const char* kind, const Tensor& tensor, const CollectiveOptions& options);
+  CollectiveInfo record(CollectiveKind kind, const Tensor& tensor, const CollectiveOptions& options);
   // Several that are issued together, as one.
   CollectiveInfo record_coalesced(std::span<const CollectiveCall> calls, SourceLocation where);
   FlightRecorder& recorder() noexcept { return recorder_; }
@@ -189,6 +186,8 @@ class ProcessGroup {
   void end_channels() noexcept;
 
   virtual void do_progress() {}
+  // A group that hands its collectives to another hands on this as well.
+  virtual void do_note_activity(const RankActivity& activity) { static_cast<void>(activity); }
   virtual WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) = 0;
   virtual WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) = 0;
   virtual WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) = 0;
@@ -211,7 +210,8 @@ class ProcessGroup {
   WorkPtr post_coalesced(std::span<const CollectiveCall> calls, SourceLocation where);
   // For what waits for collectives, which are not issued while they are collected.
   void refuse_while_coalescing(const char* what, SourceLocation where) const;
-  CollectiveInfo told_of(const char* kind, const Tensor& tensor, const CollectiveOptions& options) const;
+  CollectiveInfo told_of(CollectiveKind kind, const Tensor& tensor, const CollectiveOptions& options) const;
+  std::vector<std::string> gather_texts(std::string_view text, const CollectiveOptions& options, SourceLocation where);
   // What was staged comes before a collective that is not.
   void post_staged();
 
@@ -258,7 +258,7 @@ class Activity {
       : group_(group) {
     group_.note_activity(what, where);
   }
-  ~Activity() { group_.note_activity("", {}); }
+  ~Activity() { group_.note_activity(RankActivity()); }
   Activity(const Activity&) = delete;
   Activity& operator=(const Activity&) = delete;
 

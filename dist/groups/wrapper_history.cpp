@@ -10,8 +10,8 @@ namespace brigade::dist {
 
 namespace {
 
-std::string title(const std::string& module, int number) {
-  return number == 1 ? fmt::format("DDP({})", module) : fmt::format("DDP({})#{}", module, number);
+Owner wrapper_of(const std::string& module, size_t number) {
+  return {Name(fmt::format("DDP({})", module)), static_cast<uint32_t>(number)};
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ WrapperHistory::~WrapperHistory() {
   }
 }
 
-std::string WrapperHistory::next_title(const std::string& module) { return title(module, ++made_[module]); }
+Owner WrapperHistory::next(const std::string& module) { return wrapper_of(module, ++made_[module]); }
 
 std::optional<WrapperHistory::Swapped> WrapperHistory::add(const std::string& module, std::vector<std::string> lines) {
   auto& known = lines_[module];
@@ -40,7 +40,7 @@ std::optional<WrapperHistory::Swapped> WrapperHistory::add(const std::string& mo
       for (size_t other = 0; other < lines.size() && !found; ++other) {
         const bool late = lines[rank] == before[other] && before[rank] != before[other];
         if (!late || lines[rank] == lines[other]) continue;
-        found = Swapped{title(module, static_cast<int>(earlier) + 1), title(module, static_cast<int>(known.size()) + 1),
+        found = Swapped{in_words(wrapper_of(module, earlier + 1)), in_words(wrapper_of(module, known.size() + 1)),
                         static_cast<int>(rank), static_cast<int>(other)};
       }
     }

@@ -2,6 +2,8 @@
 // apart.
 #pragma once
 
+#include <brigade/dist/diagnosis/collective_info.h>
+
 #include <functional>
 #include <map>
 #include <optional>
@@ -19,15 +21,15 @@ class WrapperHistory {
   WrapperHistory(const WrapperHistory&) = delete;
   WrapperHistory& operator=(const WrapperHistory&) = delete;
 
-  // "DDP(Net)", then "DDP(Net)#2", "DDP(Net)#3": of the next wrapper of a module of this name.
-  std::string next_title(const std::string& module);
+  // DDP(Net), then DDP(Net)#2, DDP(Net)#3: the next wrapper of a module of this name.
+  Owner next(const std::string& module);
 
   // Two wrappers that two ranks have made in another order.
   struct Swapped {
     std::string earlier, later;  // their titles
     int rank, other;             // `rank` makes now what `other` made earlier
   };
-  // `lines`: where each rank has made the wrapper of which next_title() was the last. Ranks may make
+  // `lines`: where each rank has made the wrapper of which next() was the last. Ranks may make
   // one wrapper at different lines (in the branches of an if); but not one at the line of another.
   std::optional<Swapped> add(const std::string& module, std::vector<std::string> lines);
 
@@ -42,7 +44,7 @@ class WrapperHistory {
  private:
   std::vector<std::function<void()>> calls_;
   bool has_shared_steps_ = false;
-  std::map<std::string, int> made_;
+  std::map<std::string, uint32_t> made_;
   std::map<std::string, std::vector<std::vector<std::string>>> lines_;  // by module, wrapper and rank
 };
 

@@ -104,8 +104,7 @@ bool Buckets::rebuild(std::span<const uint32_t> ready_order, SourceLocation wher
   }
   const Tensor shared = setup_.group->allocate(static_cast<int64_t>(order.size()), kInt64);
   std::memcpy(shared.raw_data(), order.data(), order.size() * sizeof(int64_t));
-  const std::string description = fmt::format("ready order of {}", setup_.title());
-  setup_.group->broadcast(shared, {.root = 0, .description = description}, where)->wait();
+  setup_.group->broadcast(shared, {.root = 0, .topic = setup_.topic(Phase::Backward, "ready order")}, where)->wait();
   std::memcpy(order.data(), shared.raw_data(), order.size() * sizeof(int64_t));
   std::vector<BucketLayout> fresh = cut(std::vector<uint32_t>(order.begin(), order.end()));
   if (fresh == layouts()) return false;

@@ -1,12 +1,16 @@
-// A list by wrapper, in words.
+// A list by wrapper.
 #include <brigade/dist/reducer/missed_wrappers.h>
 
-#include <brigade/dist/diagnosis/mismatch.h>
+#include <brigade/dist/groups/process_group.h>
 
 #include <algorithm>
 #include <utility>
 
 namespace brigade::dist {
+
+namespace {
+using How = RankActivity::Missed::How;
+}  // namespace
 
 MissedWrappers& MissedWrappers::of_this_thread() {
   thread_local MissedWrappers one;
@@ -27,37 +31,38 @@ void MissedWrappers::end(const void* wrapper) noexcept {
   std::erase_if(lines_, [wrapper](const auto& each) { return each.first == wrapper; });
 }
 
-void MissedWrappers::add_forward(const void* wrapper, const ProcessGroup& group, const std::string& title,
+void MissedWrappers::add_forward(const void* wrapper, const ProcessGroup& group, const Owner& owner,
                                  SourceLocation where, SourceLocation opened) {
   constexpr size_t kMostLines = 256;
   const std::pair<const void*, Place> line(wrapper, where);
   const bool is_first = lines_.size() < kMostLines && std::ranges::find(lines_, line) == lines_.end();
   if (!is_first) return forget(wrapper);
   lines_.push_back(line);
-  add({wrapper, &group, missed_forward_in_words(title, where, opened)});
+  const bool is_known = opened.line() != 0 && !is_in_standard_library(opened);
+  add({wrapper, &group, {How::ForwardUnderNoGrad, owner, where, is_known ? Line(opened) : Line()}});
 }
 
-void MissedWrappers::add_backward(const void* wrapper, const ProcessGroup& group, const std::string& title,
+void MissedWrappers::add_backward(const void* wrapper, const ProcessGroup& group, const Owner& owner,
                                   SourceLocation where) {
-  add({wrapper, &group, missed_backward_in_words(title, where)});
+  add({wrapper, &group, {How::BackwardReachesNothing, owner, where}});
 }
 
-const std::string& MissedWrappers::in_backward(uint64_t number, const std::string& title, SourceLocation forward) {
-  in_backward_ = backward_ == number && !in_backward_.empty() ? in_backward_ + "; " : "a backward ";
-  in_backward_ += backward_in_words(title, forward);
-  backward_ = number;
+const RankActivity& MissedWrappers::in_backward(uint64_t number, const Owner& owner, SourceLocation forward,
+                                                SourceLocation where) {
+  if (backward_ != number || in_backward_.doing != Doing::Backward) {
+    in_backward_ = {.doing = Doing::Backward};
+    backward_ = number;
+  }
+  in_backward_.where = where;
+  in_backward_.add(RankActivity::OfForward{owner, forward});
   return in_backward_;
 }
 
-std::string MissedWrappers::add_to(std::string activity, const ProcessGroup& group) const {
-  constexpr size_t kMost = 2;  // there is little space
-  size_t told = 0;
-  for (auto each = all_.rbegin(); each != all_.rend() && told < kMost; ++each) {
-    if (each->group != &group) continue;
-    activity += each->words;
-    ++told;
+void MissedWrappers::note(RankActivity activity, ProcessGroup& group) const {
+  for (auto each = all_.rbegin(); each != all_.rend(); ++each) {
+    if (each->group == &group) activity.add(each->missed);
   }
-  return activity;
+  group.note_activity(activity);
 }
 
 }  // namespace brigade::dist

@@ -38,7 +38,7 @@ struct ReducerOptions {
   bool diagnosis = true;
   // What the module is called in messages.
   std::string module_name = "module";
-  std::string title = "DDP(module)";  // of this one wrapper, the same on every rank
+  Owner owner = {Name("DDP(module)"), 1};  // this one wrapper, the same on every rank
   // Positions of parameters that are reduced in buckets of their own, after all others, and not
   // before `trigger` is ready.
   std::vector<uint32_t> delayed = {};
@@ -95,7 +95,9 @@ struct ReducerSetup {
   bool is_elsewhere(uint32_t parameter) const { return sharing[parameter] == Sharing::Elsewhere; }
   // Whether a strict backward has to reach it.
   bool has_to_be_ready(uint32_t parameter) const { return expected[parameter] && !covered[parameter]; }
-  const std::string& title() const { return options.title; }
+  std::string title() const { return in_words(options.owner); }
+  // What a collective of the wrapper is about.
+  Topic topic(Phase phase, std::string_view purpose) const { return {phase, Name(purpose), options.owner}; }
 };
 
 }  // namespace brigade::dist

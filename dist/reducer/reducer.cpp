@@ -156,13 +156,12 @@ void Reducer::prepare_for_forward(int64_t rows, SourceLocation where) {
   forward_.nodes.push_back({autograd::recorded_nodes(), ~uint64_t{0}, ++forwards, where});
 }
 
-void Reducer::own_code_after(const std::string& what) const noexcept {
-  const MissedWrappers& missed = MissedWrappers::of_this_thread();
-  setup_.group->note_activity(missed.add_to("its own code, after " + what, *setup_.group), {});
+void Reducer::own_code_after(const RankActivity& activity) const noexcept {
+  MissedWrappers::of_this_thread().note(activity, *setup_.group);
 }
 
 void Reducer::end_forward() noexcept {
-  if (autograd::GradMode::is_enabled()) own_code_after("a forward of " + setup_.title());
+  if (autograd::GradMode::is_enabled()) own_code_after({.doing = Doing::AfterForward, .owner = setup_.options.owner});
   shared_.end_forward();
   if (!forward_.nodes.empty())
     forward_.nodes.back().to = std::min(forward_.nodes.back().to, autograd::recorded_nodes());
@@ -218,8 +217,8 @@ void Reducer::on_plan(const autograd::Plan& plan) {
     if (forward_.passed_by.size() == autograd::Tape::kBackwards) forward_.passed_by.erase(forward_.passed_by.begin());
     forward_.passed_by.emplace_back(plan.where(), plan.number());
     MissedWrappers& missed = MissedWrappers::of_this_thread();
-    missed.add_backward(this, *setup_.group, setup_.title(), plan.where());
-    setup_.group->note_activity(missed.add_to("a backward", *setup_.group), plan.where());
+    missed.add_backward(this, *setup_.group, setup_.options.owner, plan.where());
+    missed.note({.doing = Doing::Backward, .where = plan.where()}, *setup_.group);
     return;
   }
   if (broken_) std::rethrow_exception(broken_);
@@ -234,9 +233,9 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   const Forward::Nodes* const forward = forward_of(plan);
   MissedWrappers& missed = MissedWrappers::of_this_thread();
   missed.forget(this);
-  const std::string& activity =
-      missed.in_backward(plan.number(), setup_.title(), forward ? forward->where : SourceLocation());
-  setup_.group->note_activity(missed.add_to(activity, *setup_.group), plan.where());
+  missed.note(missed.in_backward(plan.number(), setup_.options.owner, forward ? forward->where : SourceLocation(),
+                                 plan.where()),
+              *setup_.group);
   if (setup_.options.diagnosis) round.look_at_loss(plan);
   if (setup_.follower.begins) setup_.follower.begins(round.planned());
   round.take_turns(LaunchOrder::of_this_thread(), forward ? forward->number : 0);
@@ -301,7 +300,8 @@ void Reducer::on_finish(const autograd::Plan& plan) {
     const autograd::Plan& plan;
     ~End() {
       if (MissedWrappers::of_this_thread().has_broken_off(plan.number())) return;
-      reducer.own_code_after(fmt::format("a backward of {} at {}", reducer.setup_.title(), to_string(plan.where())));
+      reducer.own_code_after(
+          {.doing = Doing::AfterBackward, .owner = reducer.setup_.options.owner, .after = plan.where()});
     }
   } end{*this, plan};
   if (round_->is_held()) {
@@ -339,7 +339,7 @@ void Reducer::on_refused() noexcept {
     const bool held = round_waits_ && round_waits_();
     if (round_begins_ && !held) round_begins_({});
     Round& round = start_round({.planned = std::vector<uint8_t>(setup_.count(), 0), .failed = true, .held = held});
-    setup_.group->note_activity(refused_backward_in_words(setup_.title()), {});
+    setup_.group->note_activity({.doing = Doing::RefusedBackward, .owner = setup_.options.owner});
     // As peers do where the backward runs through several wrappers: all buckets come before the first report.
     round.take_turns(LaunchOrder::of_this_thread(), forward_.nodes.empty() ? 0 : forward_.nodes.front().number);
     round.begin();
@@ -540,7 +540,7 @@ void Reducer::end_round() noexcept {
 
 void Reducer::on_update(const autograd::Update& update) {
   if (!optimizer_step_) return;
-  step_ = fmt::format("a step of {} at {}", update.name, to_string(update.where));
+  stepping_ = {.doing = Doing::AfterStep, .owner = {Name(update.name)}, .after = update.where};
   try {
     optimizer_step_(update);
   } catch (const ConsistencyError&) {
@@ -550,8 +550,8 @@ void Reducer::on_update(const autograd::Update& update) {
 }
 
 void Reducer::on_update_end() noexcept {
-  if (!step_.empty()) own_code_after(step_);
-  step_.clear();
+  if (stepping_.doing != Doing::Nothing) own_code_after(stepping_);
+  stepping_ = {};
 }
 
 }  // namespace brigade::dist

@@ -153,7 +153,7 @@ class Reducer final : public autograd::Listener {
   };
   // What peers that wait in vain are told: what this rank has done last, and no line, since where it
   // is now is not known.
-  void own_code_after(const std::string& what) const noexcept;
+  void own_code_after(const RankActivity& activity) const noexcept;
   bool is_of_forward(const autograd::Plan& plan) const;
   // The first forward that this is the backward of; null where none is known.
   const Forward::Nodes* forward_of(const autograd::Plan& plan) const;
@@ -187,7 +187,7 @@ class Reducer final : public autograd::Listener {
   Timeline timeline_;
   std::optional<Round> round_;  // of the running backward, where it is reduced
   Forward forward_;
-  std::string step_;  // the optimizer's step that runs, in words
+  RankActivity stepping_;  // what comes after the step that is under way; nothing outside of one
   Past last_;
   RecordedGraph recorded_;
   std::function<void(const autograd::Update&)> optimizer_step_;

@@ -100,7 +100,7 @@ std::exception_ptr Round::error(const TracedBackward* backward, const std::strin
     return std::make_exception_ptr(ReductionError(message, outcome_.hooks, start_.where));
   }
   std::vector<RankReport> reports;
-  for (const std::string& text : exchange(to_text(own_report(backward, failure, used)), "error report"))
+  for (const std::string& text : exchange(to_text(own_report(backward, failure, used)), "error report", Phase::Report))
     reports.push_back(decoded<RankReport>(text));
   for (const RankReport& report : reports)
     told_.push_back(report.ready);

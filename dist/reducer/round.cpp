@@ -146,16 +146,17 @@ void Round::compare_with_recorded(uint32_t parameter) {
 
 std::string Round::describe(uint32_t index) const { return fmt::format("bucket {} of {}", index, setup_.title()); }
 
-std::string Round::describe_sent(uint32_t index) const {
-  return setup_.hook ? fmt::format("{}, by hook {}", describe(index), setup_.hook->name()) : describe(index);
+Topic Round::topic_of(uint32_t index) const {
+  return {Phase::Backward, bucket_purpose(), setup_.options.owner, static_cast<int32_t>(index),
+          setup_.hook ? Name(setup_.hook->name()) : Name()};
 }
 
 Moment Round::moment() const {
   return {.iteration = start_.number, .where = start_.where, .ranks = setup_.group->size()};
 }
 
-std::vector<std::string> Round::exchange(const std::string& text, const char* about) const {
-  return setup_.group->all_gather_text(text, fmt::format("{} of {}", about, setup_.title()), start_.where);
+std::vector<std::string> Round::exchange(const std::string& text, const char* about, Phase phase) const {
+  return setup_.group->all_gather_text(text, setup_.topic(phase, about), start_.where);
 }
 
 namespace {
@@ -400,9 +401,8 @@ void Round::send(uint32_t index) {
     progress.work = completed_work();  // this rank's own gradients; it speaks for all
     return;
   }
-  const std::string description = describe_sent(index);
   const CollectiveOptions options{.op = ReduceOp::Avg,
-                                  .description = description,
+                                  .topic = topic_of(index),
                                   .iteration = start_.number,
                                   .slot_sums = setup_.hook ? nullptr : payload.slot_sums()};
   ProcessGroup& group = *setup_.group;
@@ -421,7 +421,7 @@ void Round::send(uint32_t index) {
     if (!progress.work) {
       throw DistError(
           "the communication hook {} returned no Work for {}; return that of a collective, or completed_work()",
-          setup_.hook->name(), description);
+          setup_.hook->name(), describe(index));
     }
   } catch (const std::exception& error) {
     tell_of_hook(index, error);
@@ -432,10 +432,11 @@ void Round::send(uint32_t index) {
 
 // Flags and words alone.
 void Round::send_tail(uint32_t index) {
-  const std::string description = "flags of " + describe_sent(index);
+  static const Name purpose("flags of bucket");
+  Topic flags = topic_of(index);
+  flags.purpose = purpose;
   progress_[index].tail_work = setup_.group->all_reduce(
-      buckets_[index].payload.tail(), {.op = ReduceOp::Avg, .description = description, .iteration = start_.number},
-      start_.where);
+      buckets_[index].payload.tail(), {.op = ReduceOp::Avg, .topic = flags, .iteration = start_.number}, start_.where);
   ++collectives_;
 }
 

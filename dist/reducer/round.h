@@ -135,7 +135,7 @@ class Round {
   uint64_t collectives() const noexcept { return collectives_; }
   Moment moment() const;
   // Every rank's text; `about` says of what.
-  std::vector<std::string> exchange(const std::string& text, const char* about) const;
+  std::vector<std::string> exchange(const std::string& text, const char* about, Phase phase = Phase::Backward) const;
 
  private:
   // How far a bucket is.
@@ -173,7 +173,8 @@ class Round {
   void tell_of_hook(uint32_t index, const std::exception& error) const;
   GradBucket as_grad_bucket(uint32_t index) const;
   std::string describe(uint32_t index) const;
-  std::string describe_sent(uint32_t index) const;
+  // What the collectives that send it are about.
+  Topic topic_of(uint32_t index) const;
   // outcome.cpp
   void poll();
   void send_waiting_tail(uint32_t index);

@@ -22,7 +22,6 @@ class CountingGroup final : public dist::ProcessGroup {
   using ProcessGroup::allocate;  // the overload for devices
   Tensor allocate(int64_t numel, DType dtype) override { return inner_->allocate(numel, dtype); }
   void abort(std::string_view reason) override { inner_->abort(reason); }
-  void note_activity(std::string_view what, SourceLocation where) override { inner_->note_activity(what, where); }
   void note_failure(std::string_view reason) override { inner_->note_failure(reason); }
 
  protected:
@@ -44,6 +43,7 @@ class CountingGroup final : public dist::ProcessGroup {
     return counted(0, dist::completed_work());
   }
   void do_progress() override { inner_->progress(); }
+  void do_note_activity(const RankActivity& activity) override { inner_->note_activity(activity); }
 
  private:
   WorkPtr counted(size_t given, WorkPtr work) {

@@ -119,31 +119,34 @@ class LinkedGroup final : public dist::ProcessGroup {
   const char* backend() const noexcept override { return "simulated link"; }
   using ProcessGroup::allocate;
   Tensor allocate(int64_t numel, DType dtype) override { return inner_->allocate(numel, dtype); }
-  void note_activity(std::string_view what, SourceLocation where) override { inner_->note_activity(what, where); }
   void note_failure(std::string_view reason) override { inner_->note_failure(reason); }
   std::string lost_peer() override { return inner_->lost_peer(); }
   void abort(std::string_view reason) override { inner_->abort(reason); }
 
  protected:
   dist::WorkPtr do_all_reduce(const Tensor& tensor, const dist::CollectiveOptions& options) override {
-    return carried("all_reduce", tensor, tensor, options, inner_->all_reduce(tensor, options, options.where));
+    return carried(dist::CollectiveKind::AllReduce, tensor, tensor, options,
+                   inner_->all_reduce(tensor, options, options.where));
   }
   dist::WorkPtr do_broadcast(const Tensor& tensor, const dist::CollectiveOptions& options) override {
-    return carried("broadcast", tensor, tensor, options, inner_->broadcast(tensor, options, options.where));
+    return carried(dist::CollectiveKind::Broadcast, tensor, tensor, options,
+                   inner_->broadcast(tensor, options, options.where));
   }
   dist::WorkPtr do_all_gather(const Tensor& output, const Tensor& input,
                               const dist::CollectiveOptions& options) override {
-    return carried("all_gather", input, output, options, inner_->all_gather(output, input, options, options.where));
+    return carried(dist::CollectiveKind::AllGather, input, output, options,
+                   inner_->all_gather(output, input, options, options.where));
   }
   dist::WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input,
                                   const dist::CollectiveOptions& options) override {
-    return carried("reduce_scatter", input, input, options,
+    return carried(dist::CollectiveKind::ReduceScatter, input, input, options,
                    inner_->reduce_scatter(output, input, options, options.where));
   }
   dist::WorkPtr do_barrier(const dist::CollectiveOptions& options) override {
     inner_->barrier(options, options.where);
     return dist::completed_work();
   }
+  void do_note_activity(const dist::RankActivity& activity) override { inner_->note_activity(activity); }
   void do_progress() override {
     inner_->progress();
     link_->settle();
@@ -151,7 +154,7 @@ class LinkedGroup final : public dist::ProcessGroup {
 
  private:
   // `given`: what this rank gives; `larger`: what the link carries.
-  dist::WorkPtr carried(const char* kind, const Tensor& given, const Tensor& larger,
+  dist::WorkPtr carried(dist::CollectiveKind kind, const Tensor& given, const Tensor& larger,
                         const dist::CollectiveOptions& options, dist::WorkPtr inner) {
     const uint64_t number = record(kind, given, options).sequence;
     // A Work may outlive the group, whose recorder it then leaves alone.

@@ -36,14 +36,16 @@ std::string key_of_lost(RankName waiting, RankName lost) {
   return key_of([&] {
     dist::Whereabouts place;
     place.rank = lost;
-    dist::lost_rank_error({.rank = waiting, .collective = {.kind = "all_reduce"}}, place, "left the group", "");
+    dist::lost_rank_error({.rank = waiting, .collective = {.kind = dist::CollectiveKind::AllReduce}}, place,
+                          "left the group", "");
   });
 }
 
 std::string key_of_missing(RankName waiting, RankName missing) {
   return key_of([&] {
     const std::vector<dist::Whereabouts> places{{.rank = missing}};
-    dist::missing_ranks_error({.rank = waiting, .collective = {.kind = "all_reduce"}}, places, "time-out");
+    dist::missing_ranks_error({.rank = waiting, .collective = {.kind = dist::CollectiveKind::AllReduce}}, places,
+                              "time-out");
   });
 }
 

@@ -20,7 +20,8 @@ size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-const dist::CollectiveInfo kMean{.sequence = 7, .kind = "all_reduce", .op = "avg", .dtype = "float32", .count = 8};
+const dist::CollectiveInfo kMean{
+    .sequence = 7, .kind = dist::CollectiveKind::AllReduce, .op = dist::ReduceOp::Avg, .dtype = kFloat32, .count = 8};
 const dist::WaitingRank kWaiting{0, kMean};
 
 dist::Whereabouts place_of(int rank) {

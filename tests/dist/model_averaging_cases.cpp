@@ -59,7 +59,7 @@ std::string check_average(const dist::ProcessGroupPtr& group) {
   dist::average_parameters(*group, tensors);
   const auto entries = group->flight_recorder().entries();
   if (entries.size() - before != 3) return fmt::format("{} collectives for 3 dtypes", entries.size() - before);
-  if (entries.back().description != "model averaging") return "description " + entries.back().description;
+  if (describe(entries.back()) != "model averaging") return "description " + describe(entries.back());
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].version() != versions[i] + 1) return fmt::format("the version of tensor {}", i);
   }

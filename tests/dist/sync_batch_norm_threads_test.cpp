@@ -96,11 +96,11 @@ TEST_CASE("convert_sync_batchnorm finds every layer of the tree once, and train(
   net(random_tensor({3, 4}, 1, kFloat32));
   std::string names;
   for (const auto& entry : group->flight_recorder().entries())
-    names += entry.description + ", ";
+    names += describe(entry) + ", ";
   // The shared layer is known by the place where it was registered first.
   CHECK(names ==
-        "SyncBatchNorm `2.0` statistics, SyncBatchNorm `2.0` statistics, SyncBatchNorm `2.1` statistics, "
-        "SyncBatchNorm `3` statistics, ");
+        "statistics of SyncBatchNorm `2.0`, statistics of SyncBatchNorm `2.0`, statistics of SyncBatchNorm `2.1`, "
+        "statistics of SyncBatchNorm `3`, ");
   net->eval();
   net(random_tensor({1, 4}, 1, kFloat32));
   CHECK(group->flight_recorder().entries().size() == 4);

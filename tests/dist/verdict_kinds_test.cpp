@@ -396,19 +396,20 @@ TEST_CASE(
 }
 
 TEST_CASE("collective_timeout points at what the missing rank does, or else at its last collective") {
-  const dist::CollectiveInfo waiting{.sequence = 4, .kind = "barrier", .where = {"train.cpp", 30}};
-  const dist::CollectiveInfo last{.sequence = 3, .kind = "barrier", .where = {"train.cpp", 20}};
+  const dist::CollectiveInfo waiting{.sequence = 4, .where = {"train.cpp", 30}};
+  const dist::CollectiveInfo last{.sequence = 3, .where = {"train.cpp", 20}};
   std::vector<dist::Whereabouts> missing{{.rank = 2,
                                           .last = last,
-                                          .activity = "loading data, at length",
-                                          .activity_at = {"data.cpp", 7},
+                                          .activity = {.doing = dist::Doing::Program,
+                                                       .where = {dist::Name("data.cpp"), 7},
+                                                       .text = "loading data, at length"},
                                           .activity_seconds = 1.5}};
   dist::Verdict verdict = dist::collective_timeout(waiting, missing);
   CHECK(verdict.cause.place == Place("data.cpp", 7));
   CHECK(verdict.message ==
         "rank 2 did not come to barrier at train.cpp:30 (collective 4): rank 2 was last in barrier at train.cpp:20 "
         "(collective 3), and for 1.5 s in loading data, at length at data.cpp:7");
-  missing[0].activity = "";
+  missing[0].activity = {};
   verdict = dist::collective_timeout(waiting, missing);
   CHECK(verdict.cause.place == Place("train.cpp", 20));
   CHECK(verdict.message.ends_with("rank 2 was last in barrier at train.cpp:20 (collective 3)"));

@@ -50,8 +50,8 @@ std::vector<std::string> sent_by_step(Trainer& trainer, int step) {
   const auto latest = trainer.ddp.group().flight_recorder().entries().back().sequence;
   trainer.train(step);
   for (const dist::CollectiveInfo& each : trainer.ddp.group().flight_recorder().entries()) {
-    if (each.sequence > latest && each.description.starts_with("ZeroRedundancyOptimizer: parameters"))
-      sent.push_back(fmt::format("{} {}", each.dtype, each.count));
+    if (each.sequence > latest && each.topic.phase == dist::Phase::Optimizer)
+      sent.push_back(fmt::format("{} {}", dtype_in_words(each), each.count));
   }
   return sent;
 }

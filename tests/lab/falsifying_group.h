@@ -20,7 +20,8 @@ class FalsifyingGroup : public dist::ProcessGroup {
 
  protected:
   dist::WorkPtr do_all_reduce(const Tensor& tensor, const dist::CollectiveOptions& options) override {
-    return falsified(honest_->all_reduce(tensor, options), options.description.empty() ? tensor : Tensor());
+    return falsified(honest_->all_reduce(tensor, options),
+                     options.description.empty() && options.topic.phase == dist::Phase::Program ? tensor : Tensor());
   }
   dist::WorkPtr do_broadcast(const Tensor& tensor, const dist::CollectiveOptions& options) override {
     return falsified(honest_->broadcast(tensor, options), tensor);

@@ -103,15 +103,15 @@ void unpack(Part part, const std::vector<uint8_t>& written, const Tensor& chunk)
 }
 
 // One chunk. The Work holds the tensors.
-WorkPtr begin_broadcast(ProcessGroup& group, Part part, std::vector<uint8_t> written, int root,
-                        std::string_view description, SourceLocation where) {
+WorkPtr begin_broadcast(ProcessGroup& group, Part part, std::vector<uint8_t> written, int root, const Topic& topic,
+                        SourceLocation where) {
   const int64_t bytes = bytes_of(part);
   const bool on_device = part.front().is_cuda() && group.reaches(part.front().device());
   const Tensor chunk = on_device ? empty({bytes}, {kUInt8, part.front().device()}) : group.allocate(bytes, kUInt8);
   const bool is_root = group.rank() == root;
   if (is_root && on_device) pack(part, chunk);
   if (is_root && !on_device) gather_bytes(part, chunk);
-  WorkPtr sent = group.broadcast(chunk, {.root = root, .description = description}, where);
+  WorkPtr sent = group.broadcast(chunk, {.root = root, .topic = topic}, where);
   return then(std::move(sent), [chunk, is_root, on_device, written = std::move(written),
                                 targets = std::vector<Tensor>(part.begin(), part.end())] {
     if (is_root) return;
@@ -133,19 +133,19 @@ std::vector<uint8_t> written_of(const std::vector<Tensor>& tensors, Part part, c
 
 }  // namespace
 
-void broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors, int root,
-                         std::string_view description, SourceLocation where, const IsUnwritten& is_unwritten) {
+void broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors, int root, const Topic& topic,
+                         SourceLocation where, const IsUnwritten& is_unwritten) {
   if (group.size() == 1) return;
   for (const Part part : chunks_of(tensors))
-    begin_broadcast(group, part, written_of(tensors, part, is_unwritten), root, description, where)->wait();
+    begin_broadcast(group, part, written_of(tensors, part, is_unwritten), root, topic, where)->wait();
 }
 
 std::vector<WorkPtr> begin_broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors, int root,
-                                               std::string_view description, SourceLocation where) {
+                                               const Topic& topic, SourceLocation where) {
   std::vector<WorkPtr> works;
   if (group.size() == 1) return works;
   for (const Part part : chunks_of(tensors))
-    works.push_back(begin_broadcast(group, part, written_of(tensors, part, {}), root, description, where));
+    works.push_back(begin_broadcast(group, part, written_of(tensors, part, {}), root, topic, where));
   return works;
 }
 

@@ -91,7 +91,7 @@ void ZeroRedundancyOptimizerBase::Overlap::reduced(std::span<const uint32_t> buc
   zero_.step_part(own, 1, backward);
   for (int owner = 0; owner < zero_.group_->size(); ++owner) {
     for (WorkPtr& work : begin_broadcast_coalesced(*zero_.group_, to_send[static_cast<size_t>(owner)], owner,
-                                                   describe_broadcast(owner), backward))
+                                                   topic_of_broadcast(owner), backward))
       broadcasts_.push_back(std::move(work));
   }
 }

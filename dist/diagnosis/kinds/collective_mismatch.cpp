@@ -35,7 +35,7 @@ Verdict collective_mismatch(const Mismatch& mismatch, const RankNames& names) {
   const size_t second = std::max(usual, odd);
   if (!most_agree && !reason.ranks.empty()) odd = static_cast<size_t>(reason.ranks.front());
   verdict.cause.place = by_rank[odd].where;
-  verdict.cause.op = by_rank[odd].kind;
+  verdict.cause.op = name(by_rank[odd].kind);
   verdict.iteration = by_rank[odd].iteration;
   verdict.cause.text = fmt::format("ranks met in different collectives: rank {} is in {}, rank {} is in {}",
                                    names(static_cast<int>(first)), in_words(by_rank[first]),

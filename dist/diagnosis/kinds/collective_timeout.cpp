@@ -13,7 +13,7 @@ Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const Wherea
   Verdict verdict;
   verdict.kind = "collective_timeout";
   verdict.cause.kind = CauseKind::RankBehind;
-  verdict.cause.op = waiting.kind;
+  verdict.cause.op = name(waiting.kind);
   verdict.iteration = waiting.iteration;
   std::vector<std::string> each;
   for (const Whereabouts& place : missing) {
@@ -23,7 +23,7 @@ Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const Wherea
   const std::string places = first_of(each, kMostParagraphs, "; ");
   if (!missing.empty()) {
     const Whereabouts& first = missing.front();
-    verdict.cause.place = first.activity.empty() ? first.last.where : first.activity_at;
+    verdict.cause.place = first.activity.doing == Doing::Nothing ? first.last.where : place_of(first.activity.where);
   }
   verdict.cause.text =
       fmt::format("{} did not come to {}{}{}", missing.empty() ? std::string("a rank") : ranks_in_words(verdict.ranks),

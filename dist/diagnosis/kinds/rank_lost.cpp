@@ -13,7 +13,7 @@ namespace {
 
 std::string last_of(const CollectiveInfo& waiting, const Whereabouts& lost) {
   // Its word has not come: it has done more than nothing where the others are past their first collective.
-  const bool is_unheard = lost.last.sequence == 0 && lost.unasked.empty() && lost.activity.empty();
+  const bool is_unheard = lost.last.sequence == 0 && lost.unasked.empty() && lost.activity.doing == Doing::Nothing;
   return is_unheard && waiting.sequence > 1 ? fmt::format("what rank {} did last is not known", lost.rank)
                                             : in_words(lost);
 }
@@ -24,7 +24,7 @@ Verdict rank_lost(const CollectiveInfo& waiting, const Whereabouts& lost, const 
   Verdict verdict;
   verdict.kind = "rank_lost";
   verdict.cause.kind = by_exception ? CauseKind::Exception : CauseKind::RankGone;
-  verdict.cause.op = waiting.kind;
+  verdict.cause.op = name(waiting.kind);
   verdict.iteration = waiting.iteration;
   verdict.ranks = {lost.rank.number};
   verdict.cause.place = lost.last.where;

@@ -85,13 +85,13 @@ class GlooGroup final : public ChainGroup {
   Tensor allocate(int64_t numel, DType dtype) override {
     return memory_of_group(context_.get(), numel, dtype, Device(), cpu_allocate);
   }
-  void note_activity(std::string_view what, SourceLocation where) override { whereabouts_->note_activity(what, where); }
+  void do_note_activity(const RankActivity& activity) override { whereabouts_->note_activity(activity); }
   void note_failure(std::string_view reason) override { failure_ = reason; }
 
   WorkPtr reduce_along(Chain chain, const Tensor& tensor, const CollectiveOptions& options) override {
-    return enqueue("all_reduce", tensor, options, [this, chain = std::move(chain), tensor](uint64_t number) {
-      run_chain(messages(number), chain, tensor);
-    });
+    return enqueue(
+        CollectiveKind::AllReduce, tensor, options,
+        [this, chain = std::move(chain), tensor](uint64_t number) { run_chain(messages(number), chain, tensor); });
   }
 
   void abort(std::string_view reason) override {
@@ -107,12 +107,12 @@ class GlooGroup final : public ChainGroup {
 
  protected:
   WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) override {
-    return enqueue("all_reduce", tensor, options, [this, tensor, op = options.op](uint64_t number) {
+    return enqueue(CollectiveKind::AllReduce, tensor, options, [this, tensor, op = options.op](uint64_t number) {
       reduce_everywhere(messages(number), tensor, op);
     });
   }
   WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) override {
-    return enqueue("broadcast", tensor, options, [this, tensor, root = options.root](uint64_t) {
+    return enqueue(CollectiveKind::Broadcast, tensor, options, [this, tensor, root = options.root](uint64_t) {
       gloo::BroadcastOptions o(context_);
       o.setOutput(static_cast<uint8_t*>(tensor.raw_data()), tensor.nbytes());
       o.setRoot(root);
@@ -121,7 +121,7 @@ class GlooGroup final : public ChainGroup {
     });
   }
   WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
-    return enqueue("all_gather", input, options, [this, output, input](uint64_t) {
+    return enqueue(CollectiveKind::AllGather, input, options, [this, output, input](uint64_t) {
       gloo::AllgatherOptions o(context_);
       o.setInput(static_cast<uint8_t*>(input.raw_data()), input.nbytes());
       o.setOutput(static_cast<uint8_t*>(output.raw_data()), output.nbytes());
@@ -130,12 +130,13 @@ class GlooGroup final : public ChainGroup {
     });
   }
   WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
-    return enqueue("reduce_scatter", input, options, [this, output, input, op = options.op](uint64_t number) {
-      reduce_own_part(messages(number), output, input, op);
-    });
+    return enqueue(CollectiveKind::ReduceScatter, input, options,
+                   [this, output, input, op = options.op](uint64_t number) {
+                     reduce_own_part(messages(number), output, input, op);
+                   });
   }
   WorkPtr do_barrier(const CollectiveOptions& options) override {
-    return enqueue("barrier", Tensor(), options, [this](uint64_t) {
+    return enqueue(CollectiveKind::Barrier, Tensor(), options, [this](uint64_t) {
       gloo::BarrierOptions o(context_);
       o.setTag(tag());
       gloo::barrier(o);
@@ -155,7 +156,7 @@ class GlooGroup final : public ChainGroup {
   // Of Gloo's own collectives.
   uint32_t tag() const noexcept { return static_cast<uint32_t>(own_digest_); }
 
-  WorkPtr enqueue(const char* kind, const Tensor& tensor, const CollectiveOptions& options, Run run) {
+  WorkPtr enqueue(CollectiveKind kind, const Tensor& tensor, const CollectiveOptions& options, Run run) {
     const CollectiveInfo recorded = record(kind, tensor, options);
     const CollectiveInfo info = options.step_of ? *options.step_of : recorded;
     if (failed_) give_up(info, "the group failed before");
@@ -201,8 +202,9 @@ class GlooGroup final : public ChainGroup {
   // Digests go round a ring of ranks: equal to the left neighbour's everywhere means equal
   // everywhere.
   void check_neighbour(const CollectiveInfo& info, uint64_t number) {
-    own_digest_ = fnv(fmt::format("{} {} {} {} {} {} {}", number, info.kind, info.op, info.dtype, info.count, info.root,
-                                  info.description));
+    CollectiveId id = info.id();
+    id.sequence = number;
+    own_digest_ = id.digest();
     const Messages digests = messages(number);
     const uint64_t slot = digests.slot(Messages::kDigest);
     received_->recv((rank() + size() - 1) % size(), slot);

@@ -47,8 +47,8 @@ std::string loopback_address() {
 // Gloo connects from the greater address to the smaller one: this is always the greater.
 constexpr const char* kOwnEnd = "127.255.255.254";
 
-using Name = int (*)(int, sockaddr*, socklen_t*);
-bool has_address(int fd, Name ask, const sockaddr_storage& address) {
+using AddressOf = int (*)(int, sockaddr*, socklen_t*);
+bool has_address(int fd, AddressOf ask, const sockaddr_storage& address) {
   sockaddr_storage found{};
   socklen_t size = sizeof found;
   if (ask(fd, reinterpret_cast<sockaddr*>(&found), &size) != 0 || found.ss_family != AF_INET) return false;

@@ -27,23 +27,20 @@ struct LateInStore {
   int place = 0;
   CollectiveInfo collective;
   bool finished = false;
-  std::string activity = {};
-  Place activity_at = {};
+  RankActivity activity = {};
   double activity_seconds = 0;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LateInStore, place, collective, finished, activity, activity_at, activity_seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LateInStore, place, collective, finished, activity, activity_seconds)
 
 struct WhereaboutsInStore {
   std::string state;
   CollectiveInfo collective;
   bool finished = false;
-  std::string activity = {};
-  Place activity_at = {};
+  RankActivity activity = {};
   double activity_seconds = 0;
   std::vector<LateInStore> late = {};
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WhereaboutsInStore, state, collective, finished, activity, activity_at,
-                                   activity_seconds, late)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WhereaboutsInStore, state, collective, finished, activity, activity_seconds, late)
 
 // Of `text`, which has the fields of both.
 Whereabouts whereabouts_of(const auto& text, const RankName& rank) {
@@ -51,7 +48,6 @@ Whereabouts whereabouts_of(const auto& text, const RankName& rank) {
           .last = text.collective,
           .finished = text.finished,
           .activity = text.activity,
-          .activity_at = text.activity_at,
           .activity_seconds = text.activity_seconds};
 }
 
@@ -116,10 +112,9 @@ void StoredWhereabouts::finish(const CollectiveInfo& collective) noexcept {
   if (last_.sequence == collective.sequence) last_finished_ = true;
 }
 
-void StoredWhereabouts::note_activity(std::string_view what, SourceLocation where) {
+void StoredWhereabouts::note_activity(const RankActivity& activity) {
   const std::lock_guard lock(mutex_);
-  activity_ = what;
-  activity_at_ = where;
+  activity_ = activity;
   activity_since_ = now_ns();
 }
 
@@ -196,12 +191,10 @@ void StoredWhereabouts::tell(const char* state, const CollectiveInfo& collective
   try {
     WhereaboutsInStore mine{.state = state, .collective = collective, .finished = finished};
     for (const auto& [place, there] : late)
-      mine.late.push_back(
-          {place, there.last, there.finished, there.activity, there.activity_at, there.activity_seconds});
+      mine.late.push_back({place, there.last, there.finished, there.activity, there.activity_seconds});
     {
       const std::lock_guard lock(mutex_);
       mine.activity = activity_;
-      mine.activity_at = activity_at_;
       if (activity_since_ > 0) mine.activity_seconds = static_cast<double>(now_ns() - activity_since_) * 1e-9;
     }
     const std::lock_guard lock(telling_);

@@ -74,7 +74,7 @@ class StoredWhereabouts {
   void post(const CollectiveInfo& collective);
   // Counts when no other was posted since.
   void finish(const CollectiveInfo& collective) noexcept;
-  void note_activity(std::string_view what, SourceLocation where);
+  void note_activity(const RankActivity& activity);
 
   // Its collective failed: from here on it tells nothing else. After a time-out it also says which
   // ranks had not come by then: they may come before the others ask.
@@ -130,8 +130,7 @@ class StoredWhereabouts {
   bool stop_ = false;
   CollectiveInfo last_;  // posted by this rank
   bool last_finished_ = true;
-  std::string activity_;
-  SourceLocation activity_at_;
+  RankActivity activity_;
   int64_t activity_since_ = 0;
   std::function<void()> given_up_elsewhere_;
 

@@ -102,9 +102,9 @@ class HostsGroup final : public ProcessGroup {
   using ProcessGroup::allocate;
   Tensor allocate(int64_t numel, DType dtype) override { return inside_->allocate(numel, dtype); }
 
-  void note_activity(std::string_view what, SourceLocation where) override {
-    inside_->note_activity(what, where);
-    if (between_) between_->note_activity(what, where);
+  void do_note_activity(const RankActivity& activity) override {
+    inside_->note_activity(activity);
+    if (between_) between_->note_activity(activity);
   }
   void note_failure(std::string_view reason) override {
     failure_ = reason;
@@ -119,19 +119,19 @@ class HostsGroup final : public ProcessGroup {
 
  protected:
   WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) override {
-    return enqueue("all_reduce", tensor, options,
+    return enqueue(CollectiveKind::AllReduce, tensor, options,
                    [this, tensor](const HostsCall& call) { all_reduce_now(tensor, call); });
   }
   WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) override {
-    return enqueue("broadcast", tensor, options,
+    return enqueue(CollectiveKind::Broadcast, tensor, options,
                    [this, tensor](const HostsCall& call) { broadcast_now(tensor, call); });
   }
   WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
-    return enqueue("all_gather", input, options,
+    return enqueue(CollectiveKind::AllGather, input, options,
                    [this, output, input](const HostsCall& call) { all_gather_now(output, input, call); });
   }
   WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
-    return enqueue("reduce_scatter", input, options, [this, output, input](const HostsCall& call) {
+    return enqueue(CollectiveKind::ReduceScatter, input, options, [this, output, input](const HostsCall& call) {
       // By way of an all-reduce: twice the traffic of the best algorithm, and the same bits.
       const Tensor whole = inside_->allocate(input.numel(), input.dtype());
       std::memcpy(whole.raw_data(), input.raw_data(), input.nbytes());
@@ -150,7 +150,7 @@ class HostsGroup final : public ProcessGroup {
   bool leads() const noexcept { return layout_.local == 0; }
 
   WorkPtr enqueue_barrier(const CollectiveOptions& options, Milliseconds timeout) {
-    return enqueue("barrier", Tensor(), options, timeout, [this](const HostsCall& call) { meet(call); });
+    return enqueue(CollectiveKind::Barrier, Tensor(), options, timeout, [this](const HostsCall& call) { meet(call); });
   }
 
   void meet(const HostsCall& call) {
@@ -265,13 +265,13 @@ class HostsGroup final : public ProcessGroup {
     }
   }
 
-  WorkPtr enqueue(const char* kind, const Tensor& tensor, const CollectiveOptions& options,
+  WorkPtr enqueue(CollectiveKind kind, const Tensor& tensor, const CollectiveOptions& options,
                   std::function<void(const HostsCall&)> run) {
     // Ranks must meet also when there is nothing to exchange.
     if (tensor.defined() && tensor.numel() == 0) run = [this](const HostsCall& call) { meet(call); };
     return enqueue(kind, tensor, options, timeout(), std::move(run));
   }
-  WorkPtr enqueue(const char* kind, const Tensor& tensor, const CollectiveOptions& options, Milliseconds timeout,
+  WorkPtr enqueue(CollectiveKind kind, const Tensor& tensor, const CollectiveOptions& options, Milliseconds timeout,
                   std::function<void(const HostsCall&)> run) {
     steps_.throw_if_broken();
     auto call = std::make_shared<HostsCall>();
@@ -279,7 +279,8 @@ class HostsGroup final : public ProcessGroup {
     const uint64_t recorded = call->info.sequence;
     if (options.step_of) call->info = *options.step_of;
     call->options = options;
-    call->options.description = call->info.description;
+    call->options.description = call->info.text;
+    call->options.topic = call->info.topic;
     call->timeout = timeout;
     const auto perform = [this, call, recorded, run = std::move(run)](WorkTimes&) {
       steps_.throw_if_broken();

@@ -34,7 +34,7 @@ namespace brigade::dist {
 struct HostsCall {
   using Clock = std::chrono::steady_clock;
 
-  CollectiveOptions options;  // its description is that of `info`
+  CollectiveOptions options;  // its words and topic are those of `info`
   CollectiveInfo info;
   std::chrono::milliseconds timeout{0};
   Clock::time_point deadline;

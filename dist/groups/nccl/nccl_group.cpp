@@ -139,7 +139,7 @@ class NcclGroup final : public ProcessGroup {
     return ProcessGroup::allocate(numel, dtype, device);
   }
 
-  void note_activity(std::string_view what, SourceLocation where) override { control_->note_activity(what, where); }
+  void do_note_activity(const RankActivity& activity) override { control_->note_activity(activity); }
   void note_failure(std::string_view reason) override {
     has_failed_ = true;
     control_->note_failure(reason);
@@ -171,7 +171,7 @@ class NcclGroup final : public ProcessGroup {
   }
 
   WorkPtr do_barrier(const CollectiveOptions& options) override {
-    return on_host([&] { return record("barrier", Tensor(), options); }, options,
+    return on_host([&] { return record(CollectiveKind::Barrier, Tensor(), options); }, options,
                    [&](const CollectiveOptions& how) { return meet(how); });
   }
   void do_monitored_barrier(const CollectiveOptions& options, std::chrono::milliseconds timeout) override {
@@ -182,7 +182,7 @@ class NcclGroup final : public ProcessGroup {
   static bool is_on_host(const Tensor& tensor) { return tensor.device().type == DeviceType::CPU; }
 
   WorkPtr one(const CollectiveCall& call) {
-    const auto enter = [&] { return record(name(call.kind), call.subject(), call.options); };
+    const auto enter = [&] { return record(call.kind, call.subject(), call.options); };
     if (!is_on_host(call.output)) return on_device({&call, 1}, call.options.where, enter);
     return on_host(enter, call.options, [&](const CollectiveOptions& how) { return on_control(call, how); });
   }
@@ -193,6 +193,9 @@ class NcclGroup final : public ProcessGroup {
       case CollectiveKind::Broadcast: return control_->broadcast(call.output, how, how.where);
       case CollectiveKind::AllGather: return control_->all_gather(call.output, call.input, how, how.where);
       case CollectiveKind::ReduceScatter: return control_->reduce_scatter(call.output, call.input, how, how.where);
+      case CollectiveKind::Barrier:
+      case CollectiveKind::NewGroup:
+      case CollectiveKind::Message: break;
     }
     return nullptr;
   }
@@ -213,7 +216,7 @@ class NcclGroup final : public ProcessGroup {
     CollectiveOptions how = options;
     if (!how.step_of) how.step_of = &info;
     nccl::Collective collective;
-    collective.description = in_words(info);
+    collective.words = in_words(info);
     collective.met = post(how);
     collective.on_finish = [this, number = info.sequence] { recorder().finish(number); };
     return works_.add(std::move(collective));
@@ -228,14 +231,14 @@ class NcclGroup final : public ProcessGroup {
     const CollectiveInfo info = enter();
     const CollectiveInfo* const step_of = calls.front().options.step_of;
     nccl::Collective collective;
-    collective.description = in_words(step_of ? *step_of : info);
+    collective.words = in_words(step_of ? *step_of : info);
     if (size() == 1) {
       for (const CollectiveCall& call : calls)
         do_alone(call);
       recorder().finish(info.sequence);
       return works_.add(std::move(collective));
     }
-    CollectiveOptions how{.description = info.description, .iteration = info.iteration, .where = where};
+    CollectiveOptions how{.description = info.text, .topic = info.topic, .iteration = info.iteration, .where = where};
     how.step_of = step_of ? step_of : &info;
     if (memory_) memory_->sweep();
     if (check_) collective.met = meet(how);
@@ -307,6 +310,9 @@ class NcclGroup final : public ProcessGroup {
       case CollectiveKind::AllGather: return library_->all_gather(from.raw_data(), to, count, type, comm, stream);
       case CollectiveKind::ReduceScatter:
         return library_->reduce_scatter(from.raw_data(), to, count, type, op, comm, stream);
+      case CollectiveKind::Barrier:
+      case CollectiveKind::NewGroup:
+      case CollectiveKind::Message: break;
     }
     return nccl::Result::InvalidArgument;
   }

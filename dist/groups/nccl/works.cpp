@@ -163,7 +163,7 @@ ReplayHook Works::replays(Device device) const {
     state->throw_if_failed();
     auto entry = std::make_shared<Entry>();
     Collective& replay = entry->collective;
-    replay.description = "a replay of a CUDA graph with collectives";
+    replay.words = "a replay of a CUDA graph with collectives";
     replay.begun = device_runtime(device).new_event(device.index);
     replay.done = device_runtime(device).new_event(device.index);
     replay.begun->record();
@@ -225,7 +225,7 @@ void Works::run() {
         if (entry->begun && Clock::now() - *entry->begun > 2 * state_->timeout) {
           // Ranks that did not come are found on the host within the time-out itself.
           const std::string lost = lost_peer_();
-          throw TimeoutError("{}: the device did not come to its end within {} ms; {}", entry->collective.description,
+          throw TimeoutError("{}: the device did not come to its end within {} ms; {}", entry->collective.words,
                              (2 * state_->timeout).count(),
                              lost.empty() ? "a peer may have ended while NCCL ran" : lost);
         }
@@ -237,8 +237,8 @@ void Works::run() {
         troubled_since = Clock::now();
       } else if (Clock::now() - *troubled_since > kReasonsTake) {
         const std::string lost = lost_peer_();
-        if (!lost.empty()) throw PeerError("{}: {} ({})", waits->collective.description, lost, *error);
-        throw DistError("{}: {}", waits->collective.description, *error);
+        if (!lost.empty()) throw PeerError("{}: {} ({})", waits->collective.words, lost, *error);
+        throw DistError("{}: {}", waits->collective.words, *error);
       }
     } catch (...) {
       failure = std::current_exception();

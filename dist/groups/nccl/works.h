@@ -30,7 +30,7 @@ namespace brigade::dist::nccl {
 inline constexpr std::chrono::seconds kReasonsTake{1};
 
 struct Collective {
-  std::string description;             // the collective in words
+  std::string words;                   // the collective in words
   std::vector<Tensor> tensors;         // kept alive until the device is done
   WorkPtr met;                         // may be null: nothing to wait for on the host
   std::unique_ptr<DeviceEvent> begun;  // where it is the device's turn: before that nothing is late

@@ -2,6 +2,11 @@
 // who has done its part, who is gone.
 #pragma once
 
+#include <brigade/dist/diagnosis/collective_info.h>
+#include <brigade/dist/diagnosis/rank_activity.h>
+#include <brigade/dist/groups/shm/texts.h>
+
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -10,8 +15,6 @@ namespace brigade::dist::shm {
 inline constexpr int kMaxRanks = 64;
 inline constexpr uint32_t kRing = 32;      // collectives that a rank may have posted and not finished
 inline constexpr int kAllocations = 1024;  // segments per rank
-
-enum class Kind : uint8_t { AllReduce, Broadcast, AllGather, ReduceScatter, Barrier };
 
 // Where the peers find a rank's data: a segment of its own and an offset, or a plain address for
 // threads of one process.
@@ -22,12 +25,6 @@ struct DataPlace {
   uint64_t offset = 0;
 };
 
-// A line in the user's source.
-struct SourceLine {
-  char file[72] = {};
-  uint32_t line = 0;  // 0: not known
-};
-
 // What a rank says of the collective it has posted. A step of a collective of a larger group says
 // what that one is.
 struct Header {
@@ -35,18 +32,35 @@ struct Header {
   int64_t size = 0;        // if it has any: elements
   bool in_pieces = false;  // the place has slots, through which its elements come piece by piece (staged_reduction.h)
   uint32_t measured_slots = 0;  // of a bucket that is measured on the way (slot_sums.h), if all ranks want that
-  // Compared before anything is summed, and the description.
-  char kind[16] = {};
-  char op[8] = {};
-  char dtype[16] = {};
-  int32_t root = -1;
-  int64_t count = 0;
-  int64_t posted_at = 0;  // ns of the steady clock
-  // For the reader.
-  uint64_t number = 0;
-  uint64_t iteration = 0;
-  char description[96] = {};
-  SourceLine where;
+  CollectiveId id;              // compared before anything is summed
+  int64_t posted_at = 0;        // ns of the steady clock
+  uint64_t iteration = 0;       // for errors, as the line
+  uint32_t line = 0;            // 0: not known
+};
+
+// What errors say of it beside the numbers.
+struct HeaderTexts {
+  uint32_t kept_sizes;
+  std::array<int64_t, 8> size_of_part;
+  std::array<DType, 8> dtype_of_part;
+  Texts<1536> names;  // the file, purpose, owner and hook, and the program's words
+};
+
+// What a rank does outside of collectives: RankActivity, with the texts of its names behind the numbers.
+struct ActivityRecord {
+  struct OfForward {
+    uint32_t wrapper, line;
+  };
+  struct Missed {
+    RankActivity::Missed::How how;
+    uint32_t wrapper, line, opened;
+  };
+  Doing doing = Doing::Nothing;
+  uint8_t forwards = 0, missed = 0;
+  uint32_t owner = 1, local_backwards = 0, after = 0, where = 0;  // numbers of an owner, of lines
+  OfForward forward[RankActivity::kMostForwards] = {};
+  Missed miss[RankActivity::kMostMissed] = {};
+  Texts<2048> names;
 };
 
 enum class Status : uint32_t { Running, Left, Failed };
@@ -75,11 +89,11 @@ struct RankBlock {
   // rank takes after a second (its holder may have died).
   std::atomic<uint32_t> activity_lock{0};
   std::atomic<int64_t> activity_since{0};  // ns of the steady clock
-  char activity[320] = {};
-  SourceLine activity_at;
+  ActivityRecord activity;
   Header ring[kRing];
   int64_t done_at[kRing] = {};  // when the rank was done with its part; ns of the steady clock
   Segment segments[kAllocations];
+  HeaderTexts texts[kRing];  // of the headers in `ring`
 };
 
 struct Control {

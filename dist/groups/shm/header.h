@@ -12,14 +12,13 @@ namespace brigade::dist::shm {
 // Text that does not fit is cut off.
 void copy_text(std::span<char> target, std::string_view text) noexcept;
 
-void tell(SourceLine& line, const Place& place) noexcept;
-Place place_of(const SourceLine& line);
-
 // Not where its data is, nor when it was posted.
-void tell(Header& header, const CollectiveInfo& info) noexcept;
-CollectiveInfo info_of(const Header& header);
+void tell(Header& header, HeaderTexts& texts, const CollectiveInfo& info) noexcept;
+CollectiveInfo info_of(const Header& header, const HeaderTexts& texts);
+// Of the collective `sequence`, which the rank has posted and not overwritten.
+CollectiveInfo info_of(const RankBlock& block, uint32_t sequence);
 
-// Whether two ranks have met in the same collective (CollectiveInfo::matches, without its strings).
-bool same_collective(const Header& a, const Header& b) noexcept;
+void tell(ActivityRecord& record, const RankActivity& activity) noexcept;
+RankActivity activity_of(const ActivityRecord& record);
 
 }  // namespace brigade::dist::shm

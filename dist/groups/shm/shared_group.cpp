@@ -23,11 +23,7 @@
 
 namespace brigade::dist::shm {
 
-namespace {
-
-constexpr const char* kKindNames[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter", "barrier"};
-
-}  // namespace
+namespace {}  // namespace
 
 class SharedWork final : public Work {
  public:
@@ -137,7 +133,7 @@ void SharedGroup::notice_abort() {
   end_pending();
 }
 
-WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, bool stage_in,
+WorkPtr SharedGroup::post(CollectiveKind kind, const Tensor& data, const Tensor& output, bool stage_in,
                           const CollectiveOptions& options, std::function<void(std::span<void* const>)> part) {
   notice_abort();
   if (broken_) std::rethrow_exception(broken_);
@@ -147,22 +143,21 @@ WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, b
   operation->op = options.op;
   Header& header = operation->header;
   if (options.slot_sums) options.slot_sums->set_taken(false);
-  const CollectiveInfo recorded = record(kKindNames[static_cast<int>(kind)], data, options);
-  tell(header, options.step_of ? *options.step_of : recorded);
+  const CollectiveInfo recorded = record(kind, data, options);
   if (data.defined()) {
     header.size = data.numel();
     operation->shared = data;
     operation->output = output;
     if (!locate(data.raw_data(), header.place)) {
       // Pieces need every rank again and again: where they take turns on a processor, each time waits for all others.
-      header.in_pieces = kind == Kind::AllReduce && !crowded_ && data.nbytes() > StagedReduction::kFrom;
+      header.in_pieces = kind == CollectiveKind::AllReduce && !crowded_ && data.nbytes() > StagedReduction::kFrom;
       const size_t room = header.in_pieces ? StagedReduction::kRoomBytes : data.nbytes();
       operation->shared = allocate(static_cast<int64_t>(room / data.itemsize()), data.dtype());
       if (!locate(operation->shared.raw_data(), header.place))
         throw DistError("shm: memory of this group cannot be located");
       if (stage_in && !header.in_pieces && room > 0) std::memcpy(operation->shared.raw_data(), data.raw_data(), room);
       if (!output.defined()) operation->output = data;
-    } else if (options.slot_sums && kind == Kind::AllReduce && options.slot_sums->are_of(data)) {
+    } else if (options.slot_sums && kind == CollectiveKind::AllReduce && options.slot_sums->are_of(data)) {
       operation->sums = options.slot_sums;
       header.measured_slots = static_cast<uint32_t>(options.slot_sums->slots());
     }
@@ -173,10 +168,12 @@ WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, b
          pending_.front()->sequence <= operation->sequence - kRing) {
     wait_for(OperationPtr(pending_.front()), timeout());  // a copy: the queue drops its own when it completes
   }
+  RankBlock& own = block(rank());
+  tell(header, own.texts[operation->sequence % kRing], options.step_of ? *options.step_of : recorded);
   header.posted_at = now_ns();
-  block(rank()).ring[operation->sequence % kRing] = header;
+  own.ring[operation->sequence % kRing] = header;
   pending_.push_back(operation);
-  publish(block(rank()), block(rank()).arrived, operation->sequence);
+  publish(own, own.arrived, operation->sequence);
   advance();
   return std::make_shared<SharedWork>(*this, std::move(operation));
 }
@@ -268,8 +265,8 @@ void* SharedGroup::reach(int r, const Operation& operation, const DataPlace& pla
 }
 
 void SharedGroup::complete(Operation& operation) {
-  if (operation.output.defined() && operation.kind != Kind::AllGather && operation.kind != Kind::ReduceScatter &&
-      !operation.pieces) {
+  if (operation.output.defined() && operation.kind != CollectiveKind::AllGather &&
+      operation.kind != CollectiveKind::ReduceScatter && !operation.pieces) {
     if (operation.output.nbytes() > 0)
       std::memcpy(operation.output.raw_data(), operation.shared.raw_data(), operation.output.nbytes());
   }
@@ -286,13 +283,13 @@ void SharedGroup::check_headers(const Operation& operation) {
   bool same = true;
   for (int r = 1; r < size(); ++r) {
     const Header& other = block(r).ring[operation.sequence % kRing];
-    same = same && same_collective(first, other);
+    same = same && first.id == other.id;
   }
   if (same) return;
   std::vector<Whereabouts> by_rank;
   for (int r = 0; r < size(); ++r) {
     by_rank.push_back(whereabouts(r));
-    by_rank.back().last = info_of(block(r).ring[operation.sequence % kRing]);
+    by_rank.back().last = info_of(block(r), operation.sequence);
   }
   fail(std::make_exception_ptr(mismatch_error(by_rank, recorder(), names())));
 }
@@ -311,9 +308,7 @@ void SharedGroup::fail(std::exception_ptr error) {
   std::rethrow_exception(error);
 }
 
-void SharedGroup::note_activity(std::string_view what, SourceLocation where) {
-  shm::note_activity(block(rank()), what, where);
-}
+void SharedGroup::do_note_activity(const RankActivity& activity) { shm::note_activity(block(rank()), activity); }
 
 void SharedGroup::do_progress() {
   notice_abort();
@@ -379,7 +374,8 @@ void SharedGroup::lose(int r, const Operation& operation) {
   if (how.empty()) how = death_of(lost);
   if (how.empty()) how = fmt::format("did not come in time (rank {} waited for it)", named(r));
   block(rank()).blames.store(lost, std::memory_order_release);
-  fail(std::make_exception_ptr(lost_rank_error({named(rank()), info_of(operation.header)}, whereabouts(lost), how)));
+  fail(std::make_exception_ptr(
+      lost_rank_error({named(rank()), info_of(block(rank()), operation.sequence)}, whereabouts(lost), how)));
 }
 
 void SharedGroup::time_out(const Operation& operation, std::chrono::milliseconds waited) {
@@ -390,7 +386,7 @@ void SharedGroup::time_out(const Operation& operation, std::chrono::milliseconds
     if (missing.empty()) block(rank()).blames.store(r, std::memory_order_release);
     missing.push_back(whereabouts(r));
   }
-  fail(std::make_exception_ptr(missing_ranks_error({named(rank()), info_of(operation.header)}, missing,
+  fail(std::make_exception_ptr(missing_ranks_error({named(rank()), info_of(block(rank()), operation.sequence)}, missing,
                                                    fmt::format("timed out after {} ms", waited.count()))));
 }
 

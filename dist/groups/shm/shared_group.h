@@ -35,7 +35,6 @@ class SharedGroup : public ProcessGroup {
   Tensor allocate(int64_t numel, DType dtype) override;
   std::string lost_peer() override;
   void abort(std::string_view reason) override;
-  void note_activity(std::string_view what, SourceLocation where) override;
   void note_failure(std::string_view reason) override { failure_ = reason; }
 
   // --- the halves of an all_reduce, for a group that does something of its own with the elements
@@ -62,6 +61,7 @@ class SharedGroup : public ProcessGroup {
               RankNames names = {});
 
   void do_progress() override;
+  void do_note_activity(const RankActivity& activity) override;
   WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) override;
   WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) override;
   WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override;
@@ -92,7 +92,7 @@ class SharedGroup : public ProcessGroup {
   // A posted collective.
   struct Operation {
     uint32_t sequence = 0;
-    Kind kind = Kind::Barrier;
+    CollectiveKind kind = CollectiveKind::Barrier;
     Header header;
     Tensor shared;  // what peers read or write: the caller's tensor or its staged copy
     Tensor output;  // what the caller sees; undefined when `shared` is that
@@ -107,8 +107,8 @@ class SharedGroup : public ProcessGroup {
   };
   using OperationPtr = std::shared_ptr<Operation>;
 
-  WorkPtr post(Kind kind, const Tensor& data, const Tensor& output, bool stage_in, const CollectiveOptions& options,
-               std::function<void(std::span<void* const>)> part);
+  WorkPtr post(CollectiveKind kind, const Tensor& data, const Tensor& output, bool stage_in,
+               const CollectiveOptions& options, std::function<void(std::span<void* const>)> part);
   // As much as can be done now; true when something was.
   bool advance();
   void check_headers(const Operation& operation);

@@ -35,10 +35,9 @@ bool lock_activity(RankBlock& block) noexcept {
 
 }  // namespace
 
-void note_activity(RankBlock& own, std::string_view what, const Place& where) noexcept {
+void note_activity(RankBlock& own, const RankActivity& activity) noexcept {
   lock_activity(own);  // or a peer died while it read: the lock is taken from it
-  copy_text(own.activity, what);
-  tell(own.activity_at, where);
+  tell(own.activity, activity);
   own.activity_since.store(now_ns(), std::memory_order_relaxed);
   own.activity_lock.store(0, std::memory_order_release);
 }
@@ -47,12 +46,11 @@ Whereabouts whereabouts_of(RankBlock& block, const RankName& name) {
   Whereabouts place;
   place.rank = name;
   if (const uint32_t arrived = block.arrived.load(std::memory_order_acquire); arrived > 0) {
-    place.last = info_of(block.ring[arrived % kRing]);
+    place.last = info_of(block, arrived);
     place.finished = reached(block.done, arrived);
   }
   if (lock_activity(block)) {
-    place.activity = block.activity;
-    place.activity_at = place_of(block.activity_at);
+    place.activity = activity_of(block.activity);
     place.activity_seconds =
         static_cast<double>(now_ns() - block.activity_since.load(std::memory_order_relaxed)) * 1e-9;
     block.activity_lock.store(0, std::memory_order_release);

@@ -10,7 +10,7 @@
 namespace brigade::dist::shm {
 
 // What this rank does from now on.
-void note_activity(RankBlock& own, std::string_view what, const Place& where) noexcept;
+void note_activity(RankBlock& own, const RankActivity& activity) noexcept;
 // `name`: how errors call the rank. Any time, also of a rank that has died: what it
 // did is left out then if it died while it said so.
 Whereabouts whereabouts_of(RankBlock& block, const RankName& name);

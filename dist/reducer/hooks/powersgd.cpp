@@ -77,10 +77,8 @@ class PowerSgdHook final : public CommHook {
     }
     if (round->plain.defined()) round->plain_sent = group.all_reduce(round->plain, options, where);
     if (!round->matrices.empty()) round->p_sent = group.all_reduce(round->all_p, options, where);
-    const std::string description(options.description);
-    return then(nullptr, [this, round, &group, op = options.op, number = options.iteration, description, where] {
-      finish(group, *round, op, number, description, where);
-    });
+    return then(nullptr, [this, round, &group, op = options.op, number = options.iteration, topic = options.topic,
+                          where] { finish(group, *round, op, number, topic, where); });
   }
 
   std::vector<std::pair<std::string, Tensor>> state_dict() const override {
@@ -229,7 +227,7 @@ class PowerSgdHook final : public CommHook {
     return round;
   }
 
-  void finish(ProcessGroup& group, Compression& round, ReduceOp op, uint64_t number, const std::string& description,
+  void finish(ProcessGroup& group, Compression& round, ReduceOp op, uint64_t number, const Topic& topic,
               SourceLocation where) {
     if (round.plain_sent) {
       round.plain_sent->wait();
@@ -245,7 +243,7 @@ class PowerSgdHook final : public CommHook {
       kernels::orthogonalize(each.p, Tensor());
       kernels::copy(each.q, kernels::matmul(each.m, each.p, {.transpose_a = true}));
     }
-    group.all_reduce(round.all_q, {.op = op, .description = description, .iteration = number}, where)->wait();
+    group.all_reduce(round.all_q, {.op = op, .topic = topic, .iteration = number}, where)->wait();
     for (const Compressed& each : round.matrices) {
       kernels::copy(each.m, kernels::matmul(each.p, each.q, {.transpose_b = true}));
       Feedback& feedback = feedback_[each.parameter];

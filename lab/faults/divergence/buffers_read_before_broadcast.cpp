@@ -14,7 +14,8 @@ std::vector<Tensor> run(const FaultContext& context) {
   loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   if (context.fixed) {
-    dist::broadcast_coalesced(*context.group, net->buffers(), 0, "buffers before they are saved");
+    dist::broadcast_coalesced(*context.group, net->buffers(), 0,
+                              {dist::Phase::Inspection, dist::Name("buffers before they are saved")});
   }
   dist::verify_consistency(*context.group, net).raise_if_inconsistent();
   return net->parameters();

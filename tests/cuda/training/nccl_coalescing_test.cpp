@@ -73,8 +73,8 @@ TEST_CASE("collectives together are one command of the device and one entry of t
           all_are(largest, ranks - 1);
           const std::vector<dist::CollectiveInfo> entries = group->flight_recorder().entries();
           REQUIRE(entries.size() == 1);
-          CHECK_MESSAGE(entries[0].description.starts_with("22 coalesced: 100 x int64, 101 x float32, "),
-                        entries[0].description);
+          CHECK_MESSAGE(describe(entries[0]).starts_with("22 coalesced: 100 x int64, 101 x float32, "),
+                        describe(entries[0]));
           CHECK(has(to_string(entries[0].where), "nccl_coalescing_test.cpp:"));
         }))
       return;
@@ -189,8 +189,8 @@ TEST_CASE("a group that reduces in host memory stages what is issued together") 
       all_are(view::slice(gathered, 0, 2 * r, 2 * r + 2), r);
     const auto entries = group->flight_recorder().entries();
     REQUIRE(entries.size() == 3);
-    CHECK(entries[0].description == "part 1 of 2: x");
-    CHECK(entries[1].description == "part 2 of 2");
+    CHECK(describe(entries[0]) == "part 1 of 2: x");
+    CHECK(describe(entries[1]) == "part 2 of 2");
   });
 }
 

@@ -1,5 +1,5 @@
 # `make demo` and `make test` each do everything from a fresh clone: install what is missing, build, run.
-.PHONY: build configure demo test bench asan asan-change tsan faults coverage format format-check lint deps clean
+.PHONY: build configure demo test bench asan asan-change tsan faults simulations coverage format format-check lint deps clean
 BUILD := build/cpu
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh')
 JOBS ?= $(shell nproc)
@@ -50,6 +50,12 @@ BACKEND ?= threads
 faults: configure
 	@cmake --build --preset cpu -j $(JOBS) --target test_dist
 	BRIGADE_FAULTS=$(COUNT) BRIGADE_FAULTS_SEED=$(SEED) BRIGADE_FAULTS_BACKEND=$(BACKEND) $(BUILD)/bin/test_dist -tc="random faults*"
+
+# Random programs over a simulated transport, whose order of events is the seed's; ctest runs 100.
+# make simulations COUNT=5000 SEED=7
+simulations: configure
+	@cmake --build --preset cpu -j $(JOBS) --target test_dist
+	BRIGADE_SIMULATIONS=$(COUNT) BRIGADE_SIMULATIONS_SEED=$(SEED) $(BUILD)/bin/test_dist -tc="simulated programs*"
 
 # Lines of autograd/ and kernels/ that tests run; fails below 95 percent.
 coverage: deps

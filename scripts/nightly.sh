@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What is too long for every change: all tests under the address and undefined behaviour sanitizers, all tests on a bare Debian 13 with its
-# compiler and libraries, and random programs with random faults, on every transport.
+# compiler and libraries, random programs with random faults on every transport, and simulated ones.
 #
 #   scripts/nightly.sh          seeds from the date, so that every night runs other programs
 #   scripts/nightly.sh SEED     one that is given
@@ -23,4 +23,8 @@ threads 20000
 shm 2000
 gloo 2000
 RUNS
+printf '\n=== simulated programs: 5000, seed %s\n' "$seed"
+make --no-print-directory simulations COUNT=5000 SEED="$seed" < /dev/null || status=1
+printf '\n=== what ranks decide by, among 2 to 1024, and 32 and 64 of them as threads\n'
+BRIGADE_ALL_WORLDS=1 BRIGADE_MANY_RANKS=1 build/cpu/bin/test_dist --source-file='*/payload_worlds_test.cpp,*/many_ranks_test.cpp' || status=1
 exit "$status"

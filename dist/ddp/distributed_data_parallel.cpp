@@ -97,7 +97,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   owner_ = group_->wrappers().next(module_->name());
   ReducerOptions reducer_options = make_reducer_options(contents.trainable, where);
   check_same_replicas(*group_, {module_->name(), owner_, options_of(options_), std::move(contents.replica)}, where);
-  broadcast_model_from(0, where);
+  broadcast_model_from(0, true, where);
   for (const NamedParameter& each : contents.trainable) {
     if (each.tensor.device() != Device()) group_->choose_way(each.tensor.device(), where);
   }
@@ -107,8 +107,9 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   if (options_.check_steps) check_steps(std::move(contents.ignored));
   note_at_construction(where);
   autograd::add_listener(reducer_);
-  if (!options_.diagnosis) return;
-  autograd::Tape::enable();
+  if (options_.diagnosis) autograd::Tape::enable();
+  // The check of a step compares what was written by hand, whether anything else is looked at or not.
+  if (!options_.diagnosis && !options_.check_steps) return;
   std::vector<Tensor> followed = module_->parameters();
   if (!options_.broadcast_buffers) followed.insert(followed.end(), buffers_.begin(), buffers_.end());
   followed_writes_ = std::make_unique<autograd::FollowedWrites>(followed, "wrapping", where);
@@ -232,11 +233,11 @@ void DistributedDataParallelBase::note_buffers_are_alike() {
     buffers_sent_.push_back(buffer.version());
 }
 
-void DistributedDataParallelBase::broadcast_model_from(int root, SourceLocation where) {
+void DistributedDataParallelBase::broadcast_model_from(int root, bool with_buffers, SourceLocation where) {
   std::vector<Tensor> all = parameters_;
-  all.insert(all.end(), buffers_.begin(), buffers_.end());
+  if (with_buffers) all.insert(all.end(), buffers_.begin(), buffers_.end());
   broadcast_coalesced(*group_, all, root, Topic{Phase::Construction, Name("parameters and buffers"), owner_}, where);
-  note_buffers_are_alike();
+  if (with_buffers) note_buffers_are_alike();
 }
 
 void DistributedDataParallelBase::look_at_buffers(SourceLocation where) {
@@ -263,9 +264,11 @@ void DistributedDataParallelBase::pre_forward(int64_t rows, SourceLocation where
     look_at_buffers(where);
     if (step_check_) step_check_->look_at_modes();
   }
-  // Also in eval(), where a backward may follow: frozen statistics are buffers like others. An
-  // evaluation on one rank, which must not wait for the others, runs under NoGradGuard.
-  const bool broadcasts = options_.broadcast_buffers && !buffers_.empty() && reducer_->syncs();
+  // As in PyTorch, in the first forward after one that syncs, so that all micro-batches of an accumulation go on from the
+  // same buffers. Also in eval(), where a backward may follow: frozen statistics are buffers like others. An evaluation on
+  // one rank, which must not wait for the others, runs under NoGradGuard.
+  const bool are_due = std::exchange(buffers_are_due_, reducer_->syncs());
+  const bool broadcasts = options_.broadcast_buffers && !buffers_.empty() && are_due;
   int source = 0;
   if (const JoinOptions* const join = join_options(); join && (broadcasts || join->throw_on_early_termination))
     source = Join::notify_join_context(*this, broadcasts ? kForwardWithBuffers : kForward, where);

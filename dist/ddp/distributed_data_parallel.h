@@ -49,8 +49,9 @@ struct DDPOptions {
   // Caps of the buckets, in MiB of gradients; INFINITY: none.
   double bucket_cap_mb = 25;
   double first_bucket_mb = 1;
-  // Copy rank 0's buffers to the others at the start of each forward that records, in train() and
-  // in eval(), outside no_sync. Under NoGradGuard a rank may evaluate alone.
+  // Copy rank 0's buffers to the others at the start of a forward that records, in train() and in
+  // eval(): of the first one, and of the first after each that is outside no_sync, as PyTorch does.
+  // Under NoGradGuard a rank may evaluate alone. false: each rank keeps its own, in a join as well.
   bool broadcast_buffers = true;
   // Keep the tape that explains missing gradients, and look at the numbers (see Reducer).
   bool diagnosis = true;
@@ -198,7 +199,7 @@ class DistributedDataParallelBase : public Joinable {
   enum Announced : int64_t { kForward = 0, kForwardWithBuffers = 1, kBackward = 2 };
   void broadcast_buffers_from(int root, SourceLocation where);
   void note_buffers_are_alike();
-  void broadcast_model_from(int root, SourceLocation where);
+  void broadcast_model_from(int root, bool with_buffers, SourceLocation where);
   bool is_ignored(const std::string& name) const;
   // "reduced", "frozen", ...: see ExplainedParameter.
   const char* state_of(const std::string& name, const Tensor& parameter) const;
@@ -224,6 +225,7 @@ class DistributedDataParallelBase : public Joinable {
   std::vector<Tensor> parameters_;
   std::vector<Tensor> buffers_;
   std::vector<uint32_t> buffers_sent_;  // their versions, when all ranks held the same
+  bool buffers_are_due_ = true;         // the latest forward that records was to be reduced, or there was none
   std::shared_ptr<Reducer> reducer_;
   std::unique_ptr<StepCheck> step_check_;
   // One per parameter of the reducer; then those of the ignored ones, each called by a hook.

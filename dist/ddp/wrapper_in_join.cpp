@@ -46,7 +46,8 @@ class DistributedDataParallelBase::InJoin final : public JoinHook {
         uneven = true;
       }
     }
-    ddp_.broadcast_model_from(source, where);
+    // Where each rank has buffers of its own, it keeps them.
+    ddp_.broadcast_model_from(source, ddp_.options_.broadcast_buffers, where);
     if (!uneven) return;
     take_gradients_of(source, is_last_joiner);
     if (ddp_.step_check_) ddp_.step_check_->compare_steps_of_join(where);

@@ -59,6 +59,8 @@ struct BucketFollower {
   // The gradients of all buckets are at their places; or, not `sound`, they are about to be cleared
   // and backward to throw.
   std::function<void(bool sound)> ended = {};
+  // The group has failed, so that this rank cannot know how far the others have come. Must not throw.
+  std::function<void()> broken = {};
   // `reduced` posts collectives. Then it is called at the same place among the reducer's own on every
   // rank: when the next bucket but one is launched, or after the last. It hears of the parameters
   // only that the backward has to reach (Reducer::expect), and not of a round that stays local.

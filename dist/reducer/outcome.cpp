@@ -5,7 +5,6 @@
 #include <brigade/autograd/meta.h>
 #include <brigade/core/factory.h>
 #include <brigade/dist/diagnosis/kinds.h>
-#include <brigade/dist/diagnosis/scaled.h>
 #include <brigade/dist/diagnosis/slow_rank.h>
 #include <brigade/dist/diagnosis/spread.h>
 #include <brigade/dist/reducer/accumulation.h>
@@ -126,20 +125,18 @@ void Round::read_words(uint32_t index) {
   const Payload& payload = bucket.payload;
   const int size = setup_.group->size();
   for (size_t k = 0; k < bucket.layout.parameters.size(); ++k)
-    outcome_.users[bucket.layout.parameters[k]] = payload.flag_count(k, size);
-  const auto keep_largest = [&](int& known, Word word) { known = std::max(known, payload.count(word, size)); };
+    outcome_.users[bucket.layout.parameters[k]] = payload.flag_count(k);
+  const auto keep_largest = [&](int& known, Word word) { known = std::max(known, payload.count(word)); };
   keep_largest(outcome_.present, Word::Present);
   keep_largest(outcome_.failed, Word::Failed);
   keep_largest(outcome_.joined, Word::Joined);
   keep_largest(outcome_.changed, Word::Changed);
   keep_largest(outcome_.non_finite, Word::NonFinite);
   if (!hook_sends_) return;
-  if (!payload.all_equal(Word::Round, payload.countable(start_.number))) outcome_.same_round = false;
-  if (outcome_.joined == 0 && outcome_.present == size && outcome_.failed == 0) {
-    const double gathered = payload.countable(static_cast<uint64_t>(gathered_));
-    outcome_.uneven_gathered = outcome_.uneven_gathered || !payload.all_equal(Word::Gathered, gathered);
-  }
-  bool silent = payload.count(Word::Silent, size) > 0;
+  if (!payload.all_equal(Word::Round)) outcome_.same_round = false;
+  if (outcome_.joined == 0 && outcome_.present == size && outcome_.failed == 0)
+    outcome_.uneven_gathered = outcome_.uneven_gathered || !payload.all_equal(Word::Gathered);
+  bool silent = payload.count(Word::Silent) > 0;
   if (is_measured_on_the_way(payload)) silent = !read_sums(index) || silent;
   // Where numbers are told later, silence is about those of an earlier backward.
   const bool all_took_part = tells_later_ ? setup_.options.diagnosis && outcome_.present == size &&
@@ -148,12 +145,11 @@ void Round::read_words(uint32_t index) {
   if (all_took_part) {
     outcome_.late = outcome_.late || may_have_slow_rank(payload.mean(Word::Time), payload.variance(Word::Time), size);
     const double rows = payload.mean(Word::Rows);
-    outcome_.uneven_factors = outcome_.uneven_factors || !payload.all_equal(Word::Factor, factor_word_);
+    outcome_.uneven_factors = outcome_.uneven_factors || !payload.all_equal(Word::Factor);
     outcome_.uneven = outcome_.uneven || (size > 1 && payload.variance(Word::Rows) > 1e-3 * rows * rows);
   }
   if (silent) return;
-  if (size > 1 && !payload.on_device() && progress_[index].same_sums &&
-      payload.all_equal(Word::Likeness, progress_[index].likeness))
+  if (size > 1 && !payload.on_device() && progress_[index].same_sums && payload.all_equal(Word::Likeness))
     ++outcome_.alike;
   const double variance = is_measured_on_the_way(payload) ? progress_[index].variance : payload.variance(Word::Norm);
   outcome_.outlier = outcome_.outlier || distance_of_one(variance, size) > 9;  // 22 times the norm
@@ -203,9 +199,8 @@ bool Round::nobody_is_present() {
   } else {
     complete(0);
   }
-  const int size = setup_.group->size();
   const Payload& payload = buckets_[0].payload;
-  return payload.count(Word::Present, size) == 0 && payload.count(Word::Failed, size) == 0;
+  return payload.count(Word::Present) == 0 && payload.count(Word::Failed) == 0;
 }
 
 void Round::send_rest() {
@@ -238,7 +233,7 @@ void Round::finish() {
   }
   for (uint32_t i = 0; i < buckets_.size() && hook_sends_; ++i) {
     const Payload& payload = buckets_[i].payload;
-    if (payload.on_device() && payload.count(Word::Silent, setup_.group->size()) == 0) check_hook_result(i);
+    if (payload.on_device() && payload.count(Word::Silent) == 0) check_hook_result(i);
   }
 }
 
@@ -313,7 +308,7 @@ HookResult Round::hook_result_of(uint32_t index) const {
                    .expected_probe = setup_.hook->is_approximate() ? 0 : payload.mean(Word::Probe),
                    .found_probe = payload.probe(),
                    .norm = std::exp2(payload.mean(Word::Norm) / 2),
-                   .was_finite = payload.count(Word::NonFinite, setup_.group->size()) == 0,
+                   .was_finite = payload.count(Word::NonFinite) == 0,
                    .parameters = {}};
   const bool is_finite = std::isfinite(found.found_probe);
   if (!is_finite && !found.was_finite) return found;
@@ -345,9 +340,7 @@ void Round::check_hook_result(uint32_t index) {
   if (found.norm > 0 && std::isfinite(found.found_probe)) hook_probes_[index] = found.found_probe / found.norm;
   std::optional<Verdict> verdict = hook_result(found, moment());
   if (!verdict) return undecided_.push_back(index);
-  // A rank without gradients of its own cannot tell whose they are, and goes by the others.
-  const bool is_scaled = any_is_scaled(setup_.parameters) || (start_.absent && autograd::has_scalers());
-  if (verdict->cause.kind == CauseKind::Overflow && is_scaled) {
+  if (verdict->cause.kind == CauseKind::Overflow && buckets_[index].payload.count(Word::Scaled) > 0) {
     // The scaler skips the step on every rank, and lowers its scale.
     verdict->severity = Severity::Note;
     advisor_.advisories().add("hook_result overflow", std::move(*verdict));

@@ -7,6 +7,7 @@
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace brigade::dist {
@@ -35,39 +36,96 @@ int bits_of(Word word) {
   return word == Word::TimeSquared || word == Word::RowsSquared ? 2 * kWholeBits : 0;
 }
 
+int precision_of(DType dtype) {
+  switch (dtype) {
+    case kBFloat16: return 8;
+    case kFloat16: return 11;
+    case kFloat32: return 24;
+    default: return 53;
+  }
+}
+
 // The mean of `ranks` digits below a base is below it too, so it is rounded to half of base / 2^p
 // at most, with p bits of precision. Times the ranks that has to stay below one half; where both
-// are powers of two nothing is rounded at all.
+// are powers of two nothing is rounded at all. (From 2^p ranks on, digits are spread as counts are.)
 int digit_bits(DType dtype, int ranks) {
-  const int64_t precision = dtype == kBFloat16 ? 8 : 11;
   int bits = 1;
-  while ((int64_t{ranks} << (bits + 1)) <= (int64_t{1} << precision))
+  while ((int64_t{ranks} << (bits + 1)) <= (int64_t{1} << precision_of(dtype)))
     ++bits;
   return bits;
 }
 
+// Elements of a word that is no count.
+int64_t width_of(Word word, DType dtype, const CountLayout& counts, int digit_bits) {
+  const int bits = is_half(dtype) ? bits_of(word) : 0;
+  return bits == 0 ? 1 : (bits + digit_bits - 1) / digit_bits * counts.shares;
+}
+
 double whole_number(double value) { return std::clamp(std::round(value), 0.0, std::exp2(kWholeBits) - 1); }
+
+// On a device that the group reduces itself.
+bool has_tail_apart(const ProcessGroup& group, const BucketLayout& layout) {
+  return layout.device != Device() && group.reaches(layout.device);
+}
+
+DType dtype_of_tail(const ProcessGroup& group, const BucketLayout& layout) {
+  return has_tail_apart(group, layout) ? kFloat32 : layout.dtype;
+}
+
+constexpr int64_t kTruths = static_cast<int64_t>(Word::Round);
+constexpr int64_t kBits = kTruths + kNumberBits * (static_cast<int64_t>(Word::Time) - kTruths);
+
+bool is_truth(Word word) { return word < Word::Round; }
+
+// Of a truth, or the first of a number.
+int64_t first_bit(Word word) {
+  const auto index = static_cast<int64_t>(word);
+  return is_truth(word) ? index : kTruths + (index - kTruths) * kNumberBits;
+}
 
 }  // namespace
 
-void Payload::place_words(DType dtype, int ranks) {
-  if (is_half(dtype)) digit_bits_ = digit_bits(dtype, ranks);
-  int64_t next = flags_;
-  for (size_t i = 0; i < positions_.size(); ++i) {
+// A sum of several counts is S < 2^c with c bits. It is exact as a sum, and its mean is rounded by
+// S / 2^p at most in a half type (computed in float32, rounded once), and by 2 S / 2^p elsewhere,
+// since 1 / ranks is rounded as well. That has to stay below one half. One count alone is at most
+// `ranks`, and its mean at most 1, so that half of the error is left.
+CountLayout::CountLayout(DType dtype, int ranks) noexcept
+    : bits(std::bit_width(static_cast<unsigned>(ranks))), per_element(1), shares(1) {
+  const int precision = precision_of(dtype);
+  per_element = std::max<int64_t>(1, (precision - (is_half(dtype) ? 1 : 2)) / bits);
+  const int64_t most = int64_t{1} << (precision - 1);
+  if (ranks > 2 * most) shares = (ranks + most - 1) / most;
+}
+
+int64_t tail_numel(DType dtype, int ranks, size_t parameters) {
+  const CountLayout counts(dtype, ranks);
+  int64_t total = static_cast<int64_t>(parameters) * counts.shares + counts.numel(kBits);
+  for (auto word = static_cast<uint8_t>(Word::Time); word <= static_cast<uint8_t>(Word::Probe); ++word)
+    total += width_of(static_cast<Word>(word), dtype, counts, digit_bits(dtype, ranks));
+  return total;
+}
+
+void Payload::place_words(DType dtype) {
+  if (is_half(dtype)) digit_bits_ = digit_bits(dtype, ranks_);
+  own_bits_.resize(static_cast<size_t>(counts_.numel(kBits) / counts_.shares));
+  int64_t next = flags_ * counts_.shares + counts_.numel(kBits);
+  for (size_t i = 0; i < kMeasured; ++i) {
     positions_[i] = next;
-    const int bits = is_half(dtype) ? bits_of(static_cast<Word>(i)) : 0;
-    next += bits == 0 ? 1 : (bits + digit_bits_ - 1) / digit_bits_;
+    next += width_of(static_cast<Word>(kFirstMeasured + i), dtype, counts_, digit_bits_);
   }
+  positions_.back() = next;
 }
 
 Payload::Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_ptr<DeviceStream> reading, bool measured)
     : flags_(static_cast<int64_t>(layout.parameters.size())),
+      rank_(group.rank()),
       ranks_(group.size()),
+      counts_(dtype_of_tail(group, layout), ranks_),
       offsets_(layout.offsets),
       reading_(std::move(reading)) {
   const bool on_device = layout.device != Device();
-  const bool apart = on_device && group.reaches(layout.device);
-  place_words(apart ? kFloat32 : layout.dtype, ranks_);
+  const bool apart = has_tail_apart(group, layout);
+  place_words(dtype_of_tail(group, layout));
   const int64_t length = positions_.back();
   const int64_t total = layout.gradient_numel + (apart ? 0 : length);
   if (measured && !on_device && group.takes_sums()) {
@@ -162,14 +220,34 @@ void Payload::receive(Work& reduced) {
 
 double Payload::sum_of_squares(size_t index) const { return host_sums_.data_ptr<double>()[index]; }
 
-void Payload::set_flag(size_t index, double value) { write(host_tail_, static_cast<int64_t>(index), value); }
+// The others hold the average of the backward before.
+void Payload::write_share(int64_t first, double value) {
+  for (int64_t i = 0; i < counts_.shares; ++i)
+    write(host_tail_, first + i, i == rank_ % counts_.shares ? value : 0);
+}
+
+void Payload::set_flag(size_t index, bool on) { write_share(static_cast<int64_t>(index) * counts_.shares, on ? 1 : 0); }
+
+void Payload::set_bits(int64_t first, int64_t count, uint64_t bits) {
+  for (int64_t i = first; i < first + count; ++i, bits >>= 1) {
+    const int64_t element = i / counts_.per_element, place = i % counts_.per_element;
+    uint64_t& sent = own_bits_[static_cast<size_t>(element)];
+    const uint64_t mask = uint64_t{1} << (place * counts_.bits);
+    sent = (bits & 1) != 0 ? sent | mask : sent & ~mask;
+    if (place + 1 < counts_.per_element && i + 1 < first + count) continue;  // more of it follows
+    write_share((flags_ + element) * counts_.shares, static_cast<double>(sent));
+  }
+}
 
 void Payload::set(Word word, double value) {
+  if (is_truth(word)) return set_bits(first_bit(word), 1, value != 0 ? 1 : 0);
   if (width(word) == 1) return write(host_tail_, position(word), value);
   auto rest = static_cast<uint64_t>(value);
-  for (int64_t i = position(word), end = i + width(word); i < end; ++i, rest >>= digit_bits_)
-    write(host_tail_, i, static_cast<double>(rest & ((uint64_t{1} << digit_bits_) - 1)));
+  for (int64_t i = position(word), end = i + width(word); i < end; i += counts_.shares, rest >>= digit_bits_)
+    write_share(i, static_cast<double>(rest & ((uint64_t{1} << digit_bits_) - 1)));
 }
+
+void Payload::set_number(Word word, uint64_t number) { set_bits(first_bit(word), kNumberBits, number); }
 
 void Payload::set_with_square(Word word, double value) {
   if (bits_of(word) != 0) value = whole_number(value);
@@ -179,35 +257,52 @@ void Payload::set_with_square(Word word, double value) {
   set(square_of(word), sent * sent);
 }
 
-int Payload::flag_count(size_t index, int ranks) const {
-  return static_cast<int>(std::lround(read(host_tail_, static_cast<int64_t>(index)) * ranks));
+uint64_t Payload::sum_of_shares(int64_t first) const {
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < counts_.shares; ++i)
+    sum += static_cast<uint64_t>(std::llround(read(host_tail_, first + i) * ranks_));
+  return sum;
 }
 
-int Payload::count(Word word, int ranks) const { return static_cast<int>(std::lround(mean(word) * ranks)); }
+int Payload::flag_count(size_t index) const {
+  return static_cast<int>(sum_of_shares(static_cast<int64_t>(index) * counts_.shares));
+}
+
+// Calls f(ranks that have set it) for each of the bits, until it returns false.
+template <class F>
+bool Payload::for_counts(int64_t first, int64_t count, F&& f) const {
+  uint64_t sum = 0;
+  for (int64_t i = first; i < first + count; ++i) {
+    const int64_t element = i / counts_.per_element, place = i % counts_.per_element;
+    if (i == first || place == 0) sum = sum_of_shares((flags_ + element) * counts_.shares);
+    const uint64_t ranks = sum >> (place * counts_.bits) & ((uint64_t{1} << counts_.bits) - 1);
+    if (!f(static_cast<int>(ranks))) return false;
+  }
+  return true;
+}
+
+int Payload::count(Word word) const {
+  if (!is_truth(word)) return static_cast<int>(std::lround(mean(word) * ranks_));
+  int found = 0;
+  for_counts(first_bit(word), 1, [&](int ranks) { return (found = ranks, true); });
+  return found;
+}
+
+bool Payload::all_equal(Word number) const {
+  return for_counts(first_bit(number), kNumberBits, [&](int ranks) { return ranks == 0 || ranks == ranks_; });
+}
 
 double Payload::mean(Word word) const {
   if (width(word) == 1) return read(host_tail_, position(word));
   double total = 0;  // over the ranks
-  for (int64_t digit = width(word); digit-- > 0;)
-    total = std::ldexp(total, digit_bits_) + std::round(read(host_tail_, position(word) + digit) * ranks_);
+  for (int64_t i = position(word) + width(word); (i -= counts_.shares) >= position(word);)
+    total = std::ldexp(total, digit_bits_) + static_cast<double>(sum_of_shares(i));
   return total / ranks_;
 }
 
 double Payload::variance(Word word) const {
   const double average = mean(word);
   return std::max(0.0, mean(square_of(word)) - average * average);
-}
-
-bool Payload::all_equal(Word word, double own) const {
-  const double tolerance = is_half(tail_.dtype()) && width(word) == 1 ? 1e-2 : 1e-5;
-  const auto differs = [&](double found, double expected) {
-    return std::abs(found - expected) > tolerance * std::max(1.0, std::abs(expected));
-  };
-  return !differs(mean(word), own) && !differs(mean(square_of(word)), own * own);
-}
-
-double Payload::countable(uint64_t number) const {
-  return static_cast<double>(number % (is_half(tail_.dtype()) ? 8 : 2048));
 }
 
 }  // namespace brigade::dist

@@ -34,6 +34,11 @@ ReducerSetup filled(ReducerSetup setup) {
   return setup;
 }
 
+uint64_t next_number() noexcept {
+  static std::atomic<uint64_t> reducers{0};
+  return ++reducers;
+}
+
 using LivingReducers = brigade::detail::Living<Reducer>;
 
 // A root without a history, on this thread: whether the peers reduce this one's parameters in its backward, as far as that
@@ -54,7 +59,8 @@ bool reaches_another(const autograd::Plan& plan) { return std::ranges::any_of(pl
 }  // namespace
 
 Reducer::Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, ReducerOptions options)
-    : setup_(filled({.parameters = std::move(parameters), .group = std::move(group), .options = std::move(options)})),
+    : made_as_(next_number()),
+      setup_(filled({.parameters = std::move(parameters), .group = std::move(group), .options = std::move(options)})),
       buckets_(setup_),
       accumulation_(setup_.count()),
       shared_(setup_, buckets_, accumulation_),
@@ -167,11 +173,32 @@ void Reducer::end_forward() noexcept {
     forward_.nodes.back().to = std::min(forward_.nodes.back().to, autograd::recorded_nodes());
 }
 
+bool Reducer::goes_through_forward(const autograd::Plan& plan) const {
+  return std::ranges::any_of(forward_.nodes,
+                             [&](const Forward::Nodes& each) { return plan.holds_recorded(each.from, each.to); });
+}
+
 bool Reducer::is_of_forward(const autograd::Plan& plan) const {
-  return plan.nodes() == 0 ||
-         std::any_of(forward_.nodes.begin(), forward_.nodes.end(), [&](const Forward::Nodes& each) {
-           return each.from == each.to || plan.holds_recorded(each.from, each.to);
-         });
+  const auto is_empty = [](const Forward::Nodes& each) { return each.from == each.to; };
+  return plan.nodes() == 0 || goes_through_forward(plan) || std::ranges::any_of(forward_.nodes, is_empty);
+}
+
+bool Reducer::passes_by_all(const autograd::Plan& plan) const {
+  if (plan.nodes() == 0 || goes_through_forward(plan)) return false;
+  bool some_recorded = false;
+  const bool is_of_one = LivingReducers::all().any([&](const Reducer& each) {
+    if (&each == this || each.setup_.group != setup_.group || !each.syncs() || !each.forward_.pending) return false;
+    bool reached = each.goes_through_forward(plan);
+    plan.for_each_observed(&each, [&](uint32_t) { reached = true; });
+    some_recorded = some_recorded || !each.is_of_forward(plan);
+    return reached;
+  });
+  return some_recorded && !is_of_one;
+}
+
+uint64_t Reducer::open_forward() const noexcept {
+  const auto open = std::ranges::find(forward_.nodes, false, &Forward::Nodes::had_backward);
+  return open == forward_.nodes.end() ? 0 : open->number;
 }
 
 const Reducer::Forward::Nodes* Reducer::forward_of(const autograd::Plan& plan) const {
@@ -209,11 +236,12 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   if (!syncs() || setup_.parameters.empty() || (!reached && !forward_.pending)) return;
   forward_.others_reached = forward_.others_reached || (!reached && reaches_another(plan));
   const bool all_of_others = !of_others.empty() && std::ranges::find(of_others, OfOthers::No) == of_others.end();
-  if (all_of_others && shared_.has_forward_in(plan) && !accumulation_.has_gathered(setup_.parameters)) {
+  if (all_of_others && (shared_.has_forward_in(plan) || is_of_forward(plan)) &&
+      !accumulation_.has_gathered(setup_.parameters)) {
     forget_forward();
     return;
   }
-  if (!reached && !is_of_forward(plan)) {
+  if (!reached && (!is_of_forward(plan) || passes_by_all(plan))) {
     if (forward_.passed_by.size() == autograd::Tape::kBackwards) forward_.passed_by.erase(forward_.passed_by.begin());
     forward_.passed_by.emplace_back(plan.where(), plan.number());
     MissedWrappers& missed = MissedWrappers::of_this_thread();
@@ -231,6 +259,8 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   Round& round = start_round(std::move(start));
   if (absent) forward_.unreached_by.emplace(plan.where(), plan.number());
   const Forward::Nodes* const forward = forward_of(plan);
+  for (Forward::Nodes& each : forward_.nodes)
+    each.had_backward = each.had_backward || plan.holds_recorded(each.from, each.to);
   MissedWrappers& missed = MissedWrappers::of_this_thread();
   missed.forget(this);
   missed.note(missed.in_backward(plan.number(), setup_.options.owner, forward ? forward->where : SourceLocation(),
@@ -250,23 +280,63 @@ bool Reducer::awaits_use(const Tensor& leaf) const {
   return meta.grad.defined() && meta.stamp.backwards > meta.stamp.backwards_used;
 }
 
-void Reducer::on_gradients_wanted(std::span<const Tensor> leaves) {
-  if (!forward_.pending || forward_.passed_by.empty() || !syncs()) return;
+bool Reducer::is_wanted(std::span<const Tensor> leaves) const {
+  if (!forward_.pending || forward_.passed_by.empty() || !syncs()) return false;
   // The forward that no backward has followed yet came after theirs.
-  if (std::any_of(leaves.begin(), leaves.end(), [&](const Tensor& leaf) { return leaf.defined() && awaits_use(leaf); }))
-    return;
+  return std::ranges::none_of(leaves, [&](const Tensor& leaf) { return leaf.defined() && awaits_use(leaf); });
+}
+
+TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
   if (broken_) std::rethrow_exception(broken_);
   const std::vector<TracedBackward> passed_by = std::exchange(forward_.passed_by, {});
   const auto cut_off = std::find_if(passed_by.rbegin(), passed_by.rend(),
                                     [&](const TracedBackward& each) { return was_cut_off(setup_.parameters, each); });
   const TracedBackward& backward = cut_off != passed_by.rend() ? *cut_off : passed_by.front();
   if (round_begins_) round_begins_(backward.where());
-  const Round& round = start_round({.where = backward.where(),
-                                    .planned = std::vector<uint8_t>(setup_.count(), 0),
-                                    .absent = !accumulation_.has_gathered(setup_.parameters)});
+  Round& round = start_round({.where = backward.where(),
+                              .planned = std::vector<uint8_t>(setup_.count(), 0),
+                              .of_others = shared_.share_out_among({wanted.data(), wanted.size()}),
+                              .absent = !accumulation_.has_gathered(setup_.parameters)});
   forward_.unreached_by = backward;
   if (setup_.follower.begins) setup_.follower.begins(round.planned());
-  run_at_once(&backward);
+  round.take_turns(LaunchOrder::of_this_thread(), open_forward());
+  round.begin();
+  return backward;
+}
+
+// The peers have had one backward through all of them: so they send in the order of LaunchOrder, and end in that of
+// construction.
+void Reducer::on_gradients_wanted(std::span<const Tensor> leaves) {
+  if (!is_wanted(leaves)) return;
+  std::vector<Reducer*> wanted;
+  for (const Tensor& leaf : leaves) {
+    const autograd::AutogradMeta* const known = leaf.defined() ? autograd::meta(leaf) : nullptr;
+    if (!known) continue;
+    for (const autograd::AutogradMeta::Observer& observer : known->observers) {
+      auto* const reducer = dynamic_cast<Reducer*>(observer.listener);
+      if (reducer && std::ranges::find(wanted, reducer) == wanted.end() && reducer->is_wanted(leaves))
+        wanted.push_back(reducer);
+    }
+  }
+  std::ranges::sort(wanted, {}, &Reducer::made_as_);
+  std::vector<TracedBackward> backwards;
+  try {
+    for (Reducer* const each : wanted)
+      backwards.push_back(each->begin_wanted(wanted));
+  } catch (...) {
+    for (Reducer* const each : wanted)
+      each->on_error(nullptr, std::current_exception());
+    throw;
+  }
+  std::exception_ptr first_error;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    try {
+      wanted[i]->finish_at_once(&backwards[i]);
+    } catch (...) {
+      if (!first_error) first_error = std::current_exception();
+    }
+  }
+  if (first_error) std::rethrow_exception(first_error);
 }
 
 void Reducer::on_grad_ready(uint32_t tag, bool defined) {
@@ -341,7 +411,7 @@ void Reducer::on_refused() noexcept {
     Round& round = start_round({.planned = std::vector<uint8_t>(setup_.count(), 0), .failed = true, .held = held});
     setup_.group->note_activity({.doing = Doing::RefusedBackward, .owner = setup_.options.owner});
     // As peers do where the backward runs through several wrappers: all buckets come before the first report.
-    round.take_turns(LaunchOrder::of_this_thread(), forward_.nodes.empty() ? 0 : forward_.nodes.front().number);
+    round.take_turns(LaunchOrder::of_this_thread(), open_forward());
     round.begin();
   } catch (...) {
     give_up();
@@ -391,6 +461,15 @@ void Reducer::shadow_round(SourceLocation where) {
 void Reducer::run_at_once(const TracedBackward* backward) {
   try {
     round_->begin();
+  } catch (...) {
+    give_up();
+    throw;
+  }
+  finish_at_once(backward);
+}
+
+void Reducer::finish_at_once(const TracedBackward* backward) {
+  try {
     round_->finish();
   } catch (...) {
     give_up();
@@ -527,6 +606,7 @@ std::exception_ptr Reducer::take_kept_back() noexcept {
 void Reducer::give_up() noexcept {
   broken_ = std::current_exception();
   MissedWrappers::of_this_thread().break_off();
+  if (setup_.follower.broken) setup_.follower.broken();
   end_round();
   clear_gradients();
 }

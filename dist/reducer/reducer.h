@@ -107,6 +107,11 @@ class Reducer final : public autograd::Listener {
   SourceLocation reducing_at() const noexcept {
     return round_ && round_->hook_sends() ? round_->where() : SourceLocation();
   }
+  // Whether a forward waits for its backward, and this one is taken for it. `own`: it reaches a parameter that no other
+  // reducer manages.
+  bool takes_part_in(const autograd::Plan& plan, bool own) const {
+    return syncs() && forward_.pending && (own || is_of_forward(plan));
+  }
   // The position of a managed parameter; -1 for any other tensor.
   int64_t find(const Tensor& parameter) const noexcept;
   SharedLeaves& shared_leaves() noexcept { return shared_; }
@@ -142,6 +147,7 @@ class Reducer final : public autograd::Listener {
       uint64_t from, to;
       uint64_t number;  // of this forward, among those of all wrappers
       SourceLocation where;
+      bool had_backward = false;  // one has gone through it, whether it reached a parameter or not
     };
     std::vector<Nodes> nodes;
     // The latest backwards since that did not look like theirs.
@@ -155,12 +161,24 @@ class Reducer final : public autograd::Listener {
   // is now is not known.
   void own_code_after(const RankActivity& activity) const noexcept;
   bool is_of_forward(const autograd::Plan& plan) const;
+  bool goes_through_forward(const autograd::Plan& plan) const;
+  // A backward that reaches nothing of this reducer, whose forward may have recorded nothing: whether it is that of a loss
+  // that leaves out all wrappers of the group, since others have recorded something, and it goes through none of them.
+  bool passes_by_all(const autograd::Plan& plan) const;
+  // The number of the first forward that had no backward; 0: none is known.
+  uint64_t open_forward() const noexcept;
   // The first forward that this is the backward of; null where none is known.
   const Forward::Nodes* forward_of(const autograd::Plan& plan) const;
   bool awaits_use(const Tensor& leaf) const;
+  // Whether it takes its part in a backward of the peers when these gradients are read.
+  bool is_wanted(std::span<const Tensor> leaves) const;
+  // Starts its round, with the backward that it is told of; `wanted`: all that do so.
+  TracedBackward begin_wanted(std::span<Reducer* const> wanted);
   void forget_forward() noexcept;
   Round& start_round(Round::Start start);
   void run_at_once(const TracedBackward* backward);
+  // All of it is sent, or waits for its turn: the rest of such a round.
+  void finish_at_once(const TracedBackward* backward);
   // The gradients are sound: at their places, with what is said about them.
   void conclude();
   // What stays of the round, which has come to its end.
@@ -179,6 +197,7 @@ class Reducer final : public autograd::Listener {
   void give_up() noexcept;
   void end_round() noexcept;
 
+  const uint64_t made_as_;  // among the reducers of this process
   ReducerSetup setup_;
   Buckets buckets_;
   Accumulation accumulation_;

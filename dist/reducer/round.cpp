@@ -5,8 +5,10 @@
 #include <brigade/autograd/detail/non_finite.h>
 #include <brigade/autograd/detail/number_factor.h>
 #include <brigade/autograd/detail/plan.h>
+#include <brigade/autograd/gradient_scale.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/core/view.h>
+#include <brigade/dist/diagnosis/scaled.h>
 #include <brigade/dist/reducer/accumulation.h>
 #include <brigade/dist/reducer/advisor.h>
 #include <brigade/dist/reducer/launch_order.h>
@@ -197,9 +199,10 @@ void Round::on_non_finite(const char* op, SourceLocation where, DType dtype) {
 }
 
 void Round::fail() noexcept {
-  // What was launched before looks sound to the peers, so the verdict is theirs and ours alike.
+  // What was launched before looks sound to the peers, so the verdict is theirs and ours alike. Where the first bucket
+  // has said that this rank reaches nothing, the peers go by that: if it is so on all ranks, no other bucket follows.
   start_.failed = true;
-  start_.absent = false;
+  if (next_bucket_ == 0) start_.absent = false;
 }
 
 void Round::prepare_unplanned(uint32_t parameter) {
@@ -225,9 +228,9 @@ void Round::prepare_unplanned(uint32_t parameter) {
   }
 }
 
-void Round::set_flag(uint32_t parameter, double value) {
+void Round::set_flag(uint32_t parameter, bool used) {
   const Slot& slot = buckets_.slot(parameter);
-  buckets_[slot.bucket].payload.set_flag(slot.index, value);
+  buckets_[slot.bucket].payload.set_flag(slot.index, used);
 }
 
 // Puts the gradient into its slot, if it is not there; zeros where there is none.
@@ -275,7 +278,7 @@ void Round::on_grad_ready(uint32_t parameter, bool defined) {
   } else {
     take_gradient(parameter);
     measure(parameter);
-    set_flag(parameter, 1);
+    set_flag(parameter, true);
     if (accumulation_.local(parameter).backwards > 0) advisor_.warn_of_early_write(*this, parameter);
     ready_order_.push_back(parameter);
     events_.ready[parameter] = now_ns();
@@ -347,16 +350,17 @@ void Round::fill_words(uint32_t index, int64_t now) {
   payload.set(Word::Failed, start_.failed ? 1 : 0);
   payload.set(Word::Joined, start_.joined ? 1 : 0);
   payload.set(Word::Changed, changed_ ? 1 : 0);
-  payload.set_with_square(Word::Round, payload.countable(start_.number));
-  payload.set_with_square(Word::Gathered, payload.countable(static_cast<uint64_t>(gathered_)));
+  // What a hook gives is looked at: where that has left the range, a scaler on any rank will see to it.
+  const bool looks_at_hook = setup_.hook && setup_.options.diagnosis;
+  payload.set(Word::Scaled, looks_at_hook && autograd::has_scalers() && any_is_scaled(setup_.parameters) ? 1 : 0);
+  payload.set_number(Word::Round, start_.number);
+  payload.set_number(Word::Gathered, static_cast<uint64_t>(gathered_));
   // Gradients of other data may have the same norm, but not the same probe as well.
   uint64_t likeness = mixed(0, progress.sum_of_squares);
   if (start_.was_alike && !payload.on_device()) likeness = mixed(likeness, payload.probe());
-  progress.likeness = payload.countable(likeness);
-  payload.set_with_square(Word::Likeness, progress.likeness);
+  payload.set_number(Word::Likeness, likeness);
   // With the number of the backward: two factors that look alike in one look different in the next.
-  factor_word_ = payload.countable(mixed(start_.number, loss_factor_.factor));
-  payload.set_with_square(Word::Factor, factor_word_);
+  payload.set_number(Word::Factor, mixed(start_.number, loss_factor_.factor));
   if (!progress.to_copy.empty()) kernels::bucket_flatten(payload.whole(), progress.to_copy, bucket.layout.offsets, 1.0);
   progress.to_copy.clear();
   payload.set_with_square(Word::Time, static_cast<double>(now - events_.began) * 1e-6);

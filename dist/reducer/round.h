@@ -149,14 +149,13 @@ class Round {
     double sum_of_squares = 0;      // of this rank's gradients, on the CPU where the all-reduce does not measure them
     double variance = 0;            // where it does: of Word::Norm over the ranks,
     bool same_sums = true;          // and whether it is the same on all
-    double likeness = 0;            // as it was sent
     std::vector<int64_t> measured;  // on a device: elements per slot, to be measured when the bucket is launched
     std::vector<Tensor> to_copy;    // on a device: gradients per slot that are copied in when it is launched
   };
 
   // round.cpp
   void prepare_unplanned(uint32_t parameter);
-  void set_flag(uint32_t parameter, double value);
+  void set_flag(uint32_t parameter, bool used);
   void take_gradient(uint32_t parameter);
   void measure(uint32_t parameter);
   // static_graph: whether its use is that of the first backward.
@@ -217,7 +216,6 @@ class Round {
   int64_t gathered_ = 0;
   KeptBackwards kept_;
   LossFactor loss_factor_;
-  double factor_word_ = 0;  // as it was sent
   Outcome outcome_;
   Numbers own_;
   // Gradients kept aside for parameters that may turn out unused everywhere.

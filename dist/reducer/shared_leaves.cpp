@@ -10,16 +10,7 @@
 
 namespace brigade::dist {
 
-namespace {
-
-struct Sharer {
-  Reducer* reducer;
-  SharedLeaves* leaves;
-  uint32_t parameter;  // its position there
-};
-
-// In the order in which they were constructed; but for `self`.
-std::vector<Sharer> sharers_of(const Tensor& leaf, const autograd::Listener* self) {
+std::vector<SharedLeaves::Sharer> SharedLeaves::sharers_of(const Tensor& leaf, const autograd::Listener* self) {
   std::vector<Sharer> found;
   for (const autograd::AutogradMeta::Observer& observer : autograd::meta(leaf)->observers) {
     auto* const reducer = dynamic_cast<Reducer*>(observer.listener);
@@ -27,20 +18,6 @@ std::vector<Sharer> sharers_of(const Tensor& leaf, const autograd::Listener* sel
   }
   return found;
 }
-
-// Each of them once.
-std::vector<Reducer*> sharing_reducers(const ReducerSetup& setup, const autograd::Listener* self) {
-  std::vector<Reducer*> found;
-  for (uint32_t i = 0; i < setup.count(); ++i) {
-    if (setup.sharing[i] == Sharing::None) continue;
-    for (const Sharer& each : sharers_of(setup.parameters[i].tensor, self)) {
-      if (std::ranges::find(found, each.reducer) == found.end()) found.push_back(each.reducer);
-    }
-  }
-  return found;
-}
-
-}  // namespace
 
 void SharedLeaves::begin(const autograd::Listener& self) {
   self_ = &self;
@@ -87,13 +64,26 @@ bool SharedLeaves::hand_over(uint32_t parameter) noexcept {
   return true;
 }
 
+// Each of them once.
+std::vector<SharedLeaves::Sharer> SharedLeaves::sharing_reducers() const {
+  std::vector<Sharer> found;
+  for (uint32_t i = 0; i < setup_.count(); ++i) {
+    if (setup_.sharing[i] == Sharing::None) continue;
+    for (const Sharer& each : sharers_of(setup_.parameters[i].tensor, self_)) {
+      if (std::ranges::find(found, each.reducer, &Sharer::reducer) == found.end()) found.push_back(each);
+    }
+  }
+  return found;
+}
+
 bool SharedLeaves::are_in_join() const {
-  return count_ > 0 && std::ranges::any_of(sharing_reducers(setup_, self_), &Reducer::is_in_join);
+  return count_ > 0 &&
+         std::ranges::any_of(sharing_reducers(), [](const Sharer& each) { return each.reducer->is_in_join(); });
 }
 
 void SharedLeaves::tell_of_join() {
-  for (Reducer* const each : sharing_reducers(setup_, self_))
-    ++each->shared_leaves().joins_;
+  for (const Sharer& each : sharing_reducers())
+    ++each.leaves->joins_;
 }
 
 void SharedLeaves::begin_forward() {
@@ -107,37 +97,56 @@ void SharedLeaves::end_forward() noexcept {
   if (!forwards_.empty()) forwards_.back().to = std::min(forwards_.back().to, autograd::recorded_nodes());
 }
 
-bool SharedLeaves::has_forward_in(const autograd::Plan& plan) const {
-  return std::ranges::any_of(forwards_, [&](const Forward& each) { return plan.holds_recorded(each.from, each.to); });
+bool SharedLeaves::has_forward_in(const autograd::Plan& plan) {
+  bool found = false;
+  for (Forward& each : forwards_) {
+    if (each.from == each.to && each.backward == 0) each.backward = plan.number();
+    found = found || each.backward == plan.number() || plan.holds_recorded(each.from, each.to);
+  }
+  return found;
 }
 
-SharedLeaves::Claim SharedLeaves::claim_to(const autograd::Plan& plan) const {
-  if (has_forward_in(plan)) return Claim::Forward;
+SharedLeaves::Claim SharedLeaves::claim_to(const autograd::Plan& plan, const Sharer& sharer) {
+  SharedLeaves& leaves = *sharer.leaves;
   bool own = false;
-  plan.for_each_observed(self_, [&](uint32_t tag) { own = own || setup_.sharing[tag] == Sharing::None; });
+  plan.for_each_observed(leaves.self_, [&](uint32_t tag) { own = own || leaves.setup_.sharing[tag] == Sharing::None; });
+  if (leaves.has_forward_in(plan) || sharer.reducer->takes_part_in(plan, own)) return Claim::Forward;
   return own ? Claim::OwnParameter : Claim::None;
 }
 
-std::vector<OfOthers> SharedLeaves::share_out(const autograd::Plan& plan, std::vector<uint8_t>& planned) {
+template <class F>
+std::vector<OfOthers> SharedLeaves::share_out_by(F&& claim, std::vector<uint8_t>& planned) {
   std::vector<OfOthers> of_others;
   if (count_ == 0) return of_others;
   std::vector<std::pair<const SharedLeaves*, Claim>> known;  // of few
-  const auto claim = [&](const Sharer& each) {
+  const auto claim_once = [&](const Sharer& each) {
     const auto found = std::ranges::find(known, each.leaves, &std::pair<const SharedLeaves*, Claim>::first);
     if (found != known.end()) return found->second;
-    return known.emplace_back(each.leaves, each.leaves->claim_to(plan)).second;
+    return known.emplace_back(each.leaves, claim(each)).second;
   };
   for (uint32_t i = 0; i < setup_.count(); ++i) {
     if (setup_.sharing[i] == Sharing::None) continue;
     const std::vector<Sharer> all = sharers_of(setup_.parameters[i].tensor, nullptr);
-    const Sharer& first = *std::ranges::max_element(all, {}, claim);
-    const bool is_claimed = claim(first) != Claim::None;
+    const Sharer& first = *std::ranges::max_element(all, {}, claim_once);
+    const bool is_claimed = claim_once(first) != Claim::None;
     if (is_claimed) first.leaves->average_here(first.parameter);
     if (setup_.sharing[i] != Sharing::Elsewhere || (!is_claimed && !planned[i])) continue;
     of_others.resize(planned.size());
     of_others[i] = std::exchange(planned[i], uint8_t{0}) ? OfOthers::Reached : OfOthers::Unreached;
   }
   return of_others;
+}
+
+std::vector<OfOthers> SharedLeaves::share_out(const autograd::Plan& plan, std::vector<uint8_t>& planned) {
+  return share_out_by([&](const Sharer& each) { return claim_to(plan, each); }, planned);
+}
+
+std::vector<OfOthers> SharedLeaves::share_out_among(std::span<const Reducer* const> reducers) {
+  std::vector<uint8_t> planned(setup_.count(), 0);
+  const auto claim = [&](const Sharer& each) {
+    return std::ranges::find(reducers, each.reducer) != reducers.end() ? Claim::Forward : Claim::None;
+  };
+  return share_out_by(claim, planned);
 }
 
 void SharedLeaves::take_unclaimed(std::span<const OfOthers> of_others) {

@@ -84,6 +84,50 @@ std::string check_hook(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_hook("after a hook that threw on every rank, every later backward throws that", &check_hook,
                            everywhere({2, 3}));
 
+// A generator whose backward may fail in the middle.
+struct GeneratorNetImpl : nn::Module {
+  nn::Linear a{nullptr}, b{nullptr};
+  bool fails = false;
+  GeneratorNetImpl() {
+    a = register_module("a", nn::Linear(4, 4));
+    b = register_module("b", nn::Linear(4, 4));
+    to(kFloat64);
+  }
+  Tensor forward(const Tensor& x) {
+    const Tensor features = a(x);
+    if (fails) features.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("out of memory"); });
+    return b(features);
+  }
+};
+BRIGADE_MODULE(GeneratorNet);
+
+// The step of a generator: its critic is frozen, so no rank reaches a parameter of the critic's wrapper, and its first bucket
+// has said so when the backward fails.
+std::string check_frozen_critic(const dist::ProcessGroupPtr& group) {
+  GeneratorNet net;
+  nn::Linear critic(4, 4);
+  critic->to(kFloat64);
+  const dist::DDPOptions options{.bucket_cap_mb = 1e-6, .first_bucket_mb = 1e-6};  // a bucket for each parameter
+  dist::DistributedDataParallel<GeneratorNet> ddp(net, group, options);
+  dist::DistributedDataParallel<nn::Linear> ddp_of_critic(critic, group, options);
+  critic->requires_grad_(false);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+  for (int step = 0; step < 4; ++step) {
+    optimizer.zero_grad();
+    net->fails = step % 2 == 1 && group->rank() == 0;
+    const auto run = [&] {
+      loss_of(ddp_of_critic(ddp(batch_of(group->rank(), step)))).backward();
+      optimizer.step();
+    };
+    const std::string told = text_of<std::runtime_error>(run);
+    const bool is_told = told.find("out of memory") != std::string::npos;
+    if (is_told != (step % 2 == 1)) return fmt::format("step {}: {}", step, told);
+  }
+  return "";
+}
+const AddRankCase add_frozen_critic("a rank that fails behind a frozen wrapper of several buckets ends that step alone",
+                                    &check_frozen_critic, everywhere({2, 3}));
+
 }  // namespace
 
 }  // namespace brigade::test::broken_backward_cases

@@ -135,15 +135,23 @@ std::string check_buffers_in_eval(const dist::ProcessGroupPtr& group) {
     if (rank == 0) ddp(x);  // alone
   }
   if (statistics.to_vector<float>()[0] != 1.0F + static_cast<float>(rank)) return "an evaluation without gradients";
-  {
-    const auto local = ddp.no_sync();
-    if (rank == 0) mean(ddp(x)).backward();
-  }
-  net->zero_grad();
-  mean(ddp(x)).backward();
-  return statistics.to_vector<float>()[0] == 1.0F ? "" : "rank 0's statistics were not copied";
+  // As PyTorch: in the first forward, and in the first after each one that syncs.
+  const auto is_copied = [&](bool syncs) {
+    set_apart();
+    if (syncs) {
+      mean(ddp(x)).backward();
+    } else {
+      const auto local = ddp.no_sync();
+      mean(ddp(x)).backward();
+    }
+    return rank == 0 || statistics.to_vector<float>()[0] == 1.0F;
+  };
+  std::string copied;
+  for (const bool syncs : {false, false, true, false, true, true, true})
+    copied += is_copied(syncs) ? '1' : '0';
+  return copied == (rank == 0 ? "1111111" : "1001011") ? "" : "rank 0's statistics were copied in forwards " + copied;
 }
-const AddRankCase add_buffers_in_eval("a forward in eval() that records copies rank 0's buffers",
+const AddRankCase add_buffers_in_eval("the first forward after one that syncs copies rank 0's buffers, in eval() too",
                                       &check_buffers_in_eval, everywhere({2, 3}));
 
 // Of parameters that were not ready nothing says which comes first.

@@ -6,6 +6,9 @@
 #include <brigade/core/view.h>
 #include <brigade/dist/ddp/model_averaging.h>
 
+#include <cmath>
+#include <limits>
+
 namespace brigade::test::hook_resume_cases {
 
 using namespace mechanisms;  // NOLINT: the batches and the loss
@@ -138,6 +141,11 @@ std::string check_start(const dist::ProcessGroupPtr& group) {
   if (local != "111000") return "post_local_sgd: global backwards " + local;
   // Without anything kept it may begin at once.
   dist::powersgd_hook({.start_powersgd_iter = 0, .use_error_feedback = false, .warm_start = false});
+  for (const double rate : {-1.0, 0.0, std::numeric_limits<double>::quiet_NaN(), HUGE_VAL}) {
+    const std::string wrong = expect_error<ValueError>([&] { dist::powersgd_hook({.min_compression_rate = rate}); },
+                                                       {"min_compression_rate must be a finite number above 0, got"});
+    if (!wrong.empty()) return wrong;
+  }
   return expect_error<ValueError>([] { dist::powersgd_hook({.start_powersgd_iter = 1}); }, {"at least 2", "got 1"});
 }
 const AddRankCase add_start("PowerSGD and local SGD begin after as many backwards as in PyTorch", &check_start);

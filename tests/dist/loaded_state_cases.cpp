@@ -390,6 +390,21 @@ std::string check_sound_pointer_writes(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_sound_pointer_writes("what all ranks write alike through pointers is no matter",
                                            &check_sound_pointer_writes, everywhere({2, 3}));
 
+// The check of a step needs nothing of the diagnosis.
+std::string check_without_diagnosis(const dist::ProcessGroupPtr& group) {
+  Training training(group, {.diagnosis = false});
+  return expect_error<dist::ConsistencyError>(
+      [&] {
+        training.run([](Training& of) {
+          const NoGradGuard no_grad;
+          if (of.is_last()) of.net->a->weight.mul_(2);
+        });
+      },
+      {"a.weight", fmt::format("rank {}", group->size() - 1), "mul_ at", "loaded_state_cases.cpp:"});
+}
+const AddRankCase add_without_diagnosis("a weight that one rank has written is found without diagnosis as well",
+                                        &check_without_diagnosis, everywhere({2, 3}));
+
 }  // namespace
 
 }  // namespace brigade::test::loaded_state_cases

@@ -354,6 +354,98 @@ std::string check_gone_before_step(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_gone_before_step("a wrapper that goes between backward and step leaves averaged gradients",
                                        &check_gone_before_step);
 
+// A block of a chain, which a rank may leave out (stochastic depth): then it records nothing.
+struct BlockImpl : nn::Module {
+  nn::Linear shared{nullptr}, own{nullptr};
+  explicit BlockImpl(nn::Linear layer) {
+    own = register_module("own", nn::Linear(4, 4));
+    to(kFloat64);
+    shared = register_module("shared", std::move(layer));
+  }
+  Tensor forward(const Tensor& x, bool skipped) { return skipped ? x : own(brigade::tanh(shared(x))); }
+};
+BRIGADE_MODULE(Block);
+
+struct Chain {
+  nn::Linear shared{4, 4};
+  Block first{nullptr}, second{nullptr};
+  Chain() {
+    shared->to(kFloat64);
+    first = Block(shared);
+    second = Block(shared);
+  }
+  std::vector<Tensor> parameters() const {
+    std::vector<Tensor> all = first->parameters();
+    all.push_back(second->own->weight);
+    all.push_back(second->own->bias);
+    return all;
+  }
+};
+
+// What rank 1 does in the second of three steps, in the micro-batch under no_sync and in the one that is reduced.
+enum class Odd : uint8_t { Nothing, SkipsFirst, SkipsSecond, ReachesNothing };
+struct ChainCase {
+  const char* name;
+  Odd gathering, reduced;
+};
+const ChainCase kChains[] = {
+    {"the first block is skipped", Odd::Nothing, Odd::SkipsFirst},
+    {"the second block is skipped", Odd::Nothing, Odd::SkipsSecond},
+    {"the first block is skipped while it gathers", Odd::SkipsFirst, Odd::Nothing},
+    {"the first block is skipped in all", Odd::SkipsFirst, Odd::SkipsFirst},
+    {"the loss is of something else", Odd::ReachesNothing, Odd::ReachesNothing},
+};
+
+template <class First, class Second>
+Tensor chain_loss(First&& first, Second&& second, const Tensor& x, Odd odd) {
+  const Tensor result = second(first(x, odd == Odd::SkipsFirst), odd == Odd::SkipsSecond);
+  if (odd != Odd::ReachesNothing) return loss_of(result);
+  const Tensor other = zeros({1}, kFloat64);
+  other.requires_grad_(true);
+  return sum(other);
+}
+
+void check_chain(const std::string& backend, int ranks) {
+  const auto odd_of = [](Odd odd, int rank, int step) { return rank == 1 && step == 1 ? odd : Odd::Nothing; };
+  for (const ChainCase& each : kChains) {
+    CAPTURE(each.name);
+    manual_seed(1);
+    Chain alone;
+    optim::SGD plain(alone.parameters(), {.lr = 0.1});
+    for (int s = 0; s < 3; ++s) {
+      plain.zero_grad();
+      for (int r = 0; r < ranks; ++r) {
+        for (const Odd odd : {each.gathering, each.reduced})
+          (chain_loss(alone.first, alone.second, batch_of(r, s), odd_of(odd, r, s)) / ranks).backward();
+      }
+      plain.step();
+    }
+    const Values expected = values_of(alone.parameters());
+    expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+      manual_seed(1);
+      Chain chain;
+      const dist::DDPOptions options{
+          .find_unused_parameters = true, .bucket_cap_mb = 1e-5, .first_bucket_mb = 1e-5, .diagnosis = false};
+      dist::DistributedDataParallel<Block> a(chain.first, group, options), b(chain.second, group, options);
+      optim::SGD optimizer(chain.parameters(), {.lr = 0.1});
+      for (int s = 0; s < 3; ++s) {
+        optimizer.zero_grad();
+        const Tensor x = batch_of(group->rank(), s);
+        {
+          const auto a_waits = a.no_sync();
+          const auto b_waits = b.no_sync();
+          chain_loss(a, b, x, odd_of(each.gathering, group->rank(), s)).backward();
+        }
+        chain_loss(a, b, x, odd_of(each.reduced, group->rank(), s)).backward();
+        optimizer.step();
+      }
+      return compare(values_of(chain.parameters()), expected, 1e-11);
+    });
+  }
+}
+const AddRankCase add_chain("who averages a shared layer does not depend on the blocks that a rank skips", &check_chain,
+                            everywhere({2, 3}));
+
 }  // namespace
 
 }  // namespace brigade::test::shared_leaves_cases

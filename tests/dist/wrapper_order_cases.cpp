@@ -124,6 +124,54 @@ std::string check_together(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_together("two wrappers in one backward, and a rank that leaves out a part of the first",
                                &check_together, everywhere({2, 3}));
 
+// The loss of one rank reaches nothing of two wrappers that its peers reduce in one backward: it takes its part when the
+// optimizer wants the gradients, in their order.
+std::string check_wanted(const dist::ProcessGroupPtr& group) {
+  for (const bool unused : {true, false}) {
+    manual_seed(1);
+    Body body;
+    nn::Linear critic(4, 4);
+    critic->to(kFloat64);
+    Values expected(16, 0);
+    for (int r = 0; r < group->size(); ++r) {
+      const Values of_rank = alone(body, critic, r, false)[1];
+      for (size_t k = 0; k < 16 && r != 1; ++k)
+        expected[k] += of_rank[k] / group->size();
+    }
+    const dist::DDPOptions options{
+        .find_unused_parameters = unused, .bucket_cap_mb = 1e-6, .first_bucket_mb = 1e-6, .diagnosis = false};
+    dist::DistributedDataParallel<Body> ddp(body, group, options);
+    dist::DistributedDataParallel<nn::Linear> ddp_of_critic(critic, group, options);
+    std::vector<Tensor> parameters = body->parameters();
+    parameters.push_back(critic->weight);
+    parameters.push_back(critic->bias);
+    optim::SGD optimizer(parameters, {.lr = 0});  // the gradients stay those of `alone`
+    const Tensor other = zeros({1}, kFloat64);
+    other.requires_grad_(true);
+    for (int step = 0; step < 3; ++step) {
+      optimizer.zero_grad();
+      const auto run = [&] {
+        const Tensor loss = loss_of(ddp_of_critic(ddp(batch_of(group->rank(), 0), false)));
+        (step == 1 && group->rank() == 1 ? sum(other) : loss).backward();
+        optimizer.step();
+      };
+      if (unused || step != 1) {
+        run();
+      } else {
+        const std::string wrong = expect_error<dist::ReductionError>(
+            run, {"a.weight, a.bias, b.weight, b.bias (320 B): never ready on rank 1"});
+        if (!wrong.empty()) return wrong;
+      }
+      if (!unused || step != 1) continue;
+      const std::string wrong = compare(values_of({critic->weight.grad()}), expected);
+      if (!wrong.empty()) return "the critic's gradient: " + wrong;
+    }
+  }
+  return "";
+}
+const AddRankCase add_wanted("a rank whose loss reaches nothing of two wrappers follows their order", &check_wanted,
+                             everywhere({2, 3}));
+
 }  // namespace
 
 }  // namespace brigade::test::wrapper_order_cases

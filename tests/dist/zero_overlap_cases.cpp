@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <type_traits>
 
 namespace brigade::test::zero_overlap_cases {
@@ -301,6 +302,31 @@ std::string check_join(const dist::ProcessGroupPtr& group) {
   return "";
 }
 const AddRankCase add_join("ZeRO that steps in backward, in a join", &check_join, everywhere({2, 3}));
+
+// A rank that goes in the middle of backward: its peers cannot know how far each of them has come.
+void check_lost_rank(const std::string& backend, int ranks) {
+  expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) -> std::string {
+    TrainerOf<AdamW> trainer(group, {.bucket_cap_mb = 1e-6, .first_bucket_mb = 1e-6}, true);
+    trainer.backward(0);
+    trainer.zero.step();
+    trainer.zero.zero_grad();
+    const std::string before = trainer.bits();
+    const Tensor last = trainer.net->parameters().front();
+    if (group->rank() == ranks - 1) {
+      last.register_hook([&](const Tensor&) -> Tensor {
+        group->abort("out of memory");
+        throw std::runtime_error("out of memory");
+      });
+      const std::string wrong = expect_error<std::runtime_error>([&] { trainer.backward(1); }, {"out of memory"});
+      return wrong;
+    }
+    const std::string wrong = expect_error<DistError>([&] { trainer.backward(1); }, {"out of memory"});
+    if (!wrong.empty()) return wrong;
+    return trainer.bits() == before ? "" : "weights have moved in a backward that came to no end";
+  });
+}
+const AddRankCase add_lost_rank("what has moved in a backward goes back where a rank is lost in it", &check_lost_rank,
+                                everywhere({2, 3}));
 
 }  // namespace
 

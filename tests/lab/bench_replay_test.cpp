@@ -86,7 +86,7 @@ TEST_CASE("a re-cut launches a bucket when its last gradient is ready") {
   const ReplayStep& step = cut.ranks[0][0];
   REQUIRE(step.buckets.size() == 1);
   CHECK(step.buckets[0].at_us == doctest::Approx(105));
-  CHECK(step.buckets[0].bytes == 4 * (160 + 32 + 2 + dist::kWords));
+  CHECK(step.buckets[0].bytes == 4 * (160 + 32 + dist::tail_numel(kFloat32, 2, 2)));
   const ReplayPlan small = recut(cut, 128);
   REQUIRE(small.ranks[1][0].buckets.size() == 2);
   CHECK(small.ranks[1][0].buckets[0].at_us == doctest::Approx(40));

@@ -5,6 +5,7 @@
 #include <brigade/autograd/write_log.h>
 #include <brigade/dist/ddp/detail/broadcast_coalesced.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>
 
@@ -34,6 +35,10 @@ void ZeroRedundancyOptimizerBase::overlap_with_ddp(DistributedDataParallelBase& 
                                 .ended =
                                     [weak](bool sound) {
                                       if (const auto alive = weak.lock()) alive->ended(sound);
+                                    },
+                                .broken =
+                                    [weak] {
+                                      if (const auto alive = weak.lock()) alive->broken();
                                     },
                                 .posts = true,
                                 .owner = weak});
@@ -82,7 +87,9 @@ void ZeroRedundancyOptimizerBase::Overlap::reduced(std::span<const uint32_t> buc
   for (const uint32_t each : bucket) {
     if (position_[each] < 0) continue;
     const auto i = static_cast<size_t>(position_[each]);
-    if (!moved_.try_emplace(i).second) continue;  // in an earlier backward of the same step
+    const auto [moved, is_new] = moved_.try_emplace(i);
+    if (!is_new) continue;  // in an earlier backward of the same step
+    moved->second.before = kernels::clone(all[i]);
     to_send[static_cast<size_t>(zero_.owners_[i])].push_back(all[i]);
     if (zero_.owns(i)) own.push_back(all[i]);
   }
@@ -108,8 +115,23 @@ void ZeroRedundancyOptimizerBase::Overlap::ended(bool sound) {
     const Tensor gradient = all[i].grad();
     each.had_gradient = gradient.defined();
     each.version = gradient.defined() ? gradient.version() : 0;
+    each.before = Tensor();
   }
   writes_ = autograd::writes_so_far();
+}
+
+void ZeroRedundancyOptimizerBase::Overlap::broken() noexcept {
+  broadcasts_.clear();
+  try {
+    const std::vector<Tensor> all = zero_.parameters();
+    for (const auto& [i, each] : moved_) {
+      if (!each.before.defined()) continue;
+      kernels::copy(all[i], each.before);
+      all[i].bump_version();
+    }
+  } catch (...) {  // of a device
+  }
+  std::erase_if(moved_, [](const auto& each) { return each.second.before.defined(); });
 }
 
 void ZeroRedundancyOptimizerBase::Overlap::check_gradient(size_t parameter, const Tensor& gradient, const Moved& moved,

@@ -25,6 +25,8 @@ class ZeroRedundancyOptimizerBase::Overlap {
   // Steps this rank's share of the bucket, and begins the broadcast of each owner's.
   void reduced(std::span<const uint32_t> bucket, SourceLocation backward);
   void ended(bool sound);
+  // What has moved in this backward goes back: not all of its broadcasts may have come to all ranks.
+  void broken() noexcept;
   // Element i: parameter i has moved since the last call. Throws ValueError when a gradient or an
   // option was changed after the move.
   std::vector<uint8_t> take_moved(SourceLocation step);
@@ -34,6 +36,7 @@ class ZeroRedundancyOptimizerBase::Overlap {
   struct Moved {
     bool had_gradient = false;
     uint64_t version = 0;  // of its gradient, when backward ended
+    Tensor before = {};    // its values before it moved, while backward runs
   };
   void check_gradient(size_t parameter, const Tensor& gradient, const Moved& moved, SourceLocation step) const;
 

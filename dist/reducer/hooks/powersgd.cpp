@@ -26,6 +26,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 
 namespace brigade::dist {
@@ -274,6 +275,12 @@ CommHookPtr powersgd_hook(const PowerSGDOptions& options) {
         "powersgd_hook: start_powersgd_iter must be at least 2 with use_error_feedback or warm_start, as in PyTorch, "
         "got {}",
         options.start_powersgd_iter);
+  }
+  if (!(options.min_compression_rate > 0 && std::isfinite(options.min_compression_rate))) {
+    throw ValueError(
+        "powersgd_hook: min_compression_rate must be a finite number above 0, got {}; a matrix is compressed where that "
+        "saves more than this factor",
+        options.min_compression_rate);
   }
   return std::make_shared<PowerSgdHook>(options);
 }

@@ -126,10 +126,12 @@ BucketTerms MeasuredBucket::alone() {
   });
   timed(terms.flags, [&] {
     for (uint32_t i = 0; i < count; ++i)
-      payload.set_flag(buckets_->slot(i).index, 1);
+      payload.set_flag(buckets_->slot(i).index, true);
     for (const Word word : {Word::Present, Word::Failed, Word::Joined, Word::Changed, Word::Silent, Word::NonFinite})
       payload.set(word, word == Word::Present ? 1 : 0);
-    for (const Word word : {Word::Round, Word::Gathered, Word::Likeness, Word::Factor, Word::Time, Word::Rows})
+    for (const Word word : {Word::Round, Word::Gathered, Word::Likeness, Word::Factor})
+      payload.set_number(word, 1);
+    for (const Word word : {Word::Time, Word::Rows})
       payload.set_with_square(word, 1);
     payload.set_with_square(Word::Norm, squares > 0 ? 1 : 0);
   });
@@ -138,11 +140,11 @@ BucketTerms MeasuredBucket::alone() {
   int users = 0;
   timed(terms.flags, [&] {
     for (uint32_t i = 0; i < count; ++i)
-      users += payload.flag_count(i, group_->size());
+      users += payload.flag_count(i);
     for (const Word word : {Word::Present, Word::Failed, Word::Joined, Word::Changed, Word::NonFinite, Word::Silent})
-      users += payload.count(word, group_->size());
+      users += payload.count(word);
     for (const Word word : {Word::Round, Word::Gathered, Word::Likeness, Word::Factor})
-      users += payload.all_equal(word, 1) ? 1 : 0;
+      users += payload.all_equal(word) ? 1 : 0;
   });
   if (users < 0) throw DistError("a bucket came back with {} users", users);  // keeps them from being optimised away
   if (case_.placing == Placing::Copies) {

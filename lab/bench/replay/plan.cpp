@@ -95,8 +95,8 @@ ReplayStep step_of(const Recorded& recorded, double first_begin, const std::vect
 }
 
 // Elements of a payload besides the gradients.
-int64_t tail_of(const dist::BucketLayout& layout) {
-  return static_cast<int64_t>(layout.parameters.size()) + dist::kWords;
+int64_t tail_of(const dist::BucketLayout& layout, size_t ranks) {
+  return dist::tail_numel(layout.dtype, static_cast<int>(ranks), layout.parameters.size());
 }
 
 }  // namespace
@@ -148,7 +148,8 @@ ReplayPlan recut(const ReplayPlan& plan, int64_t cap_bytes) {
       for (const dist::BucketLayout& layout : layouts) {
         for (const uint32_t parameter : layout.parameters)
           launched = std::max(launched, step.ready_us[parameter]);
-        const auto bytes = (layout.gradient_numel + tail_of(layout)) * static_cast<int64_t>(itemsize(layout.dtype));
+        const auto bytes =
+            (layout.gradient_numel + tail_of(layout, plan.ranks.size())) * static_cast<int64_t>(itemsize(layout.dtype));
         step.buckets.push_back({launched, bytes, layout.dtype});
       }
     }

@@ -1,0 +1,197 @@
+// What the ranks decide by, computed for up to 1,024 ranks without running any: every rank reads the same from the averages,
+// and what it reads is right.
+//
+// BRIGADE_ALL_WORLDS=1: every size from 2 to 1,024; else a choice of them.
+#include <brigade/core/factory.h>
+#include <brigade/dist/diagnosis/slow_rank.h>
+#include <brigade/dist/groups/arithmetic.h>
+#include <brigade/dist/reducer/payload.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace brigade::test::payload_worlds_test {
+
+namespace {
+
+// A group of any size that sends nothing.
+class Paper final : public dist::ProcessGroup {
+ public:
+  Paper(int rank, int size) : ProcessGroup(rank, size, std::chrono::seconds(1)) {}
+  const char* backend() const noexcept override { return "paper"; }
+  using ProcessGroup::allocate;
+  Tensor allocate(int64_t numel, DType dtype) override { return empty({numel}, {dtype}); }
+  void abort(std::string_view) override {}
+
+ protected:
+  dist::WorkPtr do_all_reduce(const Tensor&, const dist::CollectiveOptions&) override { return nullptr; }
+  dist::WorkPtr do_broadcast(const Tensor&, const dist::CollectiveOptions&) override { return nullptr; }
+  dist::WorkPtr do_all_gather(const Tensor&, const Tensor&, const dist::CollectiveOptions&) override { return nullptr; }
+  dist::WorkPtr do_reduce_scatter(const Tensor&, const Tensor&, const dist::CollectiveOptions&) override {
+    return nullptr;
+  }
+  dist::WorkPtr do_barrier(const dist::CollectiveOptions&) override { return nullptr; }
+};
+
+// Payloads of all ranks of a world, whose tails are averaged as the groups of the host do it.
+class World {
+ public:
+  World(DType dtype, int ranks) : dtype_(dtype) {
+    const dist::BucketLayout layout{.dtype = dtype, .parameters = {0, 1}, .offsets = {0, 1}, .gradient_numel = 2};
+    for (int r = 0; r < ranks; ++r) {
+      Paper group(r, ranks);
+      payloads_.emplace_back(group, layout);
+    }
+  }
+  void fill(const std::function<void(dist::Payload&, int rank)>& fill) {
+    std::vector<void*> tails;
+    for (int r = 0; r < size(); ++r) {
+      fill(payloads_[static_cast<size_t>(r)], r);
+      tails.push_back(payloads_[static_cast<size_t>(r)].tail().raw_data());
+    }
+    dist::reduce_elements(tails, tails, dtype_, dist::ReduceOp::Avg, 0, payloads_.front().tail().numel());
+  }
+  int size() const { return static_cast<int>(payloads_.size()); }
+  // What every rank reads; they have to read the same.
+  template <class T>
+  T read(const std::function<T(const dist::Payload&)>& read) const {
+    const T first = read(payloads_.front());
+    REQUIRE(std::ranges::all_of(payloads_, [&](const dist::Payload& each) { return read(each) == first; }));
+    return first;
+  }
+
+ private:
+  DType dtype_;
+  std::vector<dist::Payload> payloads_;
+};
+
+constexpr DType kFloatingTypes[] = {kFloat64, kFloat32, kFloat16, kBFloat16};
+constexpr dist::Word kTruths[] = {dist::Word::Present, dist::Word::Failed, dist::Word::Joined, dist::Word::Changed,
+                                  dist::Word::Scaled};
+constexpr dist::Word kNumbers[] = {dist::Word::Round, dist::Word::Gathered, dist::Word::Likeness, dist::Word::Factor};
+
+std::vector<int> worlds() {
+  std::vector<int> sizes;
+  if (std::getenv("BRIGADE_ALL_WORLDS")) {
+    for (int n = 2; n <= 1024; ++n)
+      sizes.push_back(n);
+    return sizes;
+  }
+  for (int n = 2; n <= 18; ++n)
+    sizes.push_back(n);
+  // About the sizes where another number of counts fits into an element.
+  for (const int n : {27, 28, 32, 60, 64, 100, 127, 129, 255, 256, 257, 513, 1000, 1024})
+    sizes.push_back(n);
+  return sizes;
+}
+
+// Which ranks are otherwise: so many, from `first` on.
+struct Odd {
+  int first, count;
+  bool holds(int rank) const { return rank >= first && rank < first + count; }
+};
+std::vector<Odd> odd_ranks(int n) { return {{0, 0}, {0, 1}, {n - 1, 1}, {n / 2, 1}, {0, n / 2}, {1, n - 1}, {0, n}}; }
+
+}  // namespace
+
+TEST_CASE("flags and truths are counted exactly among 2 to 1,024 ranks, in every dtype") {
+  for (const DType dtype : kFloatingTypes) {
+    const std::string type = name(dtype);
+    CAPTURE(type);
+    for (const int n : worlds()) {
+      CAPTURE(n);
+      World world(dtype, n);
+      for (const Odd& odd : odd_ranks(n)) {
+        CAPTURE(odd.count);
+        world.fill([&](dist::Payload& payload, int rank) {
+          payload.set_flag(0, odd.holds(rank));
+          payload.set_flag(1, !odd.holds(rank));
+          for (size_t i = 0; i < std::size(kTruths); ++i)
+            payload.set(kTruths[i], odd.holds(rank) == (i % 2 == 0) ? 1 : 0);
+        });
+        CHECK(world.read<int>([](const dist::Payload& payload) { return payload.flag_count(0); }) == odd.count);
+        CHECK(world.read<int>([](const dist::Payload& payload) { return payload.flag_count(1); }) == n - odd.count);
+        for (size_t i = 0; i < std::size(kTruths); ++i) {
+          const int expected = i % 2 == 0 ? odd.count : n - odd.count;
+          CHECK(world.read<int>([&](const dist::Payload& payload) { return payload.count(kTruths[i]); }) == expected);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a number that one of 2 to 1,024 ranks holds otherwise is seen by all of them or by none, in every dtype") {
+  struct Row {
+    uint64_t common, odd;
+  };
+  // Micro-batches: the last two rows are a training of 2,046 of them, and a number that has gone round.
+  const Row rows[] = {{1, 1}, {6, 6}, {7, 6}, {0, 1}, {1023, 1024}, {2047, 2047}, {2046, 2045}, {2048 + 5, 5}};
+  for (const DType dtype : kFloatingTypes) {
+    const std::string type = name(dtype);
+    CAPTURE(type);
+    for (const int n : worlds()) {
+      CAPTURE(n);
+      World world(dtype, n);
+      size_t next = 0;
+      for (const Odd& odd : odd_ranks(n)) {
+        for (const Row& row : rows) {
+          // One word is of this row, the others are alike.
+          const dist::Word word = kNumbers[next++ % std::size(kNumbers)];
+          CAPTURE(row.common);
+          CAPTURE(row.odd);
+          CAPTURE(odd.count);
+          world.fill([&](dist::Payload& payload, int rank) {
+            for (const dist::Word each : kNumbers)
+              payload.set_number(each, each == word && odd.holds(rank) ? row.odd : row.common);
+          });
+          const bool differ = row.common % 2048 != row.odd % 2048 && odd.count % n != 0;
+          for (const dist::Word each : kNumbers) {
+            CHECK(world.read<int>([&](const dist::Payload& payload) { return payload.all_equal(each); }) ==
+                  !(each == word && differ));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("times, batches and norms give all of 2 to 1,024 ranks one answer, in every dtype") {
+  for (const DType dtype : kFloatingTypes) {
+    const std::string type = name(dtype);
+    CAPTURE(type);
+    for (const int n : worlds()) {
+      CAPTURE(n);
+      World world(dtype, n);
+      for (const double last : {300.0, 600.0}) {
+        world.fill([&](dist::Payload& payload, int rank) {
+          payload.set_with_square(dist::Word::Time, rank == n - 1 ? last : 300);
+          payload.set_with_square(dist::Word::Rows, rank == n - 1 ? last : 300);
+          payload.set_with_square(dist::Word::Norm, rank == n - 1 ? 0.02 * last : 6);
+          payload.set(dist::Word::Silent, rank == n - 1 && last > 300 ? 1 : 0);
+        });
+        const double mean = 300 + (last - 300) / n;
+        const double variance = (last - 300) * (last - 300) * (n - 1) / n / n;
+        CHECK(world.read<double>([](const auto& payload) { return payload.mean(dist::Word::Rows); }) ==
+              doctest::Approx(mean).epsilon(1e-6));
+        // Float32 keeps 24 bits of a square.
+        CHECK(std::abs(world.read<double>([](const auto& payload) { return payload.variance(dist::Word::Rows); }) -
+                       variance) < (dtype == kFloat32 ? 1e-6 * mean * mean : 1e-6));
+        world.read<double>([](const auto& payload) { return payload.variance(dist::Word::Norm); });
+        CHECK(world.read<bool>([&](const auto& payload) {
+          return dist::may_have_slow_rank(payload.mean(dist::Word::Time), payload.variance(dist::Word::Time), n);
+        }) == (last > 300));
+        CHECK((world.read<int>([](const auto& payload) { return payload.count(dist::Word::Silent); }) > 0) ==
+              (last > 300));
+      }
+    }
+  }
+}
+
+}  // namespace brigade::test::payload_worlds_test

@@ -1,0 +1,220 @@
+// Random programs of two wrappers over the simulated transport, against an oracle. All ranks run the same calls, so no order
+// in which they come may lead to a deadlock or to different collectives; ranks that have stepped as often hold the same
+// weights; and where a rank fails in its backward, every error of that step says so.
+//
+// BRIGADE_SIMULATIONS: how many programs (a few); BRIGADE_SIMULATIONS_SEED: the first seed (1). The line of a program that
+// went wrong names its seed: it runs again alone with BRIGADE_SIMULATIONS=1.
+#include "simulation.h"
+
+#include <brigade/autograd/functional.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/nn/nn.h>
+#include <brigade/optim/optim.h>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <random>
+#include <stdexcept>
+
+namespace brigade::test::simulation_test {
+using namespace test::simulation;  // NOLINT: the file is about it
+
+namespace {
+
+constexpr const char* kFailure = "out of memory on this rank";
+constexpr int kSteps = 3;
+
+struct BlockImpl : nn::Module {
+  nn::Linear shared{nullptr}, a{nullptr}, b{nullptr};
+  bool skipped = false, fails = false;
+  explicit BlockImpl(nn::Linear layer) {
+    shared = register_module("shared", std::move(layer));
+    a = register_module("a", nn::Linear(6, 6));
+    b = register_module("b", nn::Linear(6, 6));
+  }
+  Tensor forward(const Tensor& x) {
+    if (skipped) return x;
+    const Tensor features = a(x);
+    // In the middle of this module's backward.
+    if (fails) features.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error(kFailure); });
+    return shared(relu(b(relu(features))));
+  }
+};
+BRIGADE_MODULE(Block);
+
+// What the ranks do in a step.
+struct Step {
+  bool frozen = false;       // the second wrapper's own parameters: the step of a GAN's generator
+  uint64_t skips = 0;        // ranks that leave out the first block
+  int gathering = 0;         // micro-batches under no_sync before the one that is reduced
+  int gathers_fewer = -1;    // a rank that has one less of them
+  int fails = -1;            // a rank whose backward throws
+  int reaches_nothing = -1;  // a rank whose loss is of something else
+};
+
+struct Program {
+  explicit Program(uint64_t seed);
+  std::string in_words() const;
+
+  int ranks;
+  DType dtype;
+  bool is_shared, find_unused, has_many_buckets;
+  std::vector<Step> steps;
+};
+
+Program::Program(uint64_t seed) {
+  std::mt19937_64 random(seed * 7919 + 1);
+  const auto below = [&](int end) { return static_cast<int>(random() % static_cast<uint64_t>(end)); };
+  static constexpr int kSizes[] = {2, 2, 3, 3, 4, 8, 27, 32};
+  static constexpr DType kTypes[] = {kFloat16, kBFloat16, kFloat32, kFloat32};
+  ranks = kSizes[below(8)];
+  dtype = kTypes[below(4)];
+  is_shared = below(2) == 0;
+  find_unused = below(2) == 0;
+  has_many_buckets = below(4) != 0;
+  for (int s = 0; s < kSteps; ++s) {
+    Step& step = steps.emplace_back();
+    step.frozen = below(3) == 0;
+    if (!step.frozen && find_unused && below(2) == 0) step.skips = random() & ((uint64_t{1} << ranks) - 1);
+    if (below(3) == 0) step.gathering = below(7);
+    if (step.gathering > 0 && below(2) == 0) step.gathers_fewer = below(ranks);
+    if (below(3) == 0) step.fails = below(ranks);
+    if (find_unused && below(4) == 0) step.reaches_nothing = below(ranks);
+  }
+}
+
+std::string Program::in_words() const {
+  std::string words =
+      fmt::format("{} ranks, {}{}{}{}", ranks, name(dtype), is_shared ? ", a shared layer" : "",
+                  find_unused ? ", find_unused_parameters" : "", has_many_buckets ? "" : ", one bucket");
+  for (const Step& step : steps) {
+    words += fmt::format("; step: frozen {}, skips {:x}, gathers {} (rank {} fewer), fails {}, reaches nothing {}",
+                         step.frozen, step.skips, step.gathering, step.gathers_fewer, step.fails, step.reaches_nothing);
+  }
+  return words;
+}
+
+// What became of a rank.
+struct End {
+  int steps = 0;
+  std::vector<double> weights;
+  std::string unnamed;  // an error of a step in which a rank failed, and which does not say so
+};
+
+void train(const Program& program, uint64_t seed, const dist::ProcessGroupPtr& group, End& end) {
+  const int rank = group->rank();
+  manual_seed(1);
+  nn::Linear layer(6, 6), another(6, 6);
+  Block first(layer), second(program.is_shared ? layer : another);
+  first->to(program.dtype);
+  second->to(program.dtype);
+  dist::DDPOptions options;
+  options.find_unused_parameters = program.find_unused;
+  if (program.has_many_buckets) options.first_bucket_mb = options.bucket_cap_mb = 1e-5;
+  dist::DistributedDataParallel<Block> a(first, group, options), b(second, group, options);
+  std::vector<Tensor> parameters = first->parameters();
+  std::vector<Tensor> of_second = second->a->parameters();
+  for (const auto& each : {second->b->parameters(), program.is_shared ? std::vector<Tensor>() : another->parameters()})
+    of_second.insert(of_second.end(), each.begin(), each.end());
+  parameters.insert(parameters.end(), of_second.begin(), of_second.end());
+  optim::SGD optimizer(parameters, {.lr = 1e-2});
+  Generator generator(seed * 100 + static_cast<uint64_t>(rank));
+  const Tensor other = zeros({1}, program.dtype);
+  other.requires_grad_(true);
+  for (const Step& step : program.steps) {
+    for (const Tensor& each : of_second)
+      each.requires_grad_(!step.frozen);
+    first->skipped = ((step.skips >> rank) & 1) != 0;
+    const auto loss = [&] {
+      const Tensor x = randn({4, 6}, kFloat32, &generator).to(program.dtype);
+      const Tensor result = mean(square(b(a(x))));
+      return step.reaches_nothing == rank ? sum(other) : result;
+    };
+    try {
+      optimizer.zero_grad();
+      for (int i = 0; i < step.gathering - (step.gathers_fewer == rank ? 1 : 0); ++i) {
+        const auto a_waits = a.no_sync();
+        const auto b_waits = b.no_sync();
+        loss().backward();
+      }
+      first->fails = step.fails == rank;
+      const Tensor last = loss();
+      first->fails = false;
+      last.backward();
+      optimizer.step();
+      ++end.steps;
+    } catch (const dist::ReductionError& error) {
+      const bool fails = step.fails >= 0 && step.fails != step.reaches_nothing && ((step.skips >> step.fails) & 1) == 0;
+      if (fails && std::string(error.what()).find(kFailure) == std::string::npos) end.unnamed = error.what();
+    } catch (const std::runtime_error& error) {
+      if (std::string(error.what()) != kFailure) throw;
+    }
+  }
+  for (const Tensor& each : parameters) {
+    for (const double value : each.detach().to(kFloat64).to_vector<double>())
+      end.weights.push_back(value);
+  }
+}
+
+struct Found {
+  std::string wrong;  // "" for a program that ran as it should
+  uint64_t choices = 0, hash = 0;
+};
+
+Found simulate(uint64_t seed) {
+  const Program program(seed);
+  Simulation simulation(program.ranks, seed);
+  std::vector<End> ends(static_cast<size_t>(program.ranks));
+  const std::vector<std::string> thrown = simulation.run([&](const dist::ProcessGroupPtr& group) {
+    train(program, seed, group, ends[static_cast<size_t>(group->rank())]);
+  });
+  Found found{.wrong = "", .choices = simulation.choices(), .hash = simulation.hash()};
+  if (simulation.is_deadlocked()) found.wrong += "no rank could go on; ";
+  if (!simulation.mismatch().empty()) found.wrong += "different collectives: " + simulation.mismatch();
+  for (size_t r = 0; r < ends.size() && found.wrong.empty(); ++r) {
+    if (!thrown[r].empty()) found.wrong = fmt::format("rank {} threw: {}", r, thrown[r]);
+    if (!ends[r].unnamed.empty())
+      found.wrong = fmt::format("rank {} was not told which rank failed: {}", r, ends[r].unnamed);
+    for (size_t q = 0; q < r; ++q) {
+      if (ends[q].steps == ends[r].steps && ends[q].weights != ends[r].weights)
+        found.wrong = fmt::format("ranks {} and {} hold different weights after {} steps", q, r, ends[r].steps);
+    }
+  }
+  if (!found.wrong.empty()) found.wrong = fmt::format("seed {}: {}\n  {}", seed, found.wrong, program.in_words());
+  return found;
+}
+
+uint64_t setting(const char* name, uint64_t otherwise) {
+  const char* const given = std::getenv(name);
+  return given ? std::strtoull(given, nullptr, 10) : otherwise;
+}
+
+}  // namespace
+
+TEST_CASE("simulated programs of two wrappers come to one end on all ranks, in every order of what the ranks do") {
+  const uint64_t count = setting("BRIGADE_SIMULATIONS", 100);
+  const uint64_t first = setting("BRIGADE_SIMULATIONS_SEED", 1);
+  uint64_t wrong = 0;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    const Found found = simulate(seed);
+    if (found.wrong.empty()) continue;
+    ++wrong;
+    MESSAGE(found.wrong);
+  }
+  CHECK_MESSAGE(wrong == 0, wrong, " of ", count, " programs, from seed ", first);
+}
+
+TEST_CASE("a simulated program runs the same way each time") {
+  for (const uint64_t seed : {3, 8, 21}) {
+    const Found once = simulate(seed), again = simulate(seed);
+    CHECK(once.choices > 100);
+    CHECK(once.choices == again.choices);
+    CHECK(once.hash == again.hash);
+    CHECK(simulate(seed + 1).hash != once.hash);
+  }
+}
+
+}  // namespace brigade::test::simulation_test

@@ -1,4 +1,5 @@
 // The errors that commands throw, their exit statuses, and output that did not arrive.
+#include <brigade/core/detail/standard_descriptors.h>
 #include <brigade/core/error.h>
 #include <brigade/core/version.h>
 #include <brigade/kernels/instruction_set.h>
@@ -68,3 +69,4 @@ int run_program(int argc, char** argv, const std::function<void(Command&)>& add_
 }
 
 }  // namespace brigade::lab
+  brigade::detail::fill_standard_descriptors();

@@ -1,4 +1,5 @@
 // From the environment of a launcher to a process group.
+#include <brigade/core/detail/standard_descriptors.h>
 #include <brigade/core/fnv.h>
 #include <brigade/core/warning.h>
 #include <brigade/dist/groups/backends.h>
@@ -77,6 +78,7 @@ void check_backend(const std::string& name) {
 
 ProcessGroupPtr init_process_group(const InitOptions& options) {
   const Variables variables = launch_variables();
+  brigade::detail::fill_standard_descriptors();
   const LaunchedRank launched = rank_of(options, variables);
   const int rank = launched.rank;
   const int size = launched.world_size;

@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+#include <unistd.h>
+
 namespace brigade::test::launcher_test {
 using test::contains;
 using test::run_program;
@@ -126,6 +128,27 @@ TEST_CASE("the first to fail is the one whose own error was first, not whoever e
   CAPTURE(left.output);
   CHECK(left.status == 134);
   CHECK(contains(left.output, "brigade run: rank 2 exited with status 0 first, while other ranks still needed it"));
+}
+
+TEST_CASE("brigade run ends where standard descriptors are closed, and what it cannot write is no success") {
+  struct Row {
+    const char* redirections;
+    int status;
+    const char* output;
+  };
+  // The last comment hides how the test collects the output.
+  for (const Row& row :
+       {Row{"2>&1 >&- #", 3, "could be passed on: Bad file descriptor"}, Row{"2>&- #", 0, "[rank 1] hi"},
+        Row{"2>&1 <&- #", 0, "[rank 1] hi"}, Row{"<&- >&- 2>&- #", 3, ""}}) {
+    CAPTURE(row.redirections);
+    const test::Outcome outcome = run_program(std::string("run -n 2 -- echo hi ") + row.redirections, "", 20);
+    CHECK(outcome.status == row.status);
+    CHECK_MESSAGE(contains(outcome.output, row.output), outcome.output);
+  }
+  // Files that it opens do not get these numbers.
+  const test::Outcome other = run_program("doctor 2>&1 >&- #", "", 20);
+  CHECK(other.status == 3);
+  CHECK_MESSAGE(contains(other.output, "standard output: Bad file descriptor"), other.output);
 }
 
 TEST_CASE("--timeout reaches the ranks, and its limits are told") {

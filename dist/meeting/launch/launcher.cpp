@@ -1,6 +1,7 @@
 // Starts a job: its store, its name, its place among the nodes; and starts it again when it fails.
 #include <brigade/dist/meeting/launch/launcher.h>
 
+#include <brigade/core/detail/standard_descriptors.h>
 #include <brigade/dist/meeting/launch/attempt.h>
 #include <brigade/dist/meeting/launch/node_exits.h>
 #include <brigade/dist/meeting/launch/nodes.h>
@@ -105,6 +106,8 @@ LaunchOutcome launch_processes(const std::vector<std::string>& command, const La
   if (options.nodes > 1) {
     // Nodes are started one after the other, by hand or by a scheduler; ranks need not wait for
     // that.
+  // The pipes of the ranks must not get these numbers: they would not survive exec.
+  brigade::detail::fill_standard_descriptors();
     StoreJob own = job;
     own.who = fmt::format("the launcher of node {}", options.node_rank);
     const auto store = connect_tcp_store(options.master_addr, port, options.meeting_timeout, own);

@@ -13,7 +13,7 @@ INTERNAL = [
     "dist/groups/gloo/", "dist/groups/hosts/", "dist/groups/nccl/", "dist/groups/shm/", "dist/groups/staging.h", "dist/groups/subgroup.h", "dist/groups/non_member_group.h", "dist/groups/peer_process.h", "dist/groups/wrapper_history.h", "dist/groups/work_queue.h", "dist/meeting/launch/error_once.h",
     "dist/meeting/launch/attempt.h", "dist/meeting/launch/child.h", "dist/meeting/launch/first_failure.h", "dist/meeting/launch/guardian.h",
     "dist/meeting/launch/guardian_process.h", "dist/meeting/launch/node_exits.h", "dist/meeting/launch/nodes.h", "dist/meeting/launch/outcome.h", "dist/meeting/launch/output.h",
-    "dist/meeting/launch/own_children.h", "dist/meeting/launch/signals.h", "dist/meeting/rank_hosts.h", "dist/meeting/rendezvous.h", "dist/meeting/store/",
+    "dist/meeting/launch/own_children.h", "dist/meeting/launch/signals.h", "dist/meeting/awaited_ranks.h", "dist/meeting/rank_hosts.h", "dist/meeting/rendezvous.h", "dist/meeting/store/",
     "dist/reducer/hooks/", "dist/reducer/launch_order.h", "dist/reducer/missed_wrappers.h", "dist/timeline/json_text.h", "dist/timeline/trace_events.h",
 ]
 # Streams and graphs: for programs that are built with CUDA, by themselves.

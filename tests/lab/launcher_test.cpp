@@ -130,6 +130,26 @@ TEST_CASE("the first to fail is the one whose own error was first, not whoever e
   CHECK(contains(left.output, "brigade run: rank 2 exited with status 0 first, while other ranks still needed it"));
 }
 
+TEST_CASE("a rank that leaves or never comes before the ranks have met is named, also without a folder for its word") {
+  const std::string meets = "exec " RAISE_VERDICT " shm gone uncaught";
+  for (const char* variables : {"", "TMPDIR=/nowhere"}) {
+    CAPTURE(variables);
+    // Its peers do not wait for their time-out, which is 5 minutes.
+    const test::Outcome left =
+        run_program("run -n 3 -- sh -c 'if [ $RANK = 1 ]; then exit 0; fi; " + meets + "'", variables, 60);
+    CAPTURE(left.output);
+    CHECK(left.status == 134);
+    CHECK(contains(left.output, "brigade run: rank 1 exited with status 0 first, while other ranks still needed it"));
+    CHECK(contains(left.output, " waits in vain for rank 1, which has not come: its process exited with status 0"));
+  }
+  const test::Outcome never =
+      run_program("run -n 2 -- sh -c 'if [ $RANK = 1 ]; then exec sleep 36.25; fi; " + meets + "'",
+                  "BRIGADE_MEETING_TIMEOUT=0.3", 30);
+  CAPTURE(never.output);
+  CHECK(never.status == 134);
+  CHECK(contains(never.output, "brigade run: rank 1 still ran while other ranks waited for it in vain"));
+}
+
 TEST_CASE("brigade run ends where standard descriptors are closed, and what it cannot write is no success") {
   struct Row {
     const char* redirections;

@@ -2,6 +2,7 @@
 #include <brigade/core/detail/standard_descriptors.h>
 #include <brigade/core/error.h>
 #include <brigade/core/version.h>
+#include <brigade/dist/meeting/launch/environment.h>
 #include <brigade/kernels/instruction_set.h>
 #include <brigade/lab/printable.h>
 #include <brigade/lab/program.h>
@@ -41,6 +42,7 @@ int run_commands(int argc, char** argv, const std::function<void(Command&)>& add
     rank_job.action([&job] { return rank_job_main(job); });
   };
   try {
+    dist::check_thread_count();
     return run_command_line(argc, argv, "Brigade: autograd and distributed data parallel, from scratch", version_text,
                             add_all);
   } catch (const ValueError& error) {
@@ -52,6 +54,9 @@ int run_commands(int argc, char** argv, const std::function<void(Command&)>& add
   } catch (const DeviceError& error) {
     tell(error.what());
     return 3;
+  } catch (const EndedBySignal& ended) {
+    tell(ended.in_words());
+    return 128 + ended.signal;
   } catch (const std::bad_alloc&) {
     tell("out of memory");
     return 3;
@@ -64,9 +69,9 @@ int run_commands(int argc, char** argv, const std::function<void(Command&)>& add
 }  // namespace
 
 int run_program(int argc, char** argv, const std::function<void(Command&)>& add_commands) {
+  brigade::detail::fill_standard_descriptors();
   const Printable output(std::cout), errors(std::cerr);
   return with_output_written(run_commands(argc, argv, add_commands), output);
 }
 
 }  // namespace brigade::lab
-  brigade::detail::fill_standard_descriptors();

@@ -171,6 +171,19 @@ TEST_CASE("brigade run ends where standard descriptors are closed, and what it c
   CHECK_MESSAGE(contains(other.output, "standard output: Bad file descriptor"), other.output);
 }
 
+TEST_CASE("a signal while ranks run ends the command that started them, with 128 + signal, and no rank is lost") {
+  const std::string metrics =
+      (std::filesystem::temp_directory_path() / ("brigade-int-" + std::to_string(getpid()))).string();
+  const test::Outcome outcome = run_program(
+      "train digits --ranks 2 --epochs 100000 --quiet --metrics " + metrics + " 2>&1 & until [ -s " + metrics +
+          " ]; do :; done; kill -INT $(ps -o pid= --ppid $! | head -1); wait $!; echo status $?; rm -f " + metrics,
+      "", 60);
+  CAPTURE(outcome.output);
+  CHECK(contains(outcome.output, "brigade: ended by signal 2 (Interrupt)\n"));
+  CHECK(contains(outcome.output, "status 130\n"));
+  CHECK_FALSE(contains(outcome.output, "lost"));
+}
+
 TEST_CASE("--timeout reaches the ranks, and its limits are told") {
   CHECK(contains(run_program("run -n 1 --timeout 2.5 -- sh -c 'echo waits $BRIGADE_TIMEOUT s'").output, "waits 2.5 s"));
   for (const char* bad : {"0", "-1", "nan", "1e9"}) {

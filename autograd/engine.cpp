@@ -4,6 +4,7 @@
 #include <brigade/autograd/anomaly_mode.h>
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/backward.h>
+#include <brigade/autograd/detail/backward_under_way.h>
 #include <brigade/autograd/detail/listeners.h>
 #include <brigade/autograd/detail/sequence.h>
 #include <brigade/autograd/detail/stopped_gradients.h>
@@ -419,6 +420,7 @@ void Engine::tell_refused() const noexcept {
 }
 
 void Engine::run() {
+  const detail::BackwardUnderWay under_way;
   const OutsideAutocast as_recorded;
   running_tasks.push_back(task_);
   struct Pop {

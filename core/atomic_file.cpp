@@ -4,6 +4,7 @@
 #include <brigade/core/atomic_file.h>
 
 #include <brigade/core/detail/disk.h>
+#include <brigade/core/detail/standard_descriptors.h>
 #include <brigade/core/error.h>
 
 #include <fcntl.h>
@@ -121,6 +122,7 @@ AtomicFile::AtomicFile(const std::string& path, detail::Disk& disk)
 
 // Another writer that looks for left-over files may take ours before it is locked.
 void AtomicFile::begin() {
+  detail::fill_standard_descriptors();
   while (true) {
     partial_ = (folder_of(target_) / (partial_prefix(target_) + random_digits())).string();
     descriptor_ = disk_.create(partial_);
@@ -196,6 +198,7 @@ void AtomicFile::commit() {
 }
 
 void write_file(const std::string& path, std::string_view text) {
+  detail::fill_standard_descriptors();
   if (written_at_once(path)) return Channel(path).write(text);
   AtomicFile file(path);
   file.write(text.data(), text.size());

@@ -1,6 +1,8 @@
 // The errors that commands throw, their exit statuses, and output that did not arrive.
+#include <brigade/core/detail/standard_descriptors.h>
 #include <brigade/core/error.h>
 #include <brigade/core/version.h>
+#include <brigade/dist/meeting/launch/environment.h>
 #include <brigade/kernels/instruction_set.h>
 #include <brigade/lab/printable.h>
 #include <brigade/lab/program.h>
@@ -40,6 +42,7 @@ int run_commands(int argc, char** argv, const std::function<void(Command&)>& add
     rank_job.action([&job] { return rank_job_main(job); });
   };
   try {
+    dist::check_thread_count();
     return run_command_line(argc, argv, "Brigade: autograd and distributed data parallel, from scratch", version_text,
                             add_all);
   } catch (const ValueError& error) {
@@ -51,6 +54,9 @@ int run_commands(int argc, char** argv, const std::function<void(Command&)>& add
   } catch (const DeviceError& error) {
     tell(error.what());
     return 3;
+  } catch (const EndedBySignal& ended) {
+    tell(ended.in_words());
+    return 128 + ended.signal;
   } catch (const std::bad_alloc&) {
     tell("out of memory");
     return 3;
@@ -63,6 +69,7 @@ int run_commands(int argc, char** argv, const std::function<void(Command&)>& add
 }  // namespace
 
 int run_program(int argc, char** argv, const std::function<void(Command&)>& add_commands) {
+  brigade::detail::fill_standard_descriptors();
   const Printable output(std::cout), errors(std::cerr);
   return with_output_written(run_commands(argc, argv, add_commands), output);
 }

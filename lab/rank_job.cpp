@@ -35,6 +35,13 @@ const RankJob& find_job(const std::string& name) {
   return found->second;
 }
 
+constexpr const char* kMeetingTimeout = "BRIGADE_MEETING_TIMEOUT";
+
+// How long a collective may take says nothing of how far apart the ranks start.
+std::chrono::milliseconds time_to_meet() {
+  return dist::timeout_variable(dist::launch_variables(), kMeetingTimeout).value_or(std::chrono::minutes(5));
+}
+
 RankResult run_one(const RankJob& job, const dist::ProcessGroupPtr& group, const std::string& arguments) {
   const auto failed = [](const char* kind, const std::exception& error) {
     RankResult result{.text = error.what(), .error = kind};
@@ -83,10 +90,13 @@ struct ScratchFolder {
   std::filesystem::path path;
   std::optional<dist::Guardian> guardian;
   ScratchFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "brigade-job-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw IoError("cannot make a folder for results in {}: {}", name, std::strerror(errno));
-    path = name;
-    guardian.emplace(name);
+    path = dist::make_guarded_folder("brigade-job");
+    if (path.empty())
+      throw IoError(
+          "cannot make a folder for the results of the ranks, neither in TMPDIR nor elsewhere: {}; set TMPDIR to "
+          "a folder that this user may write to",
+          std::strerror(errno));
+    guardian.emplace(path.string());
   }
 };
 
@@ -121,6 +131,10 @@ RankJobOutcome run_on_threads(const RankJob& job, const std::string& arguments, 
 
 }  // namespace
 
+std::string EndedBySignal::in_words() const {
+  return "ended by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
+}
+
 AddRankJob::AddRankJob(const std::string& name, RankJob job) { jobs().emplace(name, std::move(job)); }
 
 int local_rank(const dist::ProcessGroup& group) {
@@ -149,6 +163,7 @@ RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments
         "this command starts its ranks itself, but a launcher has started it {} times; "
         "start it once, without the launcher",
         launched);
+  collective_timeout();
   if (backend == "threads") return run_on_threads(find_job(job), arguments, ranks, timeout);
 
   const ScratchFolder folder;
@@ -161,6 +176,7 @@ RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments
                          {"BRIGADE_JOB_BACKEND", backend},
                          {"BRIGADE_JOB_TIMEOUT_MS", std::to_string(timeout.count())}};
   const dist::LaunchOutcome launched = dist::launch_processes({"/proc/self/exe", "rank-job", job}, options);
+  if (launched.signal != 0) throw EndedBySignal{launched.signal};
   RankJobOutcome outcome;
   outcome.exit_code = launched.exit_code;
   outcome.summary = launched.summary;
@@ -179,6 +195,16 @@ RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments
     outcome.ranks.push_back(std::move(result));
   }
   return outcome;
+}
+
+std::chrono::milliseconds collective_timeout() {
+  try {
+    const dist::Variables variables = dist::launch_variables();
+    dist::timeout_variable(variables, kMeetingTimeout);
+    return dist::timeout_variable(variables, "BRIGADE_TIMEOUT").value_or(std::chrono::seconds(30));
+  } catch (const DistError& error) {
+    throw ValueError(error.what());
+  }
 }
 
 int launched_ranks() {
@@ -231,6 +257,7 @@ JoinedJob join_rank_job(const std::string& job, const std::string& arguments, co
   dist::InitOptions options;
   options.backend = backend;
   options.timeout = timeout;
+  options.meeting_timeout = time_to_meet();
   const dist::ProcessGroupPtr group = dist::init_process_group(options);
   return {run_one(find_job(job), group, arguments), group->rank(), group->size(), group->backend()};
 }
@@ -246,6 +273,7 @@ int rank_job_main(const std::string& job) {
   dist::InitOptions options;
   options.backend = backend;
   options.timeout = std::chrono::milliseconds(std::atoll(timeout));
+  options.meeting_timeout = time_to_meet();
   dist::ProcessGroupPtr group = dist::init_process_group(options);
   const RankResult result = run_one(find_job(job), group, read_file(std::filesystem::path(folder) / "arguments"));
   const std::string words = result.ok ? "" : result.error + " " + result.verdict + " " + result.cause;

@@ -32,10 +32,17 @@ struct RankJobOutcome {
   std::string summary;  // who failed first and its last words, from the launcher
 };
 
+// What run_rank_job throws when a signal has ended its ranks: the program is to end, too, with 128 +
+// signal. No std::exception: nobody takes it for the error of a rank.
+struct EndedBySignal {
+  int signal = 0;
+  std::string in_words() const;  // "ended by signal 2 (Interrupt)"
+};
+
 // `backend`: see backends_in_words. An error that a job throws is a result (ok
 // = false), not a failure of the run. Throws DistError when a rank ends without a result (it names
 // the rank, its exit code or signal, and its last words), and ValueError in a process that is one
-// of several ranks of a launcher: each of them would start ranks of its own. Rank `stdin_rank`, where
+// of several ranks of a launcher: each of them would start ranks of its own; EndedBySignal. Rank `stdin_rank`, where
 // it is not -1, reads this process's standard input.
 RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments, const std::string& backend, int ranks,
                             std::chrono::milliseconds timeout = std::chrono::seconds(30), int stdin_rank = -1);
@@ -74,6 +81,10 @@ int rank_job_main(const std::string& job);
 // The number of this rank among those on its host, as the launcher says; its rank where it does
 // not.
 int local_rank(const dist::ProcessGroup& group);
+
+// BRIGADE_TIMEOUT, or 30 s where it is not set. Throws ValueError for what is no time, in it or in
+// BRIGADE_MEETING_TIMEOUT.
+std::chrono::milliseconds collective_timeout();
 
 // Known backends; throws ValueError that lists them for another name.
 void check_backend(const std::string& backend);

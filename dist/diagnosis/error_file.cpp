@@ -107,6 +107,12 @@ void leave_error_file(const std::string& text, const std::vector<Verdict>& verdi
 } catch (...) {
 }
 
+void leave_consequence(const std::string& text, const std::vector<int>& because_of) noexcept try {
+  static_cast<void>(installed);
+  own_record().take(text, true, because_of);
+} catch (...) {
+}
+
 std::optional<ErrorRecord> read_error_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   ErrorRecord record;

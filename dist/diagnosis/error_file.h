@@ -26,6 +26,10 @@ struct ErrorRecord {
 // another rank's. Never fails.
 void leave_error_file(const std::string& text, const std::vector<Verdict>& verdicts) noexcept;
 
+// The same for an error without verdicts that is the consequence of what these ranks did (global
+// numbers; empty: of what is not known).
+void leave_consequence(const std::string& text, const std::vector<int>& because_of) noexcept;
+
 // In the launcher: nullopt when there is no such file, or none that a rank has written.
 std::optional<ErrorRecord> read_error_file(const std::string& path);
 

@@ -1,17 +1,21 @@
 // From the environment of a launcher to a process group.
+#include <brigade/core/detail/standard_descriptors.h>
 #include <brigade/core/fnv.h>
 #include <brigade/core/warning.h>
 #include <brigade/dist/groups/backends.h>
+#include <brigade/dist/groups/early_exit.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/meeting/rank_hosts.h>
 #include <brigade/dist/meeting/rendezvous.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace brigade::dist {
 
@@ -22,35 +26,23 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-constexpr std::chrono::hours kLongestTimeout{24 * 365};
-
-// The seconds that a variable says; nothing when it is not set.
-std::optional<std::chrono::milliseconds> seconds_of(const char* name) {
-  const std::string text = variable(name);
-  if (text.empty()) return std::nullopt;
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  const double most = std::chrono::duration<double>(kLongestTimeout).count();
-  if (error != std::errc() || end != text.data() + text.size() || !(seconds >= 0.001 && seconds <= most))
-    throw DistError("rendezvous: the environment variable {} must be a number of seconds from 0.001 to {}, got '{}'",
-                    name, std::chrono::seconds(kLongestTimeout).count(), text);
-  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
-}
-
 struct Timeouts {
   std::chrono::milliseconds collective;
   std::chrono::milliseconds meeting;
 };
 
-Timeouts timeouts_of(const InitOptions& options) {
+Timeouts timeouts_of(const InitOptions& options, const Variables& variables) {
   const auto checked = [](std::chrono::milliseconds value, const char* what) {
     if (value.count() < 1 || value > kLongestTimeout)
       throw ValueError("init_process_group: expected a {} from 1 ms to 365 days, got {} ms", what, value.count());
     return value;
   };
-  const auto collective = options.timeout ? options.timeout : seconds_of("BRIGADE_TIMEOUT");
+  // Both are read, whether or not the options say more: a mistake in them is found at once.
+  const auto wanted = timeout_variable(variables, "BRIGADE_TIMEOUT");
+  const auto wanted_to_meet = timeout_variable(variables, "BRIGADE_MEETING_TIMEOUT");
+  const auto collective = options.timeout ? options.timeout : wanted;
   auto meeting = options.meeting_timeout ? options.meeting_timeout : options.timeout;
-  if (!meeting) meeting = seconds_of("BRIGADE_MEETING_TIMEOUT");
+  if (!meeting) meeting = wanted_to_meet;
   return {checked(collective.value_or(std::chrono::seconds(30)), "timeout"),
           checked(meeting.value_or(std::chrono::minutes(5)), "meeting_timeout")};
 }
@@ -73,14 +65,27 @@ void check_backend(const std::string& name) {
   if (!missing.empty()) throw DistError(missing);
 }
 
+// `wanted`: by rank. Ranks of two backends would wait for each other at different places.
+void check_same_backend(const std::vector<std::string>& wanted) {
+  const auto other = std::ranges::find_if(wanted, [&](const std::string& each) { return each != wanted.front(); });
+  if (other == wanted.end()) return;
+  throw DistError(
+      "rendezvous: backends differ: rank 0 asks for {}, rank {} for {}; give all ranks the same (InitOptions::backend, "
+      "--backend)",
+      wanted.front(), other - wanted.begin(), *other);
+}
+
 }  // namespace
 
 ProcessGroupPtr init_process_group(const InitOptions& options) {
+  brigade::detail::fill_standard_descriptors();
+  check_thread_count();
+  fail_early_exits();
   const Variables variables = launch_variables();
   const LaunchedRank launched = rank_of(options, variables);
   const int rank = launched.rank;
   const int size = launched.world_size;
-  const Timeouts timeouts = timeouts_of(options);
+  const Timeouts timeouts = timeouts_of(options, variables);
   std::string backend = options.backend;
   if (backend != "auto") check_backend(backend);
 
@@ -99,7 +104,9 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
         rank);
   }
   // Also by those that need not know: so all have come before the shorter waits begin.
-  const HostLayout layout = exchange_hosts(*store, rank, size, timeouts.meeting, prefix);
+  std::vector<std::string> wanted(1, backend);
+  const HostLayout layout = exchange_hosts(*store, rank, size, timeouts.meeting, prefix, {}, &wanted);
+  check_same_backend(wanted);
   const bool is_auto = backend == "auto";
   if (is_auto) backend = fastest_backend(layout, size);
   if (rank > 0) hold_warnings(rank);

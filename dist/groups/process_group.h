@@ -282,8 +282,10 @@ struct InitOptions {
   std::optional<std::chrono::milliseconds> meeting_timeout;
 };
 // Throws DistError that names the variable that is missing or malformed, and for a port in use, an
-// unreachable store, a rank twice; ValueError for a time-out that is not above 0 or longer than a
-// year; TimeoutError that names the first rank that did not come.
+// unreachable store, a rank twice, ranks that ask for different backends; ValueError for a time-out that is not above 0 or longer than a
+// year, and for more threads than a process can be expected to get (OMP_NUM_THREADS); TimeoutError that
+// names the rank that did not come, PeerError where the launcher says that its process has ended.
+// From then on exit(0) while a backward runs on another thread ends the process with status 1.
 ProcessGroupPtr init_process_group(const InitOptions& options = {});
 
 // Groups over an existing store; `prefix` separates several groups, `names` are

@@ -1,6 +1,8 @@
 // Each rank tells its boot id and namespaces, and groups the ranks that tell the same.
 #include <brigade/dist/meeting/rank_hosts.h>
 
+#include <brigade/dist/meeting/awaited_ranks.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,18 +50,16 @@ size_t HostLayout::most_ranks() const noexcept {
 }
 
 HostLayout exchange_hosts(Store& store, int rank, int size, std::chrono::milliseconds timeout,
-                          const std::string& prefix, const RankNames& names) {
-  store.set(fmt::format("{}/host/{}", prefix, rank), host_identity());
+                          const std::string& prefix, const RankNames& names, std::vector<std::string>* words) {
+  store.set(fmt::format("{}/host/{}", prefix, rank), host_identity() + (words ? "\n" + words->front() : ""));
+  if (words) words->clear();
   HostLayout layout;
   std::map<std::string, size_t> numbers;
+  AwaitedRanks others(store, prefix, rank, size, timeout, names);
   for (int r = 0; r < size; ++r) {
-    std::string identity;
-    try {
-      identity = store.get(fmt::format("{}/host/{}", prefix, r), timeout);
-    } catch (const TimeoutError&) {
-      throw TimeoutError("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come", names(rank),
-                         timeout.count(), names(r), size);
-    }
+    const std::string said = others.get(fmt::format("{}/host/{}", prefix, r), r);
+    const std::string identity = said.substr(0, said.find('\n'));
+    if (words) words->push_back(said.substr(std::min(said.size(), identity.size() + 1)));
     const size_t host = numbers.emplace(identity, layout.hosts.size()).first->second;
     if (host == layout.hosts.size()) layout.hosts.emplace_back();
     if (r == rank) {

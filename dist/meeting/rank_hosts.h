@@ -28,8 +28,10 @@ struct HostLayout {
   size_t most_ranks() const noexcept;
 };
 
-// Throws TimeoutError that names a rank which did not come.
+// Throws TimeoutError that names a rank which did not come, PeerError for one that is gone.
+// `words`: one of this rank, which becomes those of all ranks.
 HostLayout exchange_hosts(Store& store, int rank, int size, std::chrono::milliseconds timeout,
-                          const std::string& prefix, const RankNames& names = {});
+                          const std::string& prefix, const RankNames& names = {},
+                          std::vector<std::string>* words = nullptr);
 
 }  // namespace brigade::dist

@@ -62,6 +62,8 @@ class TcpStoreServer {
   ~TcpStoreServer();
   // For a job that learns it late.
   void set_world_size(int world_size);
+  // Whether somebody who has greeted as `who` (StoreJob) is connected now. From any thread.
+  bool is_connected(const std::string& who) const;
   int port() const noexcept;
 
  private:

@@ -9,11 +9,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -128,9 +131,12 @@ struct Ended {
 
 // `script` by gnuplot without a user's own settings (-d); half a minute is a hundred times what it takes.
 Ended run_gnuplot(const std::string& script) {
-  std::string name = (std::filesystem::temp_directory_path() / "brigade-plot-XXXXXX").string();
+  std::error_code failed;
+  std::filesystem::path folder = std::filesystem::temp_directory_path(failed);
+  if (failed) folder = "/tmp";
+  std::string name = (folder / "brigade-plot-XXXXXX").string();
   const int file = mkstemp(name.data());
-  if (file < 0) throw IoError("cannot make a file for gnuplot in {}", name);
+  if (file < 0) throw IoError("cannot make a file for gnuplot in {}: {}", folder.string(), std::strerror(errno));
   close(file);
   const std::unique_ptr<std::string, void (*)(std::string*)> removed(&name, [](std::string* n) { unlink(n->c_str()); });
   write_file(name, script);

@@ -124,7 +124,7 @@ struct Arguments {
 
 // Options that are told apart by whether they were given.
 struct Given {
-  Option ranks, backend, precision, epochs, batch, lr, save_every;
+  Option ranks, backend, timeout, precision, epochs, batch, lr, save_every;
 };
 
 // Each form would write over what the one before has written.
@@ -170,7 +170,9 @@ void check(Arguments& given, const Recipe& recipe, const Given& by_user) {
   for (const std::string* file :
        {&given.trace_file, &given.options.checkpoint, &given.options.metrics, &given.options.picture})
     check_output(*file);
-  given.where.timeout = std::chrono::milliseconds(static_cast<int64_t>(given.timeout_s * 1000));
+  given.where.timeout = collective_timeout();
+  if (by_user.timeout.is_given())
+    given.where.timeout = std::chrono::milliseconds(static_cast<int64_t>(given.timeout_s * 1000));
   given.options.progress = !given.quiet;
   given.options.trace_steps = given.trace_file.empty() ? 0 : 8;
 }
@@ -226,9 +228,10 @@ void add_train(Command& app) {
   const Option ranks =
       train.add_option("--ranks", given->where.ranks, "number of ranks").check(number_from(1, 64)).show_default();
   const Option backend = train.add_option("--backend", given->where.backend, backends_in_words()).show_default();
-  train.add_option("--timeout", given->timeout_s, "seconds that a collective may take")
-      .check(number_from(0.1, 86400.0))
-      .show_default();
+  const Option timeout = train
+                             .add_option("--timeout", given->timeout_s,
+                                         "seconds that a collective may take (without it: BRIGADE_TIMEOUT, or 30)")
+                             .check(number_from(0.1, 86400.0));
   train.add_option("--strategy", options.strategy, dist::strategy_names()).show_default();
   const Option precision =
       train.add_option("--precision", options.precision, amp::precision_names() + " (without it: see --list)");
@@ -268,7 +271,7 @@ void add_train(Command& app) {
   train.add_option("--trace", given->trace_file,
                    "write a trace of the last 8 steps of all ranks to a file, for `brigade explain` and Perfetto");
   given->results.add_json_option(train);
-  train.action([given, by_user = Given{ranks, backend, precision, epochs, batch, lr, save_every}] {
+  train.action([given, by_user = Given{ranks, backend, timeout, precision, epochs, batch, lr, save_every}] {
     if (given->list) {
       given->results.begin();
       list_recipes(given->results);

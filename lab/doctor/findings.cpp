@@ -43,6 +43,17 @@ void judge_processor(const Machine& machine, Findings& found) {
           ? fmt::format("{}, shared by the ranks that brigade run starts (OMP_NUM_THREADS says otherwise)",
                         machine.usable)
           : fmt::format("{}, as OMP_NUM_THREADS asks", machine.omp_threads));
+  const int own_turn = std::max(1, limited ? static_cast<int>(machine.quota) : machine.usable);
+  const bool crowded = machine.local_ranks > own_turn;
+  add("ranks",
+      crowded ? fmt::format("{} here, with processors for {}", machine.local_ranks, own_turn)
+              : fmt::format("up to {} with a processor each{}", own_turn,
+                            machine.local_ranks > 0 ? fmt::format(", {} here", machine.local_ranks) : ""),
+      crowded ? Health::Note : Health::Ok,
+      crowded ? fmt::format("ranks that take turns on a processor wait for their turn in each collective; start {}, or "
+                            "put the others on other hosts",
+                            own_turn)
+              : "");
   add("memory", machine.memory_limit > 0
                     ? fmt::format("{}, of which the control group gives {}", dist::bytes_in_words(machine.memory),
                                   dist::bytes_in_words(machine.memory_limit))

@@ -5,6 +5,7 @@
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/nccl/library.h>
 #include <brigade/dist/groups/shm/shared_file.h>
+#include <brigade/dist/meeting/launch/environment.h>
 #include <brigade/kernels/instruction_set.h>
 #include <brigade/lab/hardware.h>
 
@@ -76,6 +77,12 @@ void read_processor(const fs::path& root, Machine& machine) {
   machine.instruction_set_asked = environment("BRIGADE_CPU");
   machine.omp_threads = environment("OMP_NUM_THREADS");
   machine.memory = memory_bytes();
+  try {
+    const auto launched = dist::find_launched_rank(dist::launch_variables());
+    if (launched) machine.local_ranks = std::max(0, launched->local_world_size);
+  } catch (const DistError&) {
+    // Variables that are not complete are found by who needs them.
+  }
 }
 
 // Of the control group (version 2, or what version 1 calls the same).

@@ -41,6 +41,7 @@ struct Machine {
   std::string instruction_set;        // chosen
   std::string instruction_set_asked;  // BRIGADE_CPU; "" when not set
   std::string omp_threads;            // OMP_NUM_THREADS; "" when not set
+  int local_ranks = 0;                // that a launcher has started on this host; 0: none has, or it does not say
   int64_t memory = 0;                 // bytes
   int64_t memory_limit = 0;           // of its control group; 0: none
 

@@ -60,4 +60,22 @@ TEST_CASE("a rank that others gave up on while it still ran was first, and the s
         0);
 }
 
+TEST_CASE("a rank that gave up because of another leads to that one, who has left no word") {
+  // Rank 0 waited for rank 1, which waited for rank 2, which left.
+  const auto left = find_first_failure({{{0, 20, 134, SIGABRT, false, because(15, 1)},
+                                         {1, 21, 134, SIGABRT, false, because(16, 2)},
+                                         {2, 5, 0, 0, false, {}}}});
+  CHECK(left.rank == 2);
+  CHECK(left.left);
+  const auto awaited = find_first_failure({{{0, 20, 134, SIGABRT, false, because(15, 1)},
+                                            {1, 21, 134, SIGABRT, false, because(16, 2)},
+                                            {2, 30, 143, SIGTERM, true, {}}}});
+  CHECK(awaited.rank == 2);
+  CHECK(awaited.awaited);
+  // In a circle nobody is at fault.
+  CHECK(
+      find_first_failure({{{0, 20, 134, SIGABRT, false, because(15, 1)}, {1, 21, 134, SIGABRT, false, because(16, 0)}}})
+          .rank == 0);
+}
+
 }  // namespace brigade::test::first_failure_test

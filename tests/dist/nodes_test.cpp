@@ -58,6 +58,9 @@ TEST_CASE("a launcher that does not come, comes twice, or counts otherwise is na
   const auto counts = meet({launcher(0, 2, 1), launcher(1, 3, 1)});
   CHECK(contains(counts[0], "--nnodes is 2 on node 0, but 3 on node 1"));
   CHECK(contains(counts[1], "--nnodes is 3 on node 1, but 2 on node 0"));
+  dist::LaunchOptions again = launcher(1, 2, 1);
+  again.max_restarts = 3;
+  CHECK(contains(meet({launcher(0, 2, 1), again})[0], "--max-restarts is 0 on node 0, but 3 on node 1"));
 }
 
 TEST_CASE("a store knows the address of this end of the way to it") {

@@ -1,14 +1,22 @@
 // Ranks as threads of which one does not end.
+#include <brigade/autograd/functional.h>
 #include <brigade/core/error.h>
+#include <brigade/dist/groups/new_group.h>
 #include <brigade/dist/groups/threads/run_threads.h>
+#include <brigade/kernels/factory.h>
 
 #include <doctest/doctest.h>
 
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,6 +79,86 @@ TEST_CASE("run_threads: a time that is none is refused") {
   dist::run_threads(
       2, [](const dist::ProcessGroupPtr& group) { std::this_thread::sleep_for(group->rank() * 50ms); }, 5s,
       std::chrono::milliseconds::max());
+}
+
+TEST_CASE(
+    "exit(0) before ranks that are threads have ended, or while another thread runs a backward, ends with status 1") {
+  struct Row {
+    const char* name;
+    void (*body)();
+    const char* words;
+  };
+  const Row rows[] = {
+      {"a rank",
+       [] {
+         dist::run_threads(2, [](const dist::ProcessGroupPtr& group) {
+           if (group->rank() == 1) std::exit(0);
+           group->barrier();
+         });
+       },
+       "before the ranks of this process, which are threads, had ended"},
+      {"a second thread",
+       [] {
+         const std::string folder = "file:///tmp/brigade-exit-" + std::to_string(getpid());
+         const auto group =
+             dist::init_process_group({.backend = "shm", .init_method = folder, .rank = 0, .world_size = 1});
+         Tensor weight = ones({2});
+         weight.requires_grad_();
+         weight.register_hook([](const Tensor&) -> Tensor {
+           std::thread([] { std::exit(0); }).join();
+           return {};
+         });
+         sum(weight).backward();
+       },
+       "while a backward ran on another thread"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      close(ends[0]);
+      dup2(ends[1], STDERR_FILENO);
+      alarm(20);
+      row.body();
+      _exit(7);
+    }
+    close(ends[1]);
+    std::string text;
+    char part[256];
+    for (ssize_t got = 0; (got = read(ends[0], part, sizeof part)) > 0;)
+      text.append(part, static_cast<size_t>(got));
+    close(ends[0]);
+    int status = 0;
+    waitpid(child, &status, 0);
+    std::filesystem::remove_all("/tmp/brigade-exit-" + std::to_string(child));
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 1);
+    CHECK_MESSAGE(text.find(row.words) != std::string::npos, text);
+  }
+}
+
+TEST_CASE("a group of threads takes memory for the ranks that it has, and gives it back") {
+  const auto resident = [] {  // bytes
+    std::ifstream file("/proc/self/statm");
+    int64_t all = 0, pages = 0;
+    file >> all >> pages;
+    return pages * sysconf(_SC_PAGESIZE);
+  };
+  constexpr int64_t kGroups = 40;
+  dist::run_threads(2, [&](const dist::ProcessGroupPtr& group) {
+    const int64_t before = resident();
+    std::vector<dist::ProcessGroupPtr> groups;
+    for (int i = 0; i < kGroups; ++i) {
+      groups.push_back(dist::new_group(group, {0, 1}));
+      groups.back()->barrier();
+    }
+    const int64_t with = resident();
+    group->barrier();
+    // 36 KiB of each rank's block, and what threads and their records take.
+    CHECK(with - before < kGroups * (512 << 10));
+  });
 }
 
 }  // namespace brigade::test::run_threads_test

@@ -297,6 +297,13 @@ TEST_CASE("the time-outs of meeting and of collectives: options, variables, thei
           }).find("BRIGADE_TIMEOUT must be a number of seconds from 0.001 to 31536000, got '" + bad + "'") !=
           std::string::npos);
   }
+  {
+    // Also where the program says more.
+    const Environment set{{"BRIGADE_MEETING_TIMEOUT", "x"}};
+    alone.timeout = std::chrono::seconds(7);
+    CHECK(message_of([&] { dist::init_process_group(alone); }).find("BRIGADE_MEETING_TIMEOUT must be a number") !=
+          std::string::npos);
+  }
   alone.timeout = std::chrono::milliseconds(0);
   CHECK(message_of([&] {
           dist::init_process_group(alone);

@@ -95,6 +95,18 @@ TEST_CASE("a container's share of the processors and of the memory is told") {
   CHECK(finding(machine, "instruction set").value == "x86-64-v3, as BRIGADE_CPU=x86-64-v3 asks");
 }
 
+TEST_CASE("ranks that outnumber the processors are told") {
+  lab::Machine machine = sound_machine();
+  CHECK(finding(machine, "ranks").value == "up to 8 with a processor each");
+  machine.local_ranks = 8;
+  CHECK(finding(machine, "ranks").value == "up to 8 with a processor each, 8 here");
+  CHECK(not_well(machine, Health::Note) == Names{});
+  machine.local_ranks = 9;
+  CHECK(finding(machine, "ranks").value == "9 here, with processors for 8");
+  CHECK(finding(machine, "ranks").advice.find("start 8") != std::string::npos);
+  CHECK(not_well(machine, Health::Note) == Names{"ranks"});
+}
+
 TEST_CASE("a GPU that is not used is told with the reason: build, driver, or both") {
   lab::Machine machine = sound_machine();
   machine.gpus = {{.address = "0000:01:00.0", .link = "16.0 GT/s PCIe x16", .numa_node = 1}};

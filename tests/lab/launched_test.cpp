@@ -28,6 +28,10 @@ TEST_CASE("what a launcher left out, or what contradicts it, is wrong usage befo
       {srun.c_str(), "diagnose UNU-01 --backend threads", "start it once, without the launcher"},
       {srun.c_str(), "explain digits", "start it once, without the launcher"},
       {srun.c_str(), "bench allreduce", "start it once, without the launcher"},
+      {"BRIGADE_TIMEOUT=nan", "train digits", "BRIGADE_TIMEOUT must be a number of seconds from 0.001"},
+      {"RANK=0 WORLD_SIZE=2 MASTER_PORT=1 BRIGADE_MEETING_TIMEOUT=-1", "train digits --timeout 9",
+       "BRIGADE_MEETING_TIMEOUT must be a number of seconds from 0.001"},
+      {"OMP_NUM_THREADS=100000", "run -n 2 true", "expected at most 1024 threads for each process, got 100000"},
       {srun.c_str(), "run -n 2 true", "process 0 of 2 of Slurm, and each would start a job of its own"},
   };
   for (const Row& row : rows) {
@@ -39,6 +43,20 @@ TEST_CASE("what a launcher left out, or what contradicts it, is wrong usage befo
     CHECK(test::contains(outcome.output, row.expected));
     CHECK(outcome.seconds < 20);
   }
+}
+
+TEST_CASE("training under a launcher: the variables' times count, and all ranks have to ask for the same backend") {
+  const test::Outcome late = test::run_program(
+      "run -n 2 -- sh -c 'if [ $RANK = 1 ]; then exec sleep 38.25; fi; BRIGADE_MEETING_TIMEOUT=0.2 exec " BRIGADE_PROGRAM
+      " train digits'",
+      "", 30);
+  CHECK_MESSAGE(test::contains(late.output, "rank 0 waited 200 ms for rank 1 of 2"), late.output);
+  const test::Outcome differ =
+      test::run_program("run -n 2 -- sh -c 'if [ $RANK = 1 ]; then b=gloo; else b=shm; fi; exec " BRIGADE_PROGRAM
+                        " train digits --backend $b'",
+                        "", 60);
+  CHECK(differ.status == 1);
+  CHECK_MESSAGE(test::contains(differ.output, "backends differ: rank 0 asks for shm, rank 1 for gloo"), differ.output);
 }
 
 TEST_CASE("brigade run in the process of another launcher starts its ranks when it is told how many nodes there are") {

@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+#include <unistd.h>
+
 namespace brigade::test::launcher_test {
 using test::contains;
 using test::run_program;
@@ -126,6 +128,60 @@ TEST_CASE("the first to fail is the one whose own error was first, not whoever e
   CAPTURE(left.output);
   CHECK(left.status == 134);
   CHECK(contains(left.output, "brigade run: rank 2 exited with status 0 first, while other ranks still needed it"));
+}
+
+TEST_CASE("a rank that leaves or never comes before the ranks have met is named, also without a folder for its word") {
+  const std::string meets = "exec " RAISE_VERDICT " shm gone uncaught";
+  for (const char* variables : {"", "TMPDIR=/nowhere"}) {
+    CAPTURE(variables);
+    // Its peers do not wait for their time-out, which is 5 minutes.
+    const test::Outcome left =
+        run_program("run -n 3 -- sh -c 'if [ $RANK = 1 ]; then exit 0; fi; " + meets + "'", variables, 60);
+    CAPTURE(left.output);
+    CHECK(left.status == 134);
+    CHECK(contains(left.output, "brigade run: rank 1 exited with status 0 first, while other ranks still needed it"));
+    CHECK(contains(left.output, " waits in vain for rank 1, which has not come: its process exited with status 0"));
+  }
+  const test::Outcome never =
+      run_program("run -n 2 -- sh -c 'if [ $RANK = 1 ]; then exec sleep 36.25; fi; " + meets + "'",
+                  "BRIGADE_MEETING_TIMEOUT=0.3", 30);
+  CAPTURE(never.output);
+  CHECK(never.status == 134);
+  CHECK(contains(never.output, "brigade run: rank 1 still ran while other ranks waited for it in vain"));
+}
+
+TEST_CASE("brigade run ends where standard descriptors are closed, and what it cannot write is no success") {
+  struct Row {
+    const char* redirections;
+    int status;
+    const char* output;
+  };
+  // The last comment hides how the test collects the output.
+  for (const Row& row :
+       {Row{"2>&1 >&- #", 3, "could be passed on: Bad file descriptor"}, Row{"2>&- #", 0, "[rank 1] hi"},
+        Row{"2>&1 <&- #", 0, "[rank 1] hi"}, Row{"<&- >&- 2>&- #", 3, ""}}) {
+    CAPTURE(row.redirections);
+    const test::Outcome outcome = run_program(std::string("run -n 2 -- echo hi ") + row.redirections, "", 20);
+    CHECK(outcome.status == row.status);
+    CHECK_MESSAGE(contains(outcome.output, row.output), outcome.output);
+  }
+  // Files that it opens do not get these numbers.
+  const test::Outcome other = run_program("doctor 2>&1 >&- #", "", 20);
+  CHECK(other.status == 3);
+  CHECK_MESSAGE(contains(other.output, "standard output: Bad file descriptor"), other.output);
+}
+
+TEST_CASE("a signal while ranks run ends the command that started them, with 128 + signal, and no rank is lost") {
+  const std::string metrics =
+      (std::filesystem::temp_directory_path() / ("brigade-int-" + std::to_string(getpid()))).string();
+  const test::Outcome outcome = run_program(
+      "train digits --ranks 2 --epochs 100000 --quiet --metrics " + metrics + " 2>&1 & until [ -s " + metrics +
+          " ]; do :; done; kill -INT $(ps -o pid= --ppid $! | head -1); wait $!; echo status $?; rm -f " + metrics,
+      "", 60);
+  CAPTURE(outcome.output);
+  CHECK(contains(outcome.output, "brigade: ended by signal 2 (Interrupt)\n"));
+  CHECK(contains(outcome.output, "status 130\n"));
+  CHECK_FALSE(contains(outcome.output, "lost"));
 }
 
 TEST_CASE("--timeout reaches the ranks, and its limits are told") {

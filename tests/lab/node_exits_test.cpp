@@ -17,13 +17,14 @@ namespace {
 
 // One rank on each node: rank 0 runs `first`, rank 1 `last`.
 std::pair<test::Outcome, test::Outcome> run_two_nodes(const std::string& last, double exit_timeout,
-                                                      const std::string& first = "true") {
+                                                      const std::string& first = "true", int restarts = 0) {
   const int port = dist::TcpStoreServer("127.0.0.1", 0).port();
   const auto run = [&](int node) {
     return test::run_program(
-        fmt::format("run -n 1 --nnodes 2 --node-rank {} --master-port {} --meeting-timeout 20 --exit-timeout {} -- "
+        fmt::format("run -n 1 --nnodes 2 --node-rank {} --master-port {} --meeting-timeout 20 --exit-timeout {} "
+                    "--max-restarts {} -- "
                     "sh -c 'if test $RANK = 0; then {}; else {}; fi'",
-                    node, port, exit_timeout, first, last),
+                    node, port, exit_timeout, restarts, first, last),
         "", 20);
   };
   std::pair<test::Outcome, test::Outcome> outcomes;
@@ -75,6 +76,23 @@ TEST_CASE("a node that fails last is the outcome of those whose ranks were ended
   CHECK_MESSAGE(first.status == 5, first.output);
   CHECK_MESSAGE(contains(first.output, "node 1 failed with status 5: rank 1 exited with status 5 first"), first.output);
   CHECK_MESSAGE(second.status == 5, second.output);
+}
+
+TEST_CASE("nodes are in the same attempt: one that fails starts all again, those that wait and those that have ended") {
+  const std::string attempt = "echo attempt $TORCHELASTIC_RESTART_COUNT; ";
+  for (const std::string first : {"test $TORCHELASTIC_RESTART_COUNT = 1 || exec sleep 37.25", "true"}) {
+    CAPTURE(first);
+    const auto [waits, fails] =
+        run_two_nodes(attempt + "test $TORCHELASTIC_RESTART_COUNT = 1 || exit 3", 20, attempt + first, 3);
+    for (const test::Outcome* node : {&waits, &fails}) {
+      CHECK_MESSAGE(node->status == 0, node->output);
+      CHECK_MESSAGE(contains(node->output, "attempt 1\n"), node->output);
+      CHECK_MESSAGE(contains(node->output, "restart 1 of 3"), node->output);
+      CHECK_FALSE_MESSAGE(contains(node->output, "attempt 2"), node->output);
+    }
+    CHECK_MESSAGE(contains(waits.output, "brigade run: node 1 failed with status 3: rank 1 exited with status 3 first"),
+                  waits.output);
+  }
 }
 
 }  // namespace brigade::test::node_exits_test

@@ -2,6 +2,7 @@
 #include <brigade/dist/groups/gloo/mesh.h>
 
 #include <brigade/core/error.h>
+#include <brigade/dist/meeting/awaited_ranks.h>
 #include <brigade/dist/meeting/secret.h>
 #include <brigade/dist/meeting/store.h>
 
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
+#include <cstring>
 #include <sstream>
 #include <string_view>
 #include <thread>
@@ -61,9 +63,9 @@ class Meeting {
         prefix_(std::move(prefix)),
         rank_(rank),
         size_(size),
-        timeout_(timeout),
         deadline_(Clock::now() + timeout),
         names_(names),
+        others_(store, prefix_, rank, size, timeout, names),
         listener_(listen_on(address, 0)),
         nonce_(random_token()),
         connections_(static_cast<size_t>(size)),
@@ -84,8 +86,8 @@ class Meeting {
         ++missing;
         continue;
       }
-      if (Clock::now() >= deadline_) did_not_come(missing);
-      look();
+      if (Clock::now() >= deadline_) others_.did_not_come(missing, no_room_);
+      if (!look()) others_.look(missing);
     }
     return std::move(connections_);
   }
@@ -98,18 +100,8 @@ class Meeting {
 
   std::string key(int rank) const { return fmt::format("{}/gloo/mesh/{}", prefix_, rank); }
 
-  [[noreturn]] void did_not_come(int rank) const {
-    throw TimeoutError("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come", names_(rank_),
-                       timeout_.count(), names_(rank), size_);
-  }
-
   Listener place_of(int rank) {
-    std::string text;
-    try {
-      text = store_.get(key(rank), std::chrono::milliseconds(milliseconds_until(deadline_)));
-    } catch (const TimeoutError&) {
-      did_not_come(rank);
-    }
+    const std::string text = others_.get(key(rank), rank);
     Listener place;
     std::istringstream words(text);
     words >> place.address >> place.port >> place.nonce;
@@ -126,11 +118,12 @@ class Meeting {
     while (true) {
       Socket connection = try_connect(there.address, there.port, deadline_);
       if (!connection && Clock::now() >= patience) {
+        others_.look(rank);
         throw UnreachablePeer(
             fmt::format("nobody answers at {} port {}, where rank {} is", there.address, there.port, names_(rank)));
       }
       if (connection && greet(connection, rank)) return connection;
-      if (Clock::now() >= deadline_) did_not_come(rank);
+      if (Clock::now() >= deadline_) others_.did_not_come(rank);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
@@ -145,32 +138,37 @@ class Meeting {
     } catch (const PeerError&) {
       return false;
     } catch (const TimeoutError&) {
-      did_not_come(rank);
+      others_.did_not_come(rank);
     }
     if (!same_proof(answer, nonce_))
       throw DistError("gloo: who answered at {} is not rank {}", peer_address(connection), names_(rank));
     return true;
   }
 
-  // Waits for a visitor, or for words of one.
-  void look() {
+  // Waits a moment for a visitor, or for words of one. Whether anything came.
+  bool look() {
     std::vector<pollfd> entries{{listener_.fd(), POLLIN, 0}};
     for (const Visitor& visitor : visitors_)
       entries.push_back({visitor.connection.fd(), POLLIN, 0});
-    poll(entries.data(), entries.size(), milliseconds_until(deadline_));
+    const int most = static_cast<int>(AwaitedRanks::kBetweenLooks.count());
+    if (poll(entries.data(), entries.size(), std::min(milliseconds_until(deadline_), most)) == 0) return false;
     std::vector<Visitor> stay;
     for (size_t i = 0; i < visitors_.size(); ++i) {
       if (entries[i + 1].revents == 0 || hear(visitors_[i])) stay.push_back(std::move(visitors_[i]));
     }
     visitors_ = std::move(stay);
     if (entries[0].revents != 0) let_in();
+    return true;
   }
 
   void let_in() {
     Socket connection(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection) {
+      if (errno == EAGAIN) return;
       // Out of descriptors, say: whoever waits outside is still there later.
-      if (errno != EAGAIN) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      no_room_ = fmt::format("; nobody could be let in: {}, with {} strangers at the door", std::strerror(errno),
+                             visitors_.size());
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
       return;
     }
     if (visitors_.size() == kVisitors) visitors_.erase(visitors_.begin());
@@ -200,14 +198,15 @@ class Meeting {
   const std::string prefix_;
   const int rank_;
   const int size_;
-  const std::chrono::milliseconds timeout_;
   const Deadline deadline_;
   const RankNames& names_;
+  AwaitedRanks others_;
   const Socket listener_;
   const std::string nonce_;
   std::vector<Socket> connections_;  // by rank
   std::vector<Listener> places_;     // by rank
   std::vector<Visitor> visitors_;    // oldest first
+  std::string no_room_;              // what kept visitors out, for errors
 };
 
 }  // namespace

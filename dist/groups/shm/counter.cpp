@@ -1,6 +1,8 @@
 // Sleeping on a counter and waking the sleepers.
 #include <brigade/dist/groups/shm/counter.h>
 
+#include <brigade/dist/timeline/timeline.h>
+
 #include <limits>
 
 #include <linux/futex.h>
@@ -20,7 +22,37 @@ void futex_wake_all(std::atomic<uint32_t>& word) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr, nullptr, 0);
 }
 
+// How long a wait goes on looking: longer than it takes to wake, or as long as ranks in step need.
+constexpr int64_t kLongNs = 200'000, kShortNs = 5'000;
+// Longer than an interrupt takes, and than a thread takes to wake on a processor that nobody wants.
+constexpr int64_t kStoppedNs = 50'000, kLateNs = 200'000;
+// For so long after the last sign of others, waits look for a short time only.
+constexpr int64_t kMemoryNs = 200'000'000;
+constexpr uint32_t kLooksPerClock = 8;
+
+// Until then others are taken to want the processors of this thread.
+thread_local int64_t wanted_until = 0;
+
 }  // namespace
+
+bool Pauses::next() noexcept {
+  if (crowded_) return false;
+  pause_briefly();
+  if (++looks_ % kLooksPerClock != 0) return true;
+  const int64_t now = now_ns();
+  if (until_ == 0) {
+    until_ = now + (now < wanted_until ? kShortNs : kLongNs);
+  } else if (now - last_ > kStoppedNs) {
+    wanted_until = now + kMemoryNs;
+    return false;
+  }
+  last_ = now;
+  return now < until_;
+}
+
+void note_wake(int64_t late_ns) noexcept {
+  if (late_ns > kLateNs) wanted_until = now_ns() + kMemoryNs;
+}
 
 void publish(RankBlock& own, std::atomic<uint32_t>& counter, uint32_t value) noexcept {
   // Sequentially consistent with the sleepers' announcement in sleep_on(): either we see the
@@ -32,7 +64,7 @@ void publish(RankBlock& own, std::atomic<uint32_t>& counter, uint32_t value) noe
 void sleep_on(RankBlock& peer, std::atomic<uint32_t>& counter, uint32_t sequence) noexcept {
   peer.sleepers.fetch_add(1);
   const uint32_t value = counter.load();
-  if (!reached(value, sequence)) futex_wait(counter, value, 1'000'000);
+  if (!reached(value, sequence)) futex_wait(counter, value, kNapNs);
   peer.sleepers.fetch_sub(1);
 }
 

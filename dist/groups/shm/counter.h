@@ -19,16 +19,39 @@ inline bool reached(const std::atomic<uint32_t>& counter, uint32_t sequence) noe
   return reached(counter.load(std::memory_order_acquire), sequence);
 }
 
-// Between two looks.
+// Between two looks, without a system call.
 inline void pause_briefly() noexcept {
 #if defined(__x86_64__)
   _mm_pause();
 #endif
 }
 
+// The time between looks of one wait, until it is better to sleep. A thread that sleeps takes some
+// microseconds to wake, so it looks on for longer than that, unless others want this processor: then
+// a peer that is awaited may be one of them, and looking costs this thread the turn in which it could
+// go on. Whether they do is known from its own time: it was stopped between two looks, or came late
+// when it was woken. (sched_yield would tell as well, but gives up a whole turn.)
+class Pauses {
+ public:
+  // `crowded`: more ranks than processors.
+  explicit Pauses(bool crowded) noexcept : crowded_(crowded) {}
+  // After a look that found nothing new. False: it is time to sleep.
+  bool next() noexcept;
+  // After one that did, and was worked on.
+  void restart() noexcept { until_ = 0; }
+
+ private:
+  const bool crowded_;
+  uint32_t looks_ = 0;
+  int64_t until_ = 0, last_ = 0;  // ns of the steady clock; 0: not yet known
+};
+// This thread slept, and came so much later than it was woken.
+void note_wake(int64_t late_ns) noexcept;
+
 // `counter` is one of `own`. Wakes who sleeps on it.
 void publish(RankBlock& own, std::atomic<uint32_t>& counter, uint32_t value) noexcept;
-// Until `counter`, one of `peer`'s, has reached `sequence`; for a millisecond at most.
+inline constexpr int64_t kNapNs = 1'000'000;
+// Until `counter`, one of `peer`'s, has reached `sequence`; for kNapNs at most.
 void sleep_on(RankBlock& peer, std::atomic<uint32_t>& counter, uint32_t sequence) noexcept;
 // Whoever sleeps on one of its counters looks again.
 void wake_sleepers(RankBlock& own) noexcept;

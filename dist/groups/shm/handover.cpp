@@ -2,6 +2,7 @@
 #include <brigade/dist/groups/shm/handover.h>
 
 #include <brigade/core/error.h>
+#include <brigade/dist/diagnosis/error_file.h>
 #include <brigade/dist/groups/shm/control.h>
 #include <brigade/dist/groups/shm/local_socket.h>
 #include <brigade/dist/meeting/secret.h>
@@ -181,9 +182,12 @@ HandedOver MemoryHost::exchange(const SharedFile& control, const SharedFile& own
   Door door(listener_, said.hello, size);
   for (int missing = door.missing(); missing >= 0; missing = door.missing()) {
     if (Clock::now() >= deadline) {
-      throw TimeoutError("rendezvous: rank {} waited {} ms for the memory of rank {} of {}, which did not come{}{}",
-                         names(0), timeout.count(), names(missing), size, door.refused().empty() ? "" : "; ",
-                         door.refused());
+      const std::string text =
+          fmt::format("rendezvous: rank {} waited {} ms for the memory of rank {}{}, which did not come{}{}", names(0),
+                      timeout.count(), names(missing), names.own() ? fmt::format(" of {}", size) : "",
+                      door.refused().empty() ? "" : "; ", door.refused());
+      leave_consequence(text, {names(missing).global});
+      throw TimeoutError(text);
     }
     door.look(deadline);
   }

@@ -19,8 +19,6 @@
 #include <exception>
 #include <thread>
 
-#include <sched.h>
-
 namespace brigade::dist::shm {
 
 namespace {}  // namespace
@@ -338,7 +336,15 @@ void SharedGroup::park(const Operation& operation) {
   const int rank_behind = behind(wanted);
   if (rank_behind < 0) return;
   RankBlock& peer = block(rank_behind);
+  const std::atomic<uint32_t>& counter = peer.*wanted.counter;
+  const int64_t begin = now_ns();
   sleep_on(peer, peer.*wanted.counter, wanted.value);
+  int64_t woken = begin + kNapNs;
+  if (reached(counter, wanted.value)) {
+    if (wanted.counter == &RankBlock::arrived) woken = peer.ring[wanted.value % kRing].posted_at;
+    if (wanted.counter == &RankBlock::done) woken = peer.done_at[wanted.value % kRing];
+  }
+  if (woken > begin) note_wake(now_ns() - woken);
 }
 
 Whereabouts SharedGroup::whereabouts(int r) const { return whereabouts_of(block(r), named(r)); }
@@ -404,15 +410,12 @@ void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseco
   };
   if (finished()) return;
   if (broken_) std::rethrow_exception(broken_);
-  // First without the scheduler (a sleeping thread takes tens of microseconds to wake), then in
-  // naps of a millisecond.
-  const int spins = crowded_ ? 0 : 4000;
-  for (int i = 0; i < spins; ++i) {
-    if (!advance()) pause_briefly();
-    if (finished()) return;
-  }
-  for (int i = 0; i < (crowded_ ? 20 : 2); ++i) {
-    if (!advance()) sched_yield();
+  for (Pauses pauses(crowded_);;) {
+    if (advance()) {
+      pauses.restart();
+    } else if (!pauses.next()) {
+      break;
+    }
     if (finished()) return;
   }
   const auto deadline = Clock::now() + timeout;

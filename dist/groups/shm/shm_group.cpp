@@ -4,6 +4,7 @@
 #include <brigade/dist/groups/shm/handover.h>
 #include <brigade/dist/groups/shm/shared_group.h>
 #include <brigade/dist/groups/subgroup.h>
+#include <brigade/dist/meeting/awaited_ranks.h>
 #include <brigade/dist/meeting/rank_hosts.h>
 #include <brigade/dist/meeting/store.h>
 
@@ -130,14 +131,9 @@ ProcessGroupPtr ShmGroup::make_subgroup(const Subgroup& members) {
 void wait_until_all_come(Store& store, int rank, int size, std::chrono::milliseconds timeout, const std::string& prefix,
                          const RankNames& names) {
   store.set(fmt::format("{}/shm/ready/{}", prefix, rank), "1");
-  for (int r = 0; r < size; ++r) {
-    try {
-      store.get(fmt::format("{}/shm/ready/{}", prefix, r), timeout);
-    } catch (const TimeoutError&) {
-      throw TimeoutError("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come", names(rank),
-                         timeout.count(), names(r), size);
-    }
-  }
+  AwaitedRanks others(store, prefix, rank, size, timeout, names);
+  for (int r = 0; r < size; ++r)
+    others.get(fmt::format("{}/shm/ready/{}", prefix, r), r);
 }
 
 }  // namespace
@@ -154,7 +150,7 @@ std::shared_ptr<shm::SharedGroup> shm::make_group_of_processes(const std::shared
     wait_until_all_come(*store, rank, size, timeout, prefix, names);
     group = invite(host, size, timeout, names, {store, prefix});
   } else {
-    const std::string text = store->get(key, timeout);
+    const std::string text = AwaitedRanks(*store, prefix, rank, size, timeout, names).get(key, 0);
     const size_t end = std::min(text.find('\n'), text.size());
     if (text.substr(0, end) != host_identity()) {
       throw DistError(

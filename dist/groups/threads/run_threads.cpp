@@ -3,7 +3,9 @@
 
 #include <brigade/core/error.h>
 #include <brigade/core/random.h>
+#include <brigade/dist/groups/early_exit.h>
 #include <brigade/dist/groups/shm/shared_group.h>
+#include <brigade/dist/meeting/launch/environment.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -88,6 +90,8 @@ class Ends {
 
 void run_threads(int ranks, const std::function<void(ProcessGroupPtr)>& body, std::chrono::milliseconds timeout,
                  std::chrono::milliseconds exit_timeout) {
+  check_thread_count();
+  const RanksAreThreads until_all_have_ended;
   if (exit_timeout.count() < 0)
     throw ValueError("run_threads: expected an exit_timeout of at least 0 ms, got {}", exit_timeout.count());
   exit_timeout = std::min<std::chrono::milliseconds>(exit_timeout, std::chrono::hours(24 * 365));

@@ -1,21 +1,50 @@
 // Ranks that are threads of one process: the shared-memory protocol over plain memory. For tests,
 // for the debugger and for learning.
+#include <brigade/core/error.h>
 #include <brigade/dist/groups/shm/shared_group.h>
 #include <brigade/dist/groups/subgroup.h>
 
+#include <cerrno>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
+
+#include <sys/mman.h>
 
 namespace brigade::dist {
 
 namespace {
 
+// The blocks of the ranks of one world, in memory of their own from the system, which gets it back at
+// once: an allocator would keep such large aligned pieces without using them again.
+class Blocks {
+ public:
+  explicit Blocks(int ranks) {
+    void* data = mmap(nullptr, sizeof(shm::Control), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED)
+      throw OutOfMemoryError("cannot map {} bytes for a group of threads: {}", sizeof(shm::Control),
+                             std::strerror(errno));
+    control_ = static_cast<shm::Control*>(data);
+    for (int rank = 0; rank < ranks; ++rank)  // the others' never become memory
+      new (&control_->ranks[rank]) shm::RankBlock;
+  }
+  ~Blocks() { munmap(control_, sizeof(shm::Control)); }
+  Blocks(const Blocks&) = delete;
+  Blocks& operator=(const Blocks&) = delete;
+  shm::Control* get() const noexcept { return control_; }
+
+ private:
+  shm::Control* control_ = nullptr;
+};
+
 // What the groups of one world have in common. Lives as long as any of them.
 struct World {
-  shm::Control control;
+  explicit World(int ranks) : blocks(ranks) {}
+  Blocks blocks;
   std::mutex mutex;
   // Memory of ranks that gave up while others could still be using it.
   std::vector<Tensor> kept;
@@ -30,7 +59,7 @@ struct World {
   std::shared_ptr<World> enter(const Subgroup& members) {
     const std::lock_guard lock(mutex);
     Begun& subgroup = begun[members.number];
-    if (!subgroup.world) subgroup.world = std::make_shared<World>();
+    if (!subgroup.world) subgroup.world = std::make_shared<World>(members.size());
     std::shared_ptr<World> world = subgroup.world;
     if (++subgroup.came == members.size()) begun.erase(members.number);
     return world;
@@ -41,7 +70,7 @@ class ThreadGroup final : public shm::SharedGroup {
  public:
   ThreadGroup(int rank, int size, std::chrono::milliseconds timeout, const std::shared_ptr<World>& world,
               RankNames names = {})
-      : SharedGroup(rank, size, timeout, std::shared_ptr<shm::Control>(world, &world->control), std::move(names)),
+      : SharedGroup(rank, size, timeout, std::shared_ptr<shm::Control>(world, world->blocks.get()), std::move(names)),
         world_(world) {}
   ~ThreadGroup() override {
     end_channels();
@@ -77,7 +106,7 @@ class ThreadGroup final : public shm::SharedGroup {
 std::vector<ProcessGroupPtr> make_thread_groups(int size, std::chrono::milliseconds timeout) {
   if (size < 1 || size > shm::kMaxRanks)
     throw DistError("threads: expected 1 to {} ranks, got {}", shm::kMaxRanks, size);
-  const auto world = std::make_shared<World>();
+  const auto world = std::make_shared<World>(size);
   std::vector<ProcessGroupPtr> groups;
   for (int rank = 0; rank < size; ++rank)
     groups.push_back(std::make_shared<ThreadGroup>(rank, size, timeout, world));

@@ -21,14 +21,6 @@ namespace brigade::dist {
 
 namespace {
 
-// For the error files of the ranks, readable by their owner only; "" where none can be made: then
-// the ends of the processes alone tell who was first.
-std::string make_error_folder() {
-  std::error_code failed;
-  std::string name = (std::filesystem::temp_directory_path(failed) / "brigade-run-XXXXXX").string();
-  return !failed && mkdtemp(name.data()) ? name : "";
-}
-
 // "sleep (process 17)". A process gives itself any name.
 std::string in_words(const GuardianNews& news) {
   std::string name = news.name;
@@ -40,14 +32,16 @@ std::string in_words(const GuardianNews& news) {
 }  // namespace
 
 Attempt::Attempt(std::vector<std::string> command, const LaunchOptions& options, int restart, int port, NodePlace place,
-                 StoreJob job, const JobSignals& signals, const NodeExits* other_nodes)
+                 StoreJob job, const JobSignals& signals, const NodeExits* other_nodes, const RankEndTeller& tell_end)
     : command_(std::move(command)),
       options_(options),
       place_(place),
       job_(std::move(job)),
       signals_(signals),
       other_nodes_(other_nodes),
-      error_folder_(make_error_folder()),
+      tell_end_(tell_end),
+      restart_(restart),
+      error_folder_(make_guarded_folder("brigade-run")),
       output_(options.prefix_output),
       children_(static_cast<size_t>(options.ranks)) {
   try {
@@ -185,7 +179,10 @@ void Attempt::take_end(Child& child, const GuardianNews& news) {
   child.status = news.value;
   child.running = false;
   child.ended = Clock::time_point(std::chrono::nanoseconds(news.time_ns));
-  if (rank_outcome(child.rank, child.status).exit_code == 0) {
+  const RankOutcome end = rank_outcome(child.rank, child.status);
+  // Others may wait for it in a meeting.
+  if (place_.world_size > 1) tell_end_(restart_, child.rank, how_it_ended(end));
+  if (end.exit_code == 0) {
     // Each end gives those that remain the whole time again.
     if (options_.exit_timeout.count() > 0 && overdue_.empty()) last_must_end_ = Clock::now() + options_.exit_timeout;
     return;

@@ -12,17 +12,21 @@
 #include <brigade/dist/meeting/store.h>
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace brigade::dist {
 
+// Takes how the process of a rank ended, in words, in which attempt.
+using RankEndTeller = std::function<void(int attempt, int rank, const std::string& how)>;
+
 class Attempt {
  public:
-  // The options, the signals and the other nodes (null: there are none) must outlive it.
+  // The options, the signals, the other nodes (null: there are none) and the teller must outlive it.
   Attempt(std::vector<std::string> command, const LaunchOptions& options, int restart, int port, NodePlace place,
-          StoreJob job, const JobSignals& signals, const NodeExits* other_nodes);
+          StoreJob job, const JobSignals& signals, const NodeExits* other_nodes, const RankEndTeller& tell_end);
   // Ends what still runs.
   ~Attempt();
 
@@ -62,7 +66,9 @@ class Attempt {
   const StoreJob job_;
   const JobSignals& signals_;
   const NodeExits* const other_nodes_;
-  const std::string error_folder_;
+  const RankEndTeller& tell_end_;
+  const int restart_;
+  const std::string error_folder_;  // "": without, the ends of the processes alone tell who was first
   Output output_;
   std::vector<Child> children_;
   std::optional<Guardian> guardian_;

@@ -6,13 +6,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 #include <unistd.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 namespace brigade::dist {
 
@@ -257,6 +264,31 @@ MeetingPlace find_meeting_place(const Variables& variables, const LaunchedRank& 
         launched.launcher, launched.world_size,
         launched.local_world_size < 0 ? "nobody knows how many" : std::to_string(launched.local_world_size));
   return place;
+}
+
+std::optional<std::chrono::milliseconds> timeout_variable(const Variables& variables, const std::string& name) {
+  const std::string text = value_of(variables, name);
+  if (text.empty()) return std::nullopt;
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  const double most = std::chrono::duration<double>(kLongestTimeout).count();
+  if (error != std::errc() || end != text.data() + text.size() || !(seconds >= 0.001 && seconds <= most))
+    throw DistError("rendezvous: the environment variable {} must be a number of seconds from 0.001 to {}, got '{}'",
+                    name, std::chrono::seconds(kLongestTimeout).count(), text);
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+void check_thread_count() {
+#ifdef _OPENMP
+  constexpr int kFew = 1024;
+  const int most = std::max(kFew, 4 * static_cast<int>(std::thread::hardware_concurrency()));
+  const int wanted = std::min(omp_get_max_threads(), omp_get_thread_limit());
+  if (wanted <= most) return;
+  const char* const asked = std::getenv("OMP_NUM_THREADS");
+  throw ValueError("expected at most {} threads for each process, got {} ({}); there are {} processors", most, wanted,
+                   asked ? fmt::format("OMP_NUM_THREADS={}", asked) : "omp_set_num_threads",
+                   std::thread::hardware_concurrency());
+#endif
 }
 
 std::string first_host(const std::string& list) {

@@ -18,6 +18,7 @@
 // too, which are no ranks: only a task of a step is one.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -58,6 +59,14 @@ struct MeetingPlace {
 // Where the ranks of `launched` meet. Throws DistError when that is neither given nor has a
 // default.
 MeetingPlace find_meeting_place(const Variables& variables, const LaunchedRank& launched);
+
+// The seconds that a variable says (BRIGADE_TIMEOUT, BRIGADE_MEETING_TIMEOUT); nothing when it is not
+// set. Throws DistError for what is no number of seconds from 0.001 to those of a year.
+std::optional<std::chrono::milliseconds> timeout_variable(const Variables& variables, const std::string& name);
+inline constexpr std::chrono::hours kLongestTimeout{24 * 365};
+// Throws ValueError where OpenMP would make more threads for each region than a process can be expected
+// to get (OMP_NUM_THREADS): it ends the process in the first large operation.
+void check_thread_count();
 
 // The first host of a list as Slurm writes it: "node[03-05,9]-ib,gpu1" gives "node03-ib". Throws
 // DistError for a list that is empty or has a bracket without its partner.

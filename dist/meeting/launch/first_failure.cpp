@@ -33,12 +33,19 @@ FirstFailure find_first_failure(std::span<const RankEnd> ranks) {
   FirstFailure result{.rank = first->rank, .exit_code = first->exit_code};
   if (!is_consequence(*first) || !first->error) return result;
   result.because_of = first->error->because_of;
-  for (const RankEnd& end : ranks) {
-    const bool named =
-        std::find(result.because_of.begin(), result.because_of.end(), end.rank) != result.because_of.end();
-    if (!named) continue;
-    if (end.told_to_end && !end.error) return {.rank = end.rank, .exit_code = first->exit_code, .awaited = true};
-    if (end.exit_code == 0 && !end.told_to_end) return {.rank = end.rank, .exit_code = first->exit_code, .left = true};
+  // A rank that is named may itself have given up because of another: on to who has no such word.
+  std::vector<int> named = result.because_of;
+  for (size_t at = 0; at < named.size(); ++at) {
+    const auto end =
+        std::find_if(ranks.begin(), ranks.end(), [&](const RankEnd& each) { return each.rank == named[at]; });
+    if (end == ranks.end()) continue;
+    if (end->told_to_end && !end->error) return {.rank = end->rank, .exit_code = first->exit_code, .awaited = true};
+    if (end->exit_code == 0 && !end->told_to_end)
+      return {.rank = end->rank, .exit_code = first->exit_code, .left = true};
+    if (!end->error || !is_consequence(*end)) continue;
+    for (const int rank : end->error->because_of) {
+      if (std::find(named.begin(), named.end(), rank) == named.end()) named.push_back(rank);
+    }
   }
   return result;
 }

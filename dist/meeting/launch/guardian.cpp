@@ -5,7 +5,10 @@
 #include <brigade/dist/meeting/launch/guardian_process.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -51,6 +54,21 @@ void Guardian::signal(int rank, int signal) const noexcept {
 void Guardian::end_what_is_left(std::chrono::milliseconds grace) const noexcept {
   const GuardianOrder order{.grace_ms = grace.count()};
   [[maybe_unused]] const ssize_t sent = ::send(socket_, &order, sizeof order, MSG_NOSIGNAL);
+}
+
+std::string make_guarded_folder(const std::string& name) {
+  std::error_code failed;
+  const std::string chosen = std::filesystem::temp_directory_path(failed).string();
+  int why = failed ? failed.value() : 0;
+  for (const std::string& place : {failed ? "" : chosen, std::string("/tmp"), std::string("/var/tmp"),
+                                   std::string("/dev/shm"), std::string(".")}) {
+    if (place.empty()) continue;
+    std::string folder = (std::filesystem::absolute(place, failed) / (name + "-XXXXXX")).string();
+    if (!failed && mkdtemp(folder.data())) return folder;
+    if (why == 0) why = errno;
+  }
+  errno = why;
+  return "";
 }
 
 }  // namespace brigade::dist

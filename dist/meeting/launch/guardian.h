@@ -65,4 +65,9 @@ class Guardian {
   pid_t keeper_ = -1;
 };
 
+// A new folder that its owner alone may use, for a guardian to remove: NAME-XXXXXX in the folder for
+// temporary files, or where that is missing or cannot be written to in /tmp, /var/tmp, /dev/shm or the
+// working folder. "" where no folder can be made anywhere; errno says why the first could not.
+std::string make_guarded_folder(const std::string& name);
+
 }  // namespace brigade::dist

@@ -1,6 +1,8 @@
 // Starts a job: its store, its name, its place among the nodes; and starts it again when it fails.
 #include <brigade/dist/meeting/launch/launcher.h>
 
+#include <brigade/core/detail/standard_descriptors.h>
+#include <brigade/dist/meeting/awaited_ranks.h>
 #include <brigade/dist/meeting/launch/attempt.h>
 #include <brigade/dist/meeting/launch/node_exits.h>
 #include <brigade/dist/meeting/launch/nodes.h>
@@ -13,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -23,6 +26,9 @@ namespace brigade::dist {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestBackOff = std::chrono::seconds(30);
+constexpr std::chrono::milliseconds kTimeToTell = std::chrono::seconds(1);
+
+std::string launcher_of(int node) { return fmt::format("the launcher of node {}", node); }
 
 // A rank is no foreground process of the terminal: reading from it would stop the rank.
 void check_standard_input(const LaunchOptions& options, const NodePlace& place) {
@@ -51,18 +57,41 @@ std::string secret_of_job(const LaunchOptions& options) {
   return given.empty() && options.nodes == 1 ? random_token() : given;
 }
 
+// How the processes of this node's ranks ended, for those that wait for them in a meeting. On one node
+// the store is in this process.
+RankEndTeller teller_of_ends(NodeExits* other_nodes, int port, const LaunchOptions& options, const StoreJob& job) {
+  if (other_nodes)
+    return [other_nodes](int, int rank, const std::string& how) { other_nodes->tell_end_of_rank(rank, how); };
+  return [store = std::shared_ptr<Store>(), port, address = options.master_addr, job](int attempt, int rank,
+                                                                                      const std::string& how) mutable {
+    try {
+      if (!store) store = connect_tcp_store(address, port, kTimeToTell, job);
+      store->set(rank_ended_key(attempt, rank), how);
+    } catch (const DistError&) {
+      // Its peers wait for their time-out.
+    }
+  };
+}
+
 // Starts the ranks, and again when they fail, as often as that is wanted.
 LaunchOutcome run_attempts(const std::vector<std::string>& words, const LaunchOptions& options, int port,
                            const NodePlace& place, const StoreJob& job, const JobSignals& signals,
-                           const NodeExits* other_nodes) {
+                           NodeExits* other_nodes) {
+  const RankEndTeller tell_end = teller_of_ends(other_nodes, port, options, job);
   for (int restart = 0;; ++restart) {
     LaunchOutcome outcome;
     int signal = 0;
     {
-      Attempt attempt(words, options, restart, port, place, job, signals, other_nodes);
+      if (other_nodes) other_nodes->begin(restart);
+      Attempt attempt(words, options, restart, port, place, job, signals, other_nodes, tell_end);
       outcome = attempt.watch();
-      if (outcome.exit_code == 0 || outcome.signal != 0 || restart >= options.max_restarts) return outcome;
-      if (other_nodes && other_nodes->failure()) return outcome;
+      if (outcome.signal != 0) return outcome;
+      if (outcome.exit_code == 0 && (!other_nodes || other_nodes->is_over(outcome, signals))) return outcome;
+      if (restart >= options.max_restarts) return outcome;
+      if (other_nodes) {
+        if (const auto failed = other_nodes->failure(); failed && failed->is_last) return outcome;
+        other_nodes->end_attempt(outcome);
+      }
       signal = attempt.say(fmt::format("brigade run: {}{}brigade run: restart {} of {}\n", outcome.summary,
                                        outcome.summary.ends_with('\n') ? "" : "\n", restart + 1, options.max_restarts));
     }
@@ -78,6 +107,8 @@ LaunchOutcome run_attempts(const std::vector<std::string>& words, const LaunchOp
 }  // namespace
 
 LaunchOutcome launch_processes(const std::vector<std::string>& command, const LaunchOptions& options) {
+  // The pipes of the ranks must not get these numbers: they would not survive exec.
+  brigade::detail::fill_standard_descriptors();
   if (command.empty()) throw DistError("launch: no program given");
   if (options.ranks < 1 || options.nodes < 1 || options.node_rank < 0 || options.node_rank >= options.nodes) {
     throw DistError("launch: expected at least 1 rank, and 0 <= node rank < nodes; got {} ranks, node {} of {}",
@@ -106,10 +137,12 @@ LaunchOutcome launch_processes(const std::vector<std::string>& command, const La
     // Nodes are started one after the other, by hand or by a scheduler; ranks need not wait for
     // that.
     StoreJob own = job;
-    own.who = fmt::format("the launcher of node {}", options.node_rank);
+    own.who = launcher_of(options.node_rank);
     const auto store = connect_tcp_store(options.master_addr, port, options.meeting_timeout, own);
     place = meet_nodes(*store, options);
-    others.emplace(store, options);
+    std::function<bool(int)> is_connected;
+    if (server) is_connected = [&server](int node) { return server->is_connected(launcher_of(node)); };
+    others.emplace(store, options, std::move(is_connected));
   }
   if (server) server->set_world_size(place.world_size);
   check_standard_input(options, place);

@@ -1,8 +1,9 @@
-// Keys: the first failure of all, and of each node that it ended well, that it has read what there
-// was to read, and a count that shows that its launcher lives.
+// Keys: the first failure of each attempt and the last one of all; of each node that its ranks ended
+// well in an attempt, and that it knows how the job ended.
 #include <brigade/dist/meeting/launch/node_exits.h>
 
 #include <brigade/core/error.h>
+#include <brigade/dist/meeting/awaited_ranks.h>
 #include <brigade/dist/meeting/launch/outcome.h>
 
 #include <fmt/format.h>
@@ -12,7 +13,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <map>
 #include <sstream>
 #include <utility>
 
@@ -25,31 +25,29 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kBetweenLooks{200};
-// For the others to read the last word, before node 0 takes the store away; and where its ranks have
-// failed, for theirs to end because of that.
 constexpr std::chrono::milliseconds kTimeToRead{2000};
-constexpr std::chrono::milliseconds kTimeToFail{std::chrono::minutes(1)};
-// A launcher that has not counted for so long has gone, or its host cannot be reached.
-constexpr std::chrono::milliseconds kSilence{3000};
 constexpr size_t kMostSummaryBytes = 4096;
 
 constexpr const char* kFailures = "launch/exits/failures";
 constexpr const char* kFirstFailure = "launch/exits/first_failure";
-std::string ended_well(int node) { return fmt::format("launch/exits/{}", node); }
-std::string has_read(int node) { return fmt::format("launch/exits/{}/read", node); }
-std::string lives(int node) { return fmt::format("launch/exits/{}/lives", node); }
+std::string failures(int attempt) { return fmt::format("launch/attempt/{}/failures", attempt); }
+std::string ended_well(int attempt, int node) { return fmt::format("launch/attempt/{}/well/{}", attempt, node); }
+std::string knows(int node) { return fmt::format("launch/exits/{}/knows", node); }
 
+// A line for launchers, then words for ranks and people.
 std::string in_text(const NodeFailure& failure) {
-  return fmt::format("{} {}\n{}", failure.node, failure.status, failure.summary);
+  return fmt::format("{} {} {}\nnode {} failed with status {}: {}", failure.node, failure.status,
+                     failure.is_last ? 1 : 0, failure.node, failure.status, failure.summary);
 }
 
 NodeFailure failure_from(const std::string& text) {
   NodeFailure result;
+  int is_last = 1;
   std::istringstream in(text);
-  in >> result.node >> result.status;
-  const size_t end = std::min(text.find('\n'), text.size() - 1);
-  result.summary = text.substr(end + 1);
+  in >> result.node >> result.status >> is_last;
+  result.is_last = is_last != 0;
+  const size_t words = std::min(text.find('\n'), text.size() - 1) + 1;
+  result.summary = text.substr(std::min(text.find(": ", words), text.size() - 2) + 2);
   return result;
 }
 
@@ -62,8 +60,13 @@ void NodeFailure::blame_in(LaunchOutcome& outcome) const {
     rank.first_failure = false;
 }
 
-NodeExits::NodeExits(std::shared_ptr<Store> store, const LaunchOptions& options)
-    : store_(std::move(store)), node_(options.node_rank), exit_timeout_(options.exit_timeout) {
+NodeExits::NodeExits(std::shared_ptr<Store> store, const LaunchOptions& options,
+                     std::function<bool(int node)> is_connected, const Times& times)
+    : store_(std::move(store)),
+      node_(options.node_rank),
+      exit_timeout_(options.exit_timeout),
+      is_connected_(std::move(is_connected)),
+      times_(times) {
   for (int node = 0; node < options.nodes; ++node) {
     if (node != node_) others_.push_back(node);
   }
@@ -84,22 +87,45 @@ NodeExits::~NodeExits() {
   close(heard_);
 }
 
+void NodeExits::begin(int attempt) {
+  const std::lock_guard lock(mutex_);
+  attempt_ = attempt;
+  if (failure_ && failure_->is_last) return;
+  failure_.reset();
+  eventfd_t ignored = 0;
+  eventfd_read(heard_, &ignored);
+}
+
 std::optional<NodeFailure> NodeExits::failure() const {
-  std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);
   return failure_;
+}
+
+void NodeExits::tell_end_of_rank(int rank, const std::string& how) {
+  const std::lock_guard lock(mutex_);
+  ends_of_ranks_.emplace_back(rank_ended_key(attempt_, rank), how);
 }
 
 // Until the end: a launcher that waits for others or ends its ranks lives, too.
 void NodeExits::listen() noexcept {
   try {
-    for (bool known = false; !over_; std::this_thread::sleep_for(kBetweenLooks)) {
-      store_->add(lives(node_), 1);
-      if (known || !store_->check(kFirstFailure)) continue;
-      known = true;
-      NodeFailure first = failure_from(store_->get(kFirstFailure, kTimeToRead));
-      if (first.node == node_) continue;
-      std::lock_guard lock(mutex_);
-      failure_ = std::move(first);
+    for (; !over_; std::this_thread::sleep_for(times_.between_looks)) {
+      std::vector<std::pair<std::string, std::string>> ends;
+      int attempt = 0;
+      bool known = false;
+      {
+        const std::lock_guard lock(mutex_);
+        ends.swap(ends_of_ranks_);
+        attempt = attempt_;
+        known = failure_.has_value();
+      }
+      for (const auto& [key, how] : ends)
+        store_->set(key, how);
+      if (known) continue;
+      std::optional<NodeFailure> heard = hear(attempt);
+      const std::lock_guard lock(mutex_);
+      if (!heard || heard->node == node_ || (attempt != attempt_ && !heard->is_last)) continue;
+      failure_ = std::move(heard);
       eventfd_write(heard_, 1);
     }
   } catch (const std::exception&) {
@@ -107,75 +133,106 @@ void NodeExits::listen() noexcept {
   }
 }
 
-void NodeExits::join(LaunchOutcome& outcome, const JobSignals& signals) {
-  const bool failed = outcome.exit_code != 0 && outcome.signal == 0;
+// A failure for good, else that of the attempt.
+std::optional<NodeFailure> NodeExits::hear(int attempt) {
+  for (const std::string& key : {std::string(kFirstFailure), attempt_over_key(attempt)}) {
+    if (store_->check(key)) return failure_from(store_->get(key, kTimeToRead));
+  }
+  return std::nullopt;
+}
+
+void NodeExits::end_attempt(const LaunchOutcome& outcome) {
   try {
-    if (outcome.exit_code != 0) {
-      tell_failure(outcome);
-    } else {
-      store_->set(ended_well(node_), "");
-      if (!wait_for_others(outcome, signals)) tell_failure(outcome);
+    tell_failure(outcome, false);
+  } catch (const DistError&) {
+    // Node 0 has gone: the next attempt fails because of that.
+  }
+}
+
+void NodeExits::tell_failure(const LaunchOutcome& outcome, bool is_last) {
+  const std::string text = in_text({node_, outcome.exit_code, is_last, outcome.summary.substr(0, kMostSummaryBytes)});
+  if (is_last && store_->add(kFailures, 1) == 1) store_->set(kFirstFailure, text);
+  // What ranks that wait in a meeting see.
+  if (store_->add(failures(attempt_), 1) == 1) store_->set(attempt_over_key(attempt_), text);
+}
+
+bool NodeExits::is_over(LaunchOutcome& outcome, const JobSignals& signals) {
+  std::vector<int> running = others_;
+  auto last_word = Clock::now();
+  try {
+    store_->set(ended_well(attempt_, node_), "");
+    while (true) {
+      if (const auto first = failure()) {
+        first->blame_in(outcome);
+        return first->is_last;
+      }
+      if (std::erase_if(running, [&](int node) { return store_->check(ended_well(attempt_, node)); }) > 0)
+        last_word = Clock::now();
+      if (running.empty()) return true;
+      if (exit_timeout_.count() > 0 && Clock::now() - last_word >= exit_timeout_) {
+        outcome.exit_code = 1;
+        outcome.summary = fmt::format("node {} still runs {:.1f} s after the last of the other nodes has ended",
+                                      fmt::join(running, ", "), static_cast<double>(exit_timeout_.count()) * 1e-3);
+        return true;
+      }
+      if (const int signal = signals.next(times_.between_looks); signal != 0) {
+        blame_signal(outcome, signal, false);
+        outcome.exit_code = 128 + signal;
+        return true;
+      }
     }
+  } catch (const DistError& error) {
+    outcome.exit_code = 1;
+    outcome.summary =
+        fmt::format("the launcher of node 0 has gone (it waits for a minute for the others), or cannot be reached: {}",
+                    error.what());
+    return true;
+  }
+}
+
+void NodeExits::join(LaunchOutcome& outcome, const JobSignals& signals) {
+  try {
+    if (outcome.exit_code != 0 && !(failure() && failure()->is_last)) tell_failure(outcome, true);
     if (node_ == 0) {
-      stay_for_readers(signals, failed ? kTimeToFail : kTimeToRead);
+      stay_for_readers(outcome, signals);
     } else {
-      store_->set(has_read(node_), "");
+      store_->set(knows(node_), "");
     }
   } catch (const DistError& error) {
     if (outcome.exit_code != 0) return;
     outcome.exit_code = 1;
     outcome.summary =
-        fmt::format("the launcher of node 0 has gone (it waits for a minute after a failure), or cannot be reached: {}",
+        fmt::format("the launcher of node 0 has gone (it waits for a minute for the others), or cannot be reached: {}",
                     error.what());
   }
 }
 
-void NodeExits::tell_failure(const LaunchOutcome& outcome) {
-  if (store_->add(kFailures, 1) != 1) return;
-  store_->set(kFirstFailure, in_text({node_, outcome.exit_code, outcome.summary.substr(0, kMostSummaryBytes)}));
-}
-
-// False when the time is over, or a signal has come.
-bool NodeExits::wait_for_others(LaunchOutcome& outcome, const JobSignals& signals) {
-  std::vector<int> running = others_;
-  auto last_word = Clock::now();
-  while (true) {
-    if (const auto first = failure()) {
-      first->blame_in(outcome);
-      return true;
-    }
-    if (std::erase_if(running, [&](int node) { return store_->check(ended_well(node)); }) > 0) last_word = Clock::now();
-    if (running.empty()) return true;
-    if (exit_timeout_.count() > 0 && Clock::now() - last_word >= exit_timeout_) {
-      outcome.exit_code = 1;
-      outcome.summary = fmt::format("node {} still runs {:.1f} s after the last of the other nodes has ended",
-                                    fmt::join(running, ", "), static_cast<double>(exit_timeout_.count()) * 1e-3);
-      return false;
-    }
-    if (const int signal = signals.next(kBetweenLooks); signal != 0) {
+void NodeExits::stay_for_readers(LaunchOutcome& outcome, const JobSignals& signals) {
+  std::vector<int> waiting = others_, lost;
+  for (const auto end = Clock::now() + times_.to_know; !waiting.empty();) {
+    std::erase_if(waiting, [&](int node) {
+      // In this order: it tells, and then it goes.
+      const bool is_there = !is_connected_ || is_connected_(node);
+      if (store_->check(knows(node))) return true;
+      if (!is_there) lost.push_back(node);
+      return !is_there;
+    });
+    if (waiting.empty()) break;
+    const int signal = signals.next(std::chrono::milliseconds(20));
+    if (signal == 0 && Clock::now() < end) continue;
+    if (signal != 0 && outcome.exit_code == 0) {
       blame_signal(outcome, signal, false);
       outcome.exit_code = 128 + signal;
-      return false;
     }
+    lost.insert(lost.end(), waiting.begin(), waiting.end());
+    break;
   }
-}
-
-void NodeExits::stay_for_readers(const JobSignals& signals, std::chrono::milliseconds time) {
-  const auto begin = Clock::now();
-  std::map<int, std::pair<int64_t, Clock::time_point>> counts;
-  while (Clock::now() - begin < time) {
-    bool awaited = false;
-    for (const int node : others_) {
-      if (store_->check(has_read(node))) continue;
-      auto& [count, since] = counts.try_emplace(node, -1, begin).first->second;
-      if (const int64_t now = store_->add(lives(node), 0); now != count) {
-        count = now;
-        since = Clock::now();
-      }
-      awaited = awaited || Clock::now() - since < kSilence;
-    }
-    if (!awaited || signals.next(std::chrono::milliseconds(20)) != 0) return;
-  }
+  if (lost.empty() || outcome.exit_code != 0) return;
+  outcome.exit_code = 1;
+  outcome.summary = fmt::format(
+      "all ranks ended well, but the launcher of node {} was killed or has stopped before it knew that; it ends with a "
+      "failure",
+      fmt::join(lost, ", "));
 }
 
 }  // namespace brigade::dist

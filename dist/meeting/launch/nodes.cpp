@@ -11,8 +11,9 @@ NodePlace meet_nodes(Store& store, const LaunchOptions& options) {
   if (store.add(fmt::format("launch/node/{}", options.node_rank), 1) > 1)
     throw DistError("launch: two launchers have --node-rank {}; nodes are numbered 0 to {}", options.node_rank,
                     options.nodes - 1);
-  // "nodes ranks", from each.
-  store.set(fmt::format("launch/ranks/{}", options.node_rank), fmt::format("{} {}", options.nodes, options.ranks));
+  // "nodes ranks restarts", from each.
+  store.set(fmt::format("launch/ranks/{}", options.node_rank),
+            fmt::format("{} {} {}", options.nodes, options.ranks, options.max_restarts));
   NodePlace place;
   for (int node = 0; node < options.nodes; ++node) {
     std::string said;
@@ -29,7 +30,11 @@ NodePlace meet_nodes(Store& store, const LaunchOptions& options) {
     if (nodes != options.nodes)
       throw DistError("launch: --nnodes is {} on node {}, but {} on node {}", options.nodes, options.node_rank, nodes,
                       node);
-    const int ranks = std::atoi(rest);
+    const int ranks = static_cast<int>(std::strtol(rest, &rest, 10));
+    // All are started again, or none.
+    if (const int restarts = std::atoi(rest); restarts != options.max_restarts)
+      throw DistError("launch: --max-restarts is {} on node {}, but {} on node {}; give all nodes the same",
+                      options.max_restarts, options.node_rank, restarts, node);
     if (node < options.node_rank) place.first_rank += ranks;
     place.world_size += ranks;
   }

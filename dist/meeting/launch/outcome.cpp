@@ -19,8 +19,7 @@ std::string how_it_failed(const RankOutcome& rank, const FirstFailure& first, co
     return fmt::format("{} still running {:g} s after the others had ended (--exit-timeout)",
                        ranks_in_words(overdue.ranks) + (overdue.ranks.size() > 1 ? " were" : " was"),
                        std::chrono::duration<double>(overdue.exit_timeout).count());
-  const std::string how = rank.signal ? fmt::format("was ended by signal {} ({})", rank.signal, strsignal(rank.signal))
-                                      : fmt::format("exited with status {}", rank.exit_code);
+  const std::string how = how_it_ended(rank);
   if (first.awaited)
     return fmt::format("rank {} still ran while other ranks waited for it in vain, and {}", rank.rank, how);
   if (first.left) return fmt::format("rank {} {} first, while other ranks still needed it", rank.rank, how);
@@ -35,6 +34,11 @@ RankOutcome rank_outcome(int rank, int status) {
   result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   result.exit_code = result.signal ? 128 + result.signal : WEXITSTATUS(status);
   return result;
+}
+
+std::string how_it_ended(const RankOutcome& rank) {
+  return rank.signal ? fmt::format("was ended by signal {} ({})", rank.signal, strsignal(rank.signal))
+                     : fmt::format("exited with status {}", rank.exit_code);
 }
 
 std::string summary_of(const RankOutcome& rank, const FirstFailure& first, const Overdue& overdue) {

@@ -13,6 +13,9 @@ namespace brigade::dist {
 // How a process ended, for `status` as waitpid says it.
 RankOutcome rank_outcome(int rank, int status);
 
+// "exited with status 3", "was ended by signal 9 (Killed)".
+std::string how_it_ended(const RankOutcome& rank);
+
 // Ranks that still ran when the others had ended, and how long they had.
 struct Overdue {
   std::vector<int> ranks;

@@ -16,6 +16,7 @@ struct Connection {
   // A stranger's greeting and the store's nonce, from the question for a proof to the answer.
   std::string greeting;
   std::string nonce;
+  std::string who;  // has greeted
   bool greeted = false;
   bool closing = false;                     // once the answer is sent
   Deadline since = {};                      // when it was accepted

@@ -113,6 +113,10 @@ Socket try_connect(const std::string& host, int port, Deadline deadline) {
   const Addresses addresses = resolve(host, port, false, deadline);
   for (const addrinfo* address = addresses.get(); address; address = address->ai_next) {
     Socket socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    // Who tries again for a while would blame the other side in the end.
+    if (!socket && (errno == EMFILE || errno == ENFILE))
+      throw DistError("cannot connect to port {} of {}: {}; raise the limit of open files (ulimit -n)", port, host,
+                      std::strerror(errno));
     if (!socket) continue;
     if (connect(socket.fd(), address->ai_addr, address->ai_addrlen) != 0 && errno != EINPROGRESS) continue;
     const auto patience = std::min(deadline, std::chrono::steady_clock::now() + std::chrono::seconds(2));
@@ -143,7 +147,10 @@ Socket listen_on(const std::string& host, int port) {
   std::string why = "no address";
   for (const addrinfo* address = addresses.get(); address; address = address->ai_next) {
     Socket socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!socket) continue;
+    if (!socket) {
+      why = std::strerror(errno);
+      continue;
+    }
     const int on = 1;
     setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(socket.fd(), address->ai_addr, address->ai_addrlen) == 0 && listen(socket.fd(), 256) == 0) return socket;

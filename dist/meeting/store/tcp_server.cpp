@@ -17,9 +17,13 @@
 #include <charconv>
 #include <csignal>
 #include <cstring>
+#include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -53,6 +57,7 @@ struct TcpStoreServer::Impl {
   StoreJob job;
   std::atomic<int> world_size{0};
   int warnings = 0;
+  bool told_no_room = false;
   int stop_pipe[2] = {-1, -1};
   std::thread thread;
 
@@ -62,7 +67,9 @@ struct TcpStoreServer::Impl {
   StoredValues values;
   std::vector<Connection> connections;  // in the order in which they came
   size_t greeted = 0;
-  size_t under_way = 0;  // bytes of requests that are not complete
+  mutable std::mutex here_mutex;
+  std::multiset<std::string> here;  // who has greeted
+  size_t under_way = 0;             // bytes of requests that are not complete
   Deadline accept_after = {};
 
   void loop() {
@@ -119,6 +126,10 @@ struct TcpStoreServer::Impl {
   void drop(size_t i) {
     under_way -= connections[i].came.size();
     greeted -= connections[i].greeted;
+    if (connections[i].greeted) {
+      const std::lock_guard lock(here_mutex);
+      here.erase(here.find(connections[i].who));
+    }
     connections.erase(connections.begin() + static_cast<std::ptrdiff_t>(i));
   }
   void drop_oldest_stranger() {
@@ -133,6 +144,7 @@ struct TcpStoreServer::Impl {
         if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) return;
         // Who waits in the listener's queue keeps it readable: without a pause this would spin.
         accept_after = std::chrono::steady_clock::now() + kPause;
+        tell_no_room(errno);
         return drop_oldest_stranger();
       }
       if (connections.size() - greeted >= limits.strangers) drop_oldest_stranger();
@@ -141,6 +153,17 @@ struct TcpStoreServer::Impl {
       connection.socket = std::move(accepted);
       connection.since = connection.moved = now;
     }
+  }
+
+  // Once: what those who come see is that nobody answers.
+  void tell_no_room(int reason) {
+    if (std::exchange(told_no_room, true)) return;
+    tell(
+        {fmt::format("the store at port {} cannot let anybody in now: {}; {} ranks and launchers and {} strangers are "
+                     "connected",
+                     local_port(listener), std::strerror(reason), greeted, connections.size() - greeted),
+         "strangers make room, the oldest first; where ranks do not get in, raise the limit of open files (ulimit -n), "
+         "and see who connects to this port"});
   }
 
   // False when the connection is to be closed: the client went away, it does not speak our
@@ -226,6 +249,11 @@ struct TcpStoreServer::Impl {
                  "look for processes that connect again and again"};
     if (!refusal.reason.empty()) return refuse(client, other.who, refusal);
     client.greeted = true;
+    client.who = other.who;
+    {
+      const std::lock_guard lock(here_mutex);
+      here.insert(client.who);
+    }
     client.greeting = client.nonce = "";
     ++greeted;
     return client.answer("=" + proof);
@@ -301,6 +329,11 @@ TcpStoreServer::~TcpStoreServer() {
 }
 
 void TcpStoreServer::set_world_size(int world_size) { impl_->world_size = world_size; }
+
+bool TcpStoreServer::is_connected(const std::string& who) const {
+  const std::lock_guard lock(impl_->here_mutex);
+  return impl_->here.contains(who);
+}
 
 int TcpStoreServer::port() const noexcept { return local_port(impl_->listener); }
 

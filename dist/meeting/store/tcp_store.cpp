@@ -90,8 +90,8 @@ class TcpStore final : public Store {
       }
     } catch (const TimeoutError&) {
       throw TimeoutError(
-          "what listens at {} has not greeted within {} ms: it is a store that is slow, or another program uses that "
-          "port",
+          "what listens at {} has not greeted within {} ms: it is a store that is slow or has no descriptors left (who hosts "
+          "it says so), or another program uses that port",
           place_, patience_.count());
     } catch (const PeerError&) {
       return std::nullopt;

@@ -184,7 +184,7 @@ TEST_CASE("a trace of the last steps is written, and explain reads it; a file th
   for (const lab::TraceSlice& slice : lab::slices_of(trace)) {
     if (slice.name != "backward") continue;
     ++backwards;
-    const int64_t iteration = slice.arguments.at("iteration");
+    const int64_t iteration = slice.arguments->at("iteration");
     first = std::min(first, iteration);
     last = std::max(last, iteration);
   }

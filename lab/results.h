@@ -36,6 +36,8 @@ class Results {
   // to /dev/null, and no file is written.
   void keep_silent();
   void add(nlohmann::json row);
+  // Whether write() will write anything, for rows that are large.
+  bool are_wanted() const noexcept { return !json_file_.empty() || !csv_file_.empty(); }
   // Throws IoError. Where a command ends with an error, nothing is written.
   void write();
 

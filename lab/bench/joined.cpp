@@ -2,6 +2,7 @@
 #include <brigade/lab/bench/joined.h>
 
 #include <brigade/core/error.h>
+#include <brigade/core/fnv.h>
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/meeting/rank_hosts.h>
 #include <brigade/dist/meeting/rendezvous.h>
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <utility>
@@ -46,7 +48,10 @@ JoinedJobGroups& meet() {
 dist::ProcessGroupPtr make_group(const JoinedJobGroups& all, const std::string& backend) {
   const int rank = all.launched.rank;
   const int size = all.launched.world_size;
-  const std::string prefix = fmt::format("bench/{}/{}", all.launched.job, backend);
+  // A run that is started again meets in the same store.
+  const char* generation = std::getenv("TORCHELASTIC_RESTART_COUNT");
+  const std::string prefix =
+      fmt::format("bench{:x}.{}.{}", fnv(all.launched.job), generation ? generation : "", backend);
   const dist::HostLayout layout = dist::exchange_hosts(*all.store, rank, size, kTimeout, prefix);
   const bool fastest = backend == "auto";
   const dist::Backend& kind = dist::find_backend(fastest ? dist::fastest_backend(layout, size) : backend);

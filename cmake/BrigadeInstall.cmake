@@ -13,6 +13,8 @@ endif()
 if(TARGET brigade_program)
   install(TARGETS brigade_program brigade_bench_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(DIRECTORY lab/data DESTINATION ${CMAKE_INSTALL_DATADIR}/brigade)
+  # What `brigade diagnose ID --source` shows.
+  install(DIRECTORY lab/faults DESTINATION ${CMAKE_INSTALL_DATADIR}/brigade/lab)
   install(DIRECTORY tests/reference/cases tests/reference/fixtures DESTINATION ${CMAKE_INSTALL_DATADIR}/brigade/reference)
   install(FILES tests/reference/models.json tests/reference/autocast_models.json DESTINATION ${CMAKE_INSTALL_DATADIR}/brigade/reference)
 endif()

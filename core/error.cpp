@@ -12,8 +12,14 @@ namespace brigade {
 std::string to_string(const std::source_location& where) {
   if (where.line() == 0) return "";
   std::string_view file = where.file_name();
-  // Two components tell files apart without drowning the message in directories.
-  size_t slash = file.rfind('/');
+  // A build can say from where on the path is shown (-fmacro-prefix-map=/home/me/project/=/./).
+  constexpr std::string_view kFromHere = "/./";
+  if (const size_t mark = file.rfind(kFromHere); mark != std::string_view::npos) {
+    file.remove_prefix(mark + kFromHere.size());
+    return std::string(file) + ":" + std::to_string(where.line());
+  }
+  // Otherwise two components tell files apart without drowning the message in directories.
+  const size_t slash = file.rfind('/');
   if (slash != std::string_view::npos && slash > 0) {
     const size_t parent = file.rfind('/', slash - 1);
     if (parent != std::string_view::npos) file.remove_prefix(parent + 1);

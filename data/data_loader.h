@@ -1,7 +1,7 @@
 // DataLoader: the batches of a dataset, epoch after epoch, made by threads that work ahead.
 //
 //   auto digits = std::make_shared<data::TensorDataset>(images, labels);
-//   data::DataLoader loader(digits, {.batch_size = 64, .shuffle = true, .seed = 1, .num_workers = 2});
+//   data::DataLoader loader(digits, {.batch_size = 64, .shuffle = true, .seed = 1, .num_workers = 2});  // in this order
 //   for (int epoch = 0; epoch < 10; ++epoch)
 //     for (const data::Example& batch : loader) loss = cross_entropy(net(batch.data), batch.target);
 //

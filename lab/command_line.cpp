@@ -1,6 +1,9 @@
 // Commands and options by CLI11, and what a wrong usage ends with.
 #include <brigade/lab/command_line.h>
 
+#include <brigade/lab/words.h>
+
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
@@ -64,11 +67,73 @@ void Command::action_with_all_words(std::function<int(const std::vector<std::str
   app_->callback([run = std::move(run), status = exit_status_, app = app_] { *status = run(app->remaining()); });
 }
 
+namespace {
+
+// The command that the words have named so far.
+const CLI::App& innermost(const CLI::App& app) {
+  const std::vector<CLI::App*> named = app.get_subcommands();
+  return named.empty() ? app : innermost(*named.back());
+}
+
+// What a command takes, with the dashes.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames())
+      names.push_back("--" + name);
+    for (const std::string& name : option->get_snames())
+      names.push_back("-" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+// A word that nothing takes, and what may have been meant; "" where every word was taken.
+std::string unknown_word(const CLI::App& app) {
+  const auto near = [](const std::string& word, const std::vector<std::string>& known) {
+    const std::vector<std::string> nearest = nearest_words(word, known, 1);
+    return nearest.empty() ? std::string() : "; the nearest is " + nearest.front();
+  };
+  const std::vector<std::string> words = app.remaining();
+  for (const std::string& word : words) {
+    if (!word.starts_with("-")) continue;
+    const std::string name = word.substr(0, word.find('='));
+    return fmt::format("unknown option {}{}", name, near(name, option_names(app)));
+  }
+  const std::vector<std::string> commands = command_names(app);
+  if (words.empty()) return "";
+  return commands.empty() ? fmt::format("unexpected word '{}'", words.front())
+                          : fmt::format("unknown command '{}'{}", words.front(), near(words.front(), commands));
+}
+
+// What was wrong, in one line, and where help is.
+std::string usage_error(const CLI::App& app, const CLI::Error& error) {
+  const CLI::App& named = innermost(app);
+  const std::string unknown = unknown_word(named);
+  std::string call = "brigade";
+  if (&named != &app) {
+    for (const CLI::App* each = &app; each != &named;) {
+      each = each->get_subcommands().back();
+      call += " " + each->get_name();
+    }
+  }
+  return fmt::format("{}: {}\nRun with --help for more information.\n", call, unknown.empty() ? error.what() : unknown);
+}
+
+}  // namespace
+
 int run_command_line(int argc, char** argv, const std::string& about, const std::string& version,
                      const std::function<void(Command&)>& add_commands) {
   CLI::App app{about};
   app.set_version_flag("--version", version);
   app.get_formatter()->column_width(36);
+  app.failure_message([](const CLI::App* top, const CLI::Error& error) { return usage_error(*top, error); });
   Command top(app, std::make_shared<int>(0));
   top.require_command();
   add_commands(top);

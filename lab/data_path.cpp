@@ -9,8 +9,29 @@
 
 namespace brigade::lab {
 
+namespace {
+
+namespace fs = std::filesystem;
+
+// ../share/brigade
+fs::path installed() {
+  std::error_code ignored;
+  return fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path() / "share/brigade";
+}
+
+// The first of them that is there.
+std::string first_of(const std::vector<fs::path>& places, const std::string& about, const std::string& advice) {
+  std::string tried;
+  for (const fs::path& place : places) {
+    if (fs::exists(place)) return place.string();
+    tried += (tried.empty() ? "" : ", ") + place.string();
+  }
+  throw IoError("cannot find the {}; looked for {}.{}", about, tried, advice);
+}
+
+}  // namespace
+
 std::string data_path(const std::string& file, const std::string& about) {
-  namespace fs = std::filesystem;
   std::vector<fs::path> places;
   if (const char* chosen = std::getenv("BRIGADE_DATA_DIR")) {
     places.emplace_back(fs::path(chosen) / file);
@@ -18,17 +39,18 @@ std::string data_path(const std::string& file, const std::string& about) {
 #ifdef BRIGADE_DATA_DIR
     places.emplace_back(fs::path(BRIGADE_DATA_DIR) / file);
 #endif
-    std::error_code ignored;
-    const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-    places.emplace_back(program.parent_path().parent_path() / "share/brigade/data" / file);
+    places.emplace_back(installed() / "data" / file);
   }
-  std::string tried;
-  for (const fs::path& place : places) {
-    if (fs::exists(place)) return place.string();
-    tried += (tried.empty() ? "" : ", ") + place.string();
-  }
-  throw IoError("cannot find the {}; looked for {}. Set BRIGADE_DATA_DIR to the folder that holds {}", about, tried,
-                file);
+  return first_of(places, about, " Set BRIGADE_DATA_DIR to the folder that holds " + file);
+}
+
+std::string source_path(const std::string& file) {
+  std::vector<fs::path> places;
+#ifdef BRIGADE_DATA_DIR
+  places.emplace_back(fs::path(BRIGADE_DATA_DIR).parent_path().parent_path() / file);
+#endif
+  places.emplace_back(installed() / file);
+  return first_of(places, "source of " + file, "");
 }
 
 }  // namespace brigade::lab

@@ -1,38 +1,55 @@
-// The parser itself needs no stack; its callback knows how deep it is. Files are read whole.
+// The parser itself needs no stack, so the depth is looked for in the text. Files are mapped.
 #include <brigade/lab/json_input.h>
 
+#include <brigade/core/detail/input_file.h>
 #include <brigade/core/error.h>
 
 #include <nlohmann/json.hpp>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
+#include <memory>
 
 namespace brigade::lab {
 
 using nlohmann::json;
 
-json parse_json(std::string_view text) {
-  constexpr int kDeepest = 64;
-  bool too_deep = false;
-  json parsed = json::parse(
-      text.begin(), text.end(),
-      [&](int depth, json::parse_event_t, const json&) {
-        too_deep = too_deep || depth >= kDeepest;
-        return !too_deep;
-      },
-      false);
-  return too_deep ? json(json::value_t::discarded) : parsed;
+namespace {
+
+// Brackets within brackets, as they stand in the text; what stands in a string is none.
+bool is_deeper_than(int64_t most, std::string_view text) {
+  int64_t depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') in_string = !in_string;
+    if (in_string) {
+      if (c == '\\') ++i;
+    } else if (c == '[' || c == '{') {
+      if (++depth > most) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
 }
 
-json read_json(const std::string& cannot, const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) throw IoError("{} {}: {}", cannot, file, std::strerror(errno));
-  return parse_json(text.str());
+}  // namespace
+
+// The depth is found before the parser runs: a callback that the parser asks at each value makes it go through all values of a list whenever one
+// of them ends, to look for discarded ones.
+json parse_json(std::string_view text) {
+  constexpr int64_t kDeepest = 64;
+  if (is_deeper_than(kDeepest, text)) return {json::value_t::discarded};
+  return json::parse(text.begin(), text.end(), nullptr, false);
+}
+
+json read_json(const std::string& reader, const std::string& file) {
+  try {
+    const detail::InputFile input(file);
+    const std::shared_ptr<char> text = input.map();
+    return parse_json({text.get(), static_cast<size_t>(input.size())});
+  } catch (const IoError& error) {
+    throw IoError("{}: {}", reader, error.what());
+  }
 }
 
 }  // namespace brigade::lab

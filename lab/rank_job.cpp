@@ -250,6 +250,10 @@ void require_ok(const RankJobOutcome& outcome) {
   throw_as(result.error, "rank " + std::to_string(rank) + " (" + result.error + "): " + result.text);
 }
 
+RankResult run_rank_job_here(const std::string& job, const dist::ProcessGroupPtr& group, const std::string& arguments) {
+  return run_one(find_job(job), group, arguments);
+}
+
 JoinedJob join_rank_job(const std::string& job, const std::string& arguments, const std::string& backend,
                         std::chrono::milliseconds timeout) {
   check_backend(backend);

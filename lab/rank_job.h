@@ -68,6 +68,8 @@ struct JoinedJob {
 };
 JoinedJob join_rank_job(const std::string& job, const std::string& arguments, const std::string& backend,
                         std::chrono::milliseconds timeout = std::chrono::seconds(30));
+// Runs a job on this rank of a group. An error that the job throws is a result.
+RankResult run_rank_job_here(const std::string& job, const dist::ProcessGroupPtr& group, const std::string& arguments);
 // What this rank says of the error in its result: the text. Where all ranks raise the same, only
 // rank 0 says it in full.
 std::string error_in_words(const JoinedJob& joined);

@@ -32,7 +32,12 @@ class Results {
   // here on, what this process and those that it starts print to standard output goes to standard
   // error if results go to standard output: a program that reads them finds nothing else there.
   void begin();
+  // In place of begin(), on a rank that leaves printing and writing to another: standard output goes
+  // to /dev/null, and no file is written.
+  void keep_silent();
   void add(nlohmann::json row);
+  // Whether write() will write anything, for rows that are large.
+  bool are_wanted() const noexcept { return !json_file_.empty() || !csv_file_.empty(); }
   // Throws IoError. Where a command ends with an error, nothing is written.
   void write();
 

@@ -34,7 +34,7 @@ using Makers = std::map<std::pair<int64_t, int>, std::string>;
 
 void read(const json& trace, Steps& steps, Makers& makers) {
   for (const TraceSlice& slice : slices_of(trace)) {
-    const json& details = slice.arguments;
+    const json& details = *slice.arguments;
     if (details.contains("non_finite")) makers[{details.at("iteration"), slice.rank}] = details.at("non_finite");
     if (!details.contains("loss_scale")) continue;
     Step& step = steps[{details.at("iteration"), details.at("optimizer"), details.at("step")}];

@@ -14,20 +14,21 @@ namespace {
 
 using nlohmann::json;
 
-// Of a row of results: the section "brigade", with the events in it.
-json trace_of(const json& row) {
-  json facts = row;
-  json events = facts.at("traceEvents");
+// Of a row of results: the section "brigade", with the events in it. Events are many: they are moved.
+json trace_of(json facts) {
+  json trace = json::object();
+  trace["traceEvents"] = std::move(facts.at("traceEvents"));
   facts.erase("traceEvents");
-  return {{"brigade", std::move(facts)}, {"traceEvents", std::move(events)}};
+  trace["brigade"] = std::move(facts);
+  return trace;
 }
 
 }  // namespace
 
 json read_trace(const std::string& command, const std::string& file) {
-  const json found = read_json(command + ": cannot read", file);
+  json found = read_json(command, file);
   try {
-    if (found.contains("results")) return trace_of(found.at("results").at(0));
+    if (found.contains("results")) return trace_of(std::move(found.at("results").at(0)));
     static_cast<void>(found.at("brigade"));
     return found;
   } catch (const json::exception& error) {

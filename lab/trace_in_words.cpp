@@ -23,7 +23,7 @@ struct Moment {
 
 // A bucket's way, or one of the two phases in it, which not every process group can tell apart.
 void add_collective(const TraceSlice& slice, std::vector<Moment>& moments) {
-  const json& details = slice.arguments;
+  const json& details = *slice.arguments;
   const double length = slice.end - slice.begin;
   if (slice.name == "wait for peers") {
     moments.push_back({slice.end, fmt::format("all ranks have launched bucket {}, {:.1f} us after this one",
@@ -99,14 +99,14 @@ std::string trace_in_words(const json& trace) {
   const std::vector<TraceSlice> slices = slices_of(trace);
   int64_t last = 0;
   for (const TraceSlice& slice : slices) {
-    if (slice.name == "backward") last = std::max(last, slice.arguments.at("iteration").get<int64_t>());
+    if (slice.name == "backward") last = std::max(last, slice.arguments->at("iteration").get<int64_t>());
   }
   std::vector<Moment> moments;
   double begin = -1;
   for (const TraceSlice& slice : slices) {
-    if (slice.rank != 0 || slice.arguments.value("iteration", int64_t{0}) != last) continue;
+    if (slice.rank != 0 || slice.arguments->value("iteration", int64_t{0}) != last) continue;
     const std::string& name = slice.name;
-    const json& details = slice.arguments;
+    const json& details = *slice.arguments;
     if (slice.instant && details.contains("optimizer")) {
       moments.push_back(
           {slice.begin, fmt::format("{} at {}{}", name, details.at("where").get<std::string>(),

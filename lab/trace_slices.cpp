@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace brigade::lab {
@@ -22,7 +23,7 @@ class OpenSlices {
 
   TraceSlice end(const json& event, double time) {
     std::vector<TraceSlice>& track = open_[track_of(event)];
-    const std::string name = event.at("name");
+    const std::string& name = event.at("name").get_ref<const std::string&>();
     if (track.empty() || track.back().name != name)
       throw ValueError("trace: '{}' of rank {} ends at {} us and did not begin", name, event.at("pid").get<int>(),
                        fmt::format("{}", time));
@@ -41,13 +42,20 @@ class OpenSlices {
   }
 
  private:
-  static std::string track_of(const json& event) {
-    const bool asynchronous = event.contains("id");
-    return fmt::format("{} {} {}", event.at("pid").get<int>(), asynchronous ? "id" : "lane",
-                       asynchronous ? event.at("id").dump() : event.at("tid").dump());
+  // The rank, whether it is a lane or an id, and its number or its text as JSON.
+  using TrackName = std::tuple<int, bool, std::string>;
+
+  // An id is one of the rank ("id2"); older traces have one of the whole trace ("id").
+  static TrackName track_of(const json& event) {
+    const auto local = event.find("id2");
+    const auto global = event.find("id");
+    const bool asynchronous = local != event.end() || global != event.end();
+    const json& number = local != event.end() ? local->at("local") : asynchronous ? *global : event.at("tid");
+    return {event.at("pid").get<int>(), asynchronous,
+            number.is_string() ? number.get_ref<const std::string&>() : number.dump()};
   }
 
-  std::map<std::string, std::vector<TraceSlice>> open_;
+  std::map<TrackName, std::vector<TraceSlice>> open_;
 };
 
 }  // namespace
@@ -56,18 +64,19 @@ std::vector<TraceSlice> slices_of(const json& trace) {
   std::vector<TraceSlice> slices;
   OpenSlices open;
   for (const json& event : trace.at("traceEvents")) {
-    const std::string phase = event.at("ph");
+    const std::string& phase = event.at("ph").get_ref<const std::string&>();
     if (phase == "M") continue;
     const double time = event.at("ts");
     if (phase == "e" || phase == "E") {
       slices.push_back(open.end(event, time));
       continue;
     }
+    if (phase != "i" && phase != "b" && phase != "B") continue;
     TraceSlice slice{event.at("pid"), event.at("name"), event.value("cat", ""), time, time,
-                     phase == "i",    event.at("args")};
+                     phase == "i",    &event.at("args")};
     if (slice.instant) {
       slices.push_back(std::move(slice));
-    } else if (phase == "b" || phase == "B") {
+    } else {
       open.begin(event, std::move(slice));
     }
   }

@@ -14,13 +14,15 @@ struct TraceSlice {
   std::string category;
   double begin = 0;  // microseconds
   double end = 0;
-  bool instant = false;      // a moment: its end is its begin
-  nlohmann::json arguments;  // of its begin
+  bool instant = false;  // a moment: its end is its begin
+  // Those of its begin, in the trace: a trace may hold a million.
+  const nlohmann::json* arguments = nullptr;
 };
 
-// In the order in which they end; what is asynchronous among the others. Throws ValueError for an
-// event that ends and never began or begins and never ends, nlohmann's error for one that lacks
-// something.
+// In the order in which they end; what is asynchronous among the others. The trace has to outlive
+// them. Throws ValueError for an event that ends and never began or begins and never ends,
+// nlohmann's error for one that lacks something.
 std::vector<TraceSlice> slices_of(const nlohmann::json& trace);
+std::vector<TraceSlice> slices_of(nlohmann::json&& trace) = delete;
 
 }  // namespace brigade::lab

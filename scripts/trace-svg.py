@@ -23,7 +23,7 @@ def read_slices(events):
         if event["ph"] == "i":
             slices.append([event["pid"], "gradients ready", event["name"], event["ts"], event["ts"], event["args"]["iteration"]])
             continue
-        stack = stacks.setdefault((event["pid"], event.get("id"), event["tid"]), [])
+        stack = stacks.setdefault((event["pid"], event.get("id2", {}).get("local"), event["tid"]), [])
         if event["ph"] in "Bb":
             lane = "compute" if event["ph"] == "B" else f'bucket {event["args"]["bucket"]}'
             stack.append([event["pid"], lane, event["name"], event["ts"], None, event["args"]["iteration"]])

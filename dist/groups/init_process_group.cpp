@@ -47,6 +47,12 @@ Timeouts timeouts_of(const InitOptions& options, const Variables& variables) {
           checked(meeting.value_or(std::chrono::minutes(5)), "meeting_timeout")};
 }
 
+// A program that runs by itself, too.
+bool is_alone(const InitOptions& options, const Variables& variables) {
+  return options.init_method == "env://?alone" && options.rank < 0 && options.world_size < 0 &&
+         !find_launched_rank(variables);
+}
+
 // Rank and world size as the options say, else as the launcher does.
 LaunchedRank rank_of(const InitOptions& options, const Variables& variables) {
   LaunchedRank result{.launcher = "the options of init_process_group"};
@@ -82,14 +88,18 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   check_thread_count();
   fail_early_exits();
   const Variables variables = launch_variables();
-  const LaunchedRank launched = rank_of(options, variables);
+  const bool alone = is_alone(options, variables);
+  const LaunchedRank launched = alone ? LaunchedRank{.launcher = "no launcher"} : rank_of(options, variables);
   const int rank = launched.rank;
   const int size = launched.world_size;
   const Timeouts timeouts = timeouts_of(options, variables);
   std::string backend = options.backend;
   if (backend != "auto") check_backend(backend);
 
-  const std::shared_ptr<Store> store = open_store(options.init_method, variables, launched, timeouts.meeting);
+  const std::string method = alone                                   ? "alone://"
+                             : options.init_method == "env://?alone" ? "env://"
+                                                                     : options.init_method;
+  const std::shared_ptr<Store> store = open_store(method, variables, launched, timeouts.meeting);
   const std::string generation = variable("TORCHELASTIC_RESTART_COUNT");
   // Several groups may be made in one run: each rank counts its own calls.
   static std::atomic<int> calls{0};

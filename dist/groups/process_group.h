@@ -272,7 +272,7 @@ struct InitOptions {
   std::string backend = "auto";        // "shm", "gloo", "hosts", "nccl", or "auto": shm when all ranks are on one
                                        // host, hosts when some share one, gloo otherwise; beside it nccl for GPUs,
                                        // where each rank has one of its own
-  std::string init_method = "env://";  // or "tcp://host:port" or "file:///path" (one host)
+  std::string init_method = "env://";  // "env://?alone" (no launcher: a world of one), "tcp://host:port", "file:///path"
   int rank = -1;                       // -1: from the environment
   int world_size = -1;
   // Of every collective. Without it BRIGADE_TIMEOUT (seconds; `brigade run --timeout`), else 30 s.

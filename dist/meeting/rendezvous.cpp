@@ -75,8 +75,9 @@ std::shared_ptr<Store> open_store(const std::string& method, const Variables& va
     return open_tcp(place.substr(0, host), port, rank == 0 ? Host::ThisRank : Host::OtherRank, timeout,
                     job_of(launched));
   }
+  if (method == "alone://") return open_tcp("127.0.0.1", 0, Host::ThisRank, timeout, job_of(launched));
   if (method != "env://")
-    throw DistError("rendezvous: expected env://, tcp://HOST:PORT or file:///PATH, got '{}'", method);
+    throw DistError("rendezvous: expected env://, env://?alone, tcp://HOST:PORT or file:///PATH, got '{}'", method);
   const MeetingPlace place = find_meeting_place(variables, launched);
   const Host host = place.hosted_by_launcher ? Host::Launcher : rank == 0 ? Host::ThisRank : Host::OtherRank;
   return open_tcp(place.address, place.port, host, timeout, job_of(launched));

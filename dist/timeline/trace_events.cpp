@@ -11,9 +11,14 @@ namespace brigade::dist {
 
 namespace {
 
-// Lanes of a rank.
+// Lanes of a rank. To a viewer a rank is a process and a lane is one of its threads.
 enum Lane { kCompute, kReady, kSteps, kDevice };
 constexpr const char* kLanes[] = {"compute", "gradients ready", "optimizer steps", "compute on the device"};
+
+// Perfetto takes the thread whose number is that of a process for the first thread of that process, whatever process the event names. So a lane's
+// number is that of no rank, and each is given once: 100003 is lane 0 of rank 3, 200003 its lane 1.
+constexpr size_t kLaneStep = 100'000;
+size_t thread_number(Lane lane, size_t rank) { return (static_cast<size_t>(lane) + 1) * kLaneStep + rank; }
 
 // Exactly, which a floating-point number need not be.
 std::string microseconds(int64_t nanoseconds) {
@@ -58,7 +63,7 @@ class RankWriter {
     for (const Lane lane : {kCompute, kReady, kSteps, kDevice}) {
       if (lane == kDevice && !has_device) continue;
       add("M", "thread_name",
-          fmt::format(R"("tid": {}, "args": {{"name": "{}"}})", static_cast<int>(lane), kLanes[lane]));
+          fmt::format(R"("tid": {}, "args": {{"name": "{}"}})", thread_number(lane, rank_), kLanes[lane]));
     }
   }
 
@@ -86,7 +91,7 @@ class RankWriter {
     std::sort(ready.begin(), ready.end());
     for (const auto& [time, parameter] : ready) {
       add("i", parameters_[parameter],
-          fmt::format(R"("s": "t", "tid": {}, "ts": {}, "args": {{{}}})", static_cast<int>(kReady), at(time),
+          fmt::format(R"("s": "t", "tid": {}, "ts": {}, "args": {{{}}})", thread_number(kReady, rank_), at(time),
                       iteration_));
     }
   }
@@ -101,18 +106,19 @@ class RankWriter {
 
   void slice(Lane lane, const char* name, int64_t begin, int64_t end, const std::string& arguments) {
     add("B", name,
-        fmt::format(R"("tid": {}, "ts": {}, "args": {{{}{}}})", static_cast<int>(lane), at(begin), iteration_,
+        fmt::format(R"("tid": {}, "ts": {}, "args": {{{}{}}})", thread_number(lane, rank_), at(begin), iteration_,
                     arguments));
-    add("E", name, fmt::format(R"("tid": {}, "ts": {})", static_cast<int>(lane), at(end)));
+    add("E", name, fmt::format(R"("tid": {}, "ts": {})", thread_number(lane, rank_), at(end)));
   }
 
-  // Of bucket `b`; events of one id nest.
+  // Of bucket `b`; events of one id nest. The id is local to the rank: a plain "id" would be one of the whole trace, and Perfetto would draw the
+  // buckets of all ranks together, under none of them.
   void asynchronous(const char* phase, std::string_view name, size_t b, int64_t time, const std::string& arguments,
                     const char* category = "collective") {
     const size_t track = category == std::string_view("collective") ? 0 : 1;
     add(phase, name,
-        fmt::format(R"("tid": {}, "cat": "{}", "id": "{:#x}", "ts": {}, "args": {{{}}})", static_cast<int>(kCompute),
-                    category, (rank_ + 1) << 20 | track << 19 | b, at(time), arguments));
+        fmt::format(R"("tid": {}, "cat": "{}", "id2": {{"local": "{:#x}"}}, "ts": {}, "args": {{{}}})",
+                    thread_number(kCompute, rank_), category, (track << 20) + b + 1, at(time), arguments));
   }
 
   void write(const BucketEvents& bucket, size_t b) {
@@ -167,7 +173,7 @@ class RankWriter {
                                                  step.loss_scale, step.found_inf, step.skipped);
     add("i", step.optimizer + (step.skipped ? ".step() skipped" : ".step()"),
         fmt::format(R"("s": "t", "tid": {}, "ts": {}, "args": {{{}, "optimizer": {}, "step": {}, "where": {}{}}})",
-                    static_cast<int>(kSteps), at(step.at), iteration_, json_string(step.optimizer), step.number,
+                    thread_number(kSteps, rank_), at(step.at), iteration_, json_string(step.optimizer), step.number,
                     json_string(to_string(step.where)), scaled));
   }
 

@@ -26,10 +26,9 @@ std::string word(const json& object, const char* name) {
 }  // namespace
 
 Baseline::Baseline(std::string file, std::string measure) : file_(std::move(file)), measure_(std::move(measure)) {
-  all_ = std::make_unique<json>(read_json("cannot read the baseline", file_));
-  const json rows = all_->is_object() && all_->contains("results") ? all_->at("results") : json();
-  if (rows.is_array()) {
-    for (const json& row : rows) {
+  all_ = std::make_unique<json>(read_json("--baseline", file_));
+  if (all_->is_object() && all_->contains("results") && all_->at("results").is_array()) {
+    for (const json& row : all_->at("results")) {
       if (has_measure(row, measure_)) return;
     }
   }

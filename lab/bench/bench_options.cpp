@@ -3,6 +3,7 @@
 
 #include <brigade/core/error.h>
 #include <brigade/lab/bench/byte_sizes.h>
+#include <brigade/lab/bench/joined.h>
 #include <brigade/lab/bench/simulated_link.h>
 #include <brigade/lab/options.h>
 #include <brigade/lab/rank_job.h>
@@ -81,10 +82,12 @@ void add_device(Command& command, std::string& device) {
 
 void BenchOptions::add_to(Command& command, const Takes& takes) {
   const auto list = [&](const std::string& names, std::vector<std::string>& value, const std::string& usual,
-                        const std::string& help, ValueCheck check) {
-    if (usual.empty()) return;
+                        const std::string& help, ValueCheck check) -> std::optional<Option> {
+    if (usual.empty()) return std::nullopt;
     value = split(usual);
-    command.add_option(names, value, help + fmt::format(" [{}]", usual)).separated_by(',').check(std::move(check));
+    return command.add_option(names, value, help + fmt::format(" [{}]", usual))
+        .separated_by(',')
+        .check(std::move(check));
   };
   list("--sizes", sizes_, takes.sizes, "bytes with K, M, G, and ranges: 4K,1M-64M, 4-1G:x4, 1M-8M:+1M",
        check_by("SIZES", [](const std::string& text) { parse_byte_sizes({text}, 2); }));
@@ -95,9 +98,10 @@ void BenchOptions::add_to(Command& command, const Takes& takes) {
   }
   list("--dtypes,--dtype", dtypes_, takes.dtypes, "element types", dtype_name());
   list("--ops,--op", ops_, takes.ops, "what the ranks reduce by", one_of(operation_names()));
-  list("--ranks", ranks_, takes.ranks, "numbers of ranks", whole_number_from(1, 64));
-  list("--backends,--backend", backends_, takes.backends, "some of " + backends_in_words(),
-       check_by("BACKENDS", [](const std::string& text) { check_backend(text); }));
+  ranks_option_ = list("--ranks", ranks_, takes.ranks, "numbers of ranks (those of the launcher, under one)",
+                       whole_number_from(1, 64));
+  backends_option_ = list("--backends,--backend", backends_, takes.backends, "some of " + backends_in_words(),
+                          check_by("BACKENDS", [](const std::string& text) { check_backend(text); }));
   rounds_ = takes.rounds;
   noise_percent_ = takes.noise_percent;
   seconds_ = takes.seconds;
@@ -132,9 +136,20 @@ std::vector<dist::ReduceOp> BenchOptions::ops() const {
   return all;
 }
 
-std::vector<int> BenchOptions::ranks() const { return numbers_in<int>(ranks_); }
+std::vector<int> BenchOptions::ranks() const {
+  const std::vector<int> wanted = numbers_in<int>(ranks_);
+  const int joined = joined_ranks();
+  if (joined == 0) return wanted;
+  if (ranks_option_ && ranks_option_->is_given() && wanted != std::vector<int>{joined})
+    throw ValueError("--ranks: a launcher has started {} ranks, which are those of this benchmark; leave out --ranks",
+                     joined);
+  return {joined};
+}
 
-std::vector<std::string> BenchOptions::backends() const { return backends_; }
+std::vector<std::string> BenchOptions::backends() const {
+  const bool is_given = backends_option_ && backends_option_->is_given();
+  return joined_ranks() > 0 && !is_given ? std::vector<std::string>{"auto"} : backends_;
+}
 
 RoundLimits BenchOptions::limits() const {
   const auto [least, most] = parse_rounds(rounds_);

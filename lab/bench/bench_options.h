@@ -7,6 +7,7 @@
 #include <brigade/lab/bench/rounds.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,14 +38,18 @@ class BenchOptions {
   std::vector<int64_t> sizes() const;  // bytes
   std::vector<DType> dtypes() const;
   std::vector<dist::ReduceOp> ops() const;
+  // Those of the launcher that has started this process as one of several ranks. Throws ValueError
+  // where --ranks says otherwise.
   std::vector<int> ranks() const;
-  std::vector<std::string> backends() const;  // each one known
+  // Each one known. Under a launcher "auto" where none is named.
+  std::vector<std::string> backends() const;
   RoundLimits limits() const;
 
   Report report;
 
  private:
   std::vector<std::string> sizes_, dtypes_, ops_, ranks_, backends_;
+  std::optional<Option> ranks_option_, backends_option_;
   int64_t factor_ = 2;
   std::string rounds_;
   double noise_percent_ = 0, seconds_ = 0;

@@ -15,6 +15,15 @@ namespace brigade::lab {
 namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+// Each is measured for a while: nobody means more.
+constexpr size_t kMostSizes = 10'000;
+
+void add_size(int64_t size, const std::string& word, std::vector<int64_t>& sizes) {
+  if (sizes.size() == kMostSizes)
+    throw ValueError("at most {} sizes are measured in one run, and '{}' makes more; take a larger step or factor",
+                     kMostSizes, word);
+  sizes.push_back(size);
+}
 
 const std::map<std::string, int64_t>& units() {
   static const std::map<std::string, int64_t> known{{"", 1},          {"B", 1},       {"K", 1 << 10},  {"k", 1 << 10},
@@ -50,9 +59,9 @@ void add_range(const std::string& range, size_t dash, int64_t factor, std::vecto
   if (first > last) throw ValueError("a range of sizes goes from the smaller to the larger, got '{}'", range);
   const Growth growth =
       colon == std::string::npos ? Growth{.factor = factor} : parse_growth(range.substr(colon + 1), range);
-  sizes.push_back(first);
+  add_size(first, range, sizes);
   while (sizes.back() <= (last - growth.step) / growth.factor)
-    sizes.push_back(sizes.back() * growth.factor + growth.step);
+    add_size(sizes.back() * growth.factor + growth.step, range, sizes);
 }
 
 }  // namespace
@@ -75,7 +84,7 @@ std::vector<int64_t> parse_byte_sizes(const std::vector<std::string>& words, int
   for (const std::string& word : words) {
     const size_t dash = word.find('-', 1);
     if (dash == std::string::npos) {
-      sizes.push_back(parse_byte_size(word));
+      add_size(parse_byte_size(word), word, sizes);
     } else {
       add_range(word, dash, factor, sizes);
     }

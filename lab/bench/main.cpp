@@ -1,5 +1,6 @@
 // The program `brigade-bench`, which `brigade bench` becomes: microbenchmarks.
 #include <brigade/lab/bench/benchmark.h>
+#include <brigade/lab/bench/joined.h>
 #include <brigade/lab/program.h>
 
 namespace {
@@ -11,7 +12,7 @@ constexpr const char* kFooter =
     "  nccl-tests -n 20 -w 5 -o max                 --calls 20 --ops max\n"
     "  osu_allreduce, osu_bcast, osu_barrier        brigade bench collectives --family latency\n"
     "  osu_iallreduce -t 16                         brigade bench allreduce --family overlap --progress 16\n"
-    "  mpirun -n 4                                  --ranks 4 (threads, shm, gloo: --backends)\n"
+    "  mpirun -n 4 all_reduce_perf                  mpirun -n 4 brigade bench allreduce, or --ranks 4 (threads, shm, gloo: --backends)\n"
     "All take turns within rounds, until --noise is reached; all write --json, --csv, and compare with --baseline FILE.\n"
     "Columns and options are explained in docs/bench.md.\n"
     "Examples:\n"
@@ -23,11 +24,13 @@ constexpr const char* kFooter =
 }  // namespace
 
 int main(int argc, char** argv) {
-  return brigade::lab::run_program(argc, argv, [](brigade::lab::Command& app) {
+  const int status = brigade::lab::run_program(argc, argv, [](brigade::lab::Command& app) {
     brigade::lab::Command bench =
         app.add_command("bench", "Microbenchmarks: collectives, DDP's mechanisms, operations, optimizers");
     bench.footer(kFooter);
     bench.require_command();
     brigade::lab::add_benchmarks(bench);
   });
+  brigade::lab::bench::leave_joined_groups();
+  return status;
 }

@@ -1,6 +1,9 @@
 // Parts the backends into runs, and makes the groups of a run on each of its ranks.
 #include <brigade/lab/bench/on_ranks.h>
 
+#include <brigade/core/error.h>
+#include <brigade/lab/bench/joined.h>
+
 #include <nlohmann/json.hpp>
 
 #include <chrono>
@@ -13,6 +16,18 @@ using nlohmann::json;
 
 // Long enough for a collective of a gigabyte on a busy machine.
 constexpr std::chrono::seconds kTimeout(120);
+
+// On the ranks that a launcher has started. They know their backend once they have met: "auto" is no name of one.
+RanksRun run_with_launcher(const std::string& job, json arguments, const std::vector<std::string>& backends) {
+  std::vector<std::string> names;
+  for (const std::string& backend : backends)
+    names.push_back(backend == "auto" ? joined_group(backend)->backend() : backend);
+  arguments["backends"] = names;
+  json answers = json::array();
+  for (const std::string& text : run_joined(job, arguments.dump(), joined_group(backends.front())))
+    answers.push_back(json::parse(text));
+  return {names, std::move(answers)};
+}
 
 RanksRun run_once(const std::string& job, json arguments, const std::vector<std::string>& backends, int ranks) {
   arguments["backends"] = backends;
@@ -42,13 +57,20 @@ Samples RanksRun::samples(size_t row, const char* field) const {
 
 std::vector<RanksRun> run_on_ranks(const std::string& job, const json& arguments,
                                    const std::vector<std::string>& backends, int ranks) {
+  std::vector<RanksRun> runs;
+  if (const int joined = joined_ranks(); joined > 0) {
+    if (ranks != joined)
+      throw ValueError("this benchmark needs {} ranks, and a launcher has started {}, which are its ranks", ranks,
+                       joined);
+    runs.push_back(run_with_launcher(job, arguments, backends));
+    return runs;
+  }
   std::vector<std::string> processes;
   bool threads = false;
   for (const std::string& backend : backends) {
     threads = threads || backend == "threads";
     if (backend != "threads") processes.push_back(backend);
   }
-  std::vector<RanksRun> runs;
   if (!processes.empty()) runs.push_back(run_once(job, arguments, processes, ranks));
   if (threads) runs.push_back(run_once(job, arguments, {"threads"}, ranks));
   return runs;
@@ -59,6 +81,8 @@ std::map<std::string, dist::ProcessGroupPtr> groups_of(const dist::ProcessGroupP
   for (const std::string backend : arguments.at("backends")) {
     if (groups.empty()) {
       groups[backend] = group;
+    } else if (has_joined()) {
+      groups[backend] = joined_group(backend);
     } else if (!groups.contains(backend)) {
       dist::InitOptions beside;
       beside.backend = backend;

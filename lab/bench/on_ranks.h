@@ -33,7 +33,8 @@ class RanksRun {
 
 // Runs the rank job (AddRankJob) on `ranks` ranks. Backends whose ranks are processes run together,
 // in the same processes, so that the job can let them take turns; ranks that are threads have a run of
-// their own. The job gets `arguments` (an object) with the run's "backends", and returns JSON. Throws
+// their own. Where a launcher has started this process as one of several ranks, they are the ranks of the
+// run (joined.h); throws ValueError where `ranks` are not theirs. The job gets `arguments` (an object) with the run's "backends", and returns JSON. Throws
 // what run_rank_job and require_ok throw.
 std::vector<RanksRun> run_on_ranks(const std::string& job, const nlohmann::json& arguments,
                                    const std::vector<std::string>& backends, int ranks);

@@ -2,6 +2,7 @@
 #include <brigade/lab/bench/report.h>
 
 #include <brigade/lab/bench/baseline.h>
+#include <brigade/lab/bench/joined.h>
 #include <brigade/lab/hardware.h>
 
 #include <fmt/format.h>
@@ -22,6 +23,11 @@ void Report::add_options(Command& command, const std::string& measure, bool plot
 }
 
 void Report::begin() {
+  if (!is_speaker()) {
+    results_.keep_silent();
+    plot_file_.clear();
+    return;
+  }
   if (!plot_file_.empty()) check_plot(plot_file_);
   if (!baseline_file_.empty()) baseline_ = std::make_unique<Baseline>(baseline_file_, measure_);
   results_.begin();

@@ -25,7 +25,8 @@ class Report {
   void add_options(Command& command, const std::string& measure, bool plots);
   // Throws ValueError for files that cannot be written and a baseline that is no result of a
   // benchmark, IoError for one that cannot be read and where gnuplot is missing. Says on standard
-  // output where the baseline is from, and where its processor is another one.
+  // output where the baseline is from, and where its processor is another one. On a rank of a
+  // launcher's job that is not rank 0 (joined.h), nothing is read, written or printed from here on.
   void begin();
   // Adds the row of `key` (what was measured: words and numbers that name it) and `found` (what came
   // out), and "baseline_ratio" where the baseline has a row of this key: the median of now by that of

@@ -72,6 +72,13 @@ void add_demo(Command& app) {
     good = show_fault("UNU-01", given->backend, given->results) && good;
     good = show_fault("UNU-12", given->backend, given->results) && good;
     heading(good ? "all as expected" : "NOT all as expected");
+    std::cout
+        << "\nWhat next (each command has --help):\n"
+           "  brigade diagnose UNU-12 --source      the program of the second failure, with the lines that its verdict names\n"
+           "  brigade diagnose --list               the other planted failures\n"
+           "  brigade train gan --form failing      the same failure in a whole training; --compare runs the forms that train as well\n"
+           "  brigade explain digits                buckets, ready order and one iteration in words\n"
+           "  brigade run -n 2 ./program            a program of your own: README.md has one to copy\n";
     given->results.write();
     return good ? 0 : 1;
   });

@@ -3,6 +3,7 @@
 
 #include <brigade/core/device_runtime.h>
 #include <brigade/lab/commands/commands.h>
+#include <brigade/lab/data_path.h>
 #include <brigade/lab/options.h>
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/results.h>
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <fstream>
 #include <iostream>
 #include <memory>
 
@@ -41,6 +43,7 @@ struct Arguments {
   std::vector<std::string> ids;
   bool list = false;
   bool all = false;
+  bool source = false;
   DiagnoseOptions options;
   Results results;
 };
@@ -51,6 +54,21 @@ void list_faults(Results& results) {
     std::cout << fmt::format("{:8} {:44} {}{}\n", fault.id, fault.name, fault.title,
                              control ? "  (control: must not be reported)" : "");
     results.add({{"id", fault.id}, {"name", fault.name}, {"title", fault.title}, {"control", control}});
+  }
+  results.write();
+}
+
+// The programs, with the numbers of their lines, which verdicts name.
+void show_sources(const std::vector<const Fault*>& chosen, Results& results) {
+  for (const Fault* fault : chosen) {
+    std::ifstream in(source_path(fault->file));
+    std::cout << fmt::format("\n{} {}\n{}\n\n", fault->id, fault->title, fault->file);
+    std::string text;
+    int number = 0;
+    for (std::string line; std::getline(in, line); text += line + "\n")
+      std::cout << fmt::format("{:>4}  {}\n", ++number, line);
+    results.add(
+        {{"id", fault->id}, {"name", fault->name}, {"title", fault->title}, {"file", fault->file}, {"source", text}});
   }
   results.write();
 }
@@ -88,11 +106,12 @@ void add_diagnose(Command& app) {
   auto given = std::make_shared<Arguments>();
   Command command = app.add_command("diagnose", "Run planted faults and print the verdicts");
   command.footer(
-      "Examples:\n  brigade diagnose --list\n  brigade diagnose UNU-01 detach_between_gan_halves\n  brigade diagnose "
-      "--all --ranks 4 --backend shm --json verdicts.json");
+      "Examples:\n  brigade diagnose --list\n  brigade diagnose UNU-01 detach_between_gan_halves\n  brigade diagnose UNU-12 "
+      "--source\n  brigade diagnose --all --ranks 4 --backend shm --json verdicts.json");
   command.add_option("id", given->ids, "faults to run: ids, or names");
   command.add_flag("--list", given->list, "list the faults");
   command.add_flag("--all", given->all, "run all of them");
+  command.add_flag("--source", given->source, "show the programs and run none");
   command.add_option("--ranks", given->options.ranks, "number of ranks (default: 2, or what the fault needs)")
       .check(number_from(2, 64));
   command.add_option("--backend", given->options.backend, backends_in_words()).show_default();
@@ -121,6 +140,10 @@ void add_diagnose(Command& app) {
     }
     if (chosen.empty()) throw ValueError("diagnose: name at least one fault, or --all; --list shows them");
     given->results.begin();
+    if (given->source) {
+      show_sources(chosen, given->results);
+      return 0;
+    }
     return run_faults(chosen, given->options, given->results) ? 0 : 1;
   });
 }

@@ -4,7 +4,6 @@
 #include <brigade/core/error.h>
 
 #include <array>
-#include <cstdint>
 #include <string>
 
 namespace brigade::optim::detail {
@@ -18,10 +17,6 @@ inline void check_betas(const std::array<double, 2>& betas) {
   for (size_t i = 0; i < betas.size(); ++i) {
     if (!(betas[i] >= 0 && betas[i] < 1)) throw ValueError("Invalid beta parameter at index {}: {}", i, betas[i]);
   }
-}
-// Throws ValueError "Expected positive integer step_size, but got 0".
-inline void check_positive(const std::string& what, int64_t value) {
-  if (value < 1) throw ValueError("Expected positive integer {}, but got {}", what, value);
 }
 
 }  // namespace brigade::optim::detail

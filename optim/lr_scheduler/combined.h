@@ -15,7 +15,7 @@ namespace brigade::optim {
 class SequentialLR : public LRScheduler {
  public:
   SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<LRScheduler>> schedulers,
-               std::vector<int64_t> milestones);
+               std::vector<int64_t> milestones, SourceLocation where = SourceLocation::current());
   void step(SourceLocation where = SourceLocation::current()) override;
 
  protected:
@@ -33,7 +33,8 @@ class SequentialLR : public LRScheduler {
 // unless there is one at least, and all are of one optimizer.
 class ChainedScheduler : public LRScheduler {
  public:
-  explicit ChainedScheduler(std::vector<std::shared_ptr<LRScheduler>> schedulers);
+  explicit ChainedScheduler(std::vector<std::shared_ptr<LRScheduler>> schedulers,
+                            SourceLocation where = SourceLocation::current());
   void step(SourceLocation where = SourceLocation::current()) override;
 
  protected:

@@ -1,8 +1,6 @@
 // The rates of both schedules: from the rate before, or in closed form.
 #include <brigade/optim/lr_scheduler/cosine.h>
 
-#include <brigade/optim/detail/option_checks.h>
-
 #include <cmath>
 #include <numbers>
 
@@ -14,10 +12,10 @@ constexpr double kPi = std::numbers::pi;
 
 }  // namespace
 
-CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min)
+CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min, SourceLocation where)
     : LRScheduler(optimizer), t_max_(t_max), eta_min_(eta_min) {
-  detail::check_positive("t_max", t_max);
-  start();
+  detail::check_positive("CosineAnnealingLR", "t_max", t_max, where);
+  start(where);
 }
 
 std::vector<double> CosineAnnealingLR::next_lr() {
@@ -47,11 +45,11 @@ void CosineAnnealingLR::visit(const SchedulerVisitor& visitor) {
 }
 
 CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(Optimizer& optimizer, int64_t t_0, int64_t t_mult,
-                                                         double eta_min)
+                                                         double eta_min, SourceLocation where)
     : LRScheduler(optimizer), t_0_(t_0), t_mult_(t_mult), eta_min_(eta_min), period_(t_0) {
-  detail::check_positive("t_0", t_0);
-  detail::check_positive("t_mult", t_mult);
-  start();
+  detail::check_positive("CosineAnnealingWarmRestarts", "t_0", t_0, where);
+  detail::check_positive("CosineAnnealingWarmRestarts", "t_mult", t_mult, where);
+  start(where);
 }
 
 void CosineAnnealingWarmRestarts::step(SourceLocation where) {

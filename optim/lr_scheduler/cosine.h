@@ -10,7 +10,8 @@ namespace brigade::optim {
 // Throws ValueError for a t_max below 1.
 class CosineAnnealingLR : public LRScheduler {
  public:
-  CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min = 0);
+  CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min = 0,
+                    SourceLocation where = SourceLocation::current());
 
  protected:
   std::vector<double> next_lr() override;
@@ -26,7 +27,8 @@ class CosineAnnealingLR : public LRScheduler {
 // rate, in periods that grow t_mult times each time. Throws ValueError for a t_0 or t_mult below 1.
 class CosineAnnealingWarmRestarts : public LRScheduler {
  public:
-  CosineAnnealingWarmRestarts(Optimizer& optimizer, int64_t t_0, int64_t t_mult = 1, double eta_min = 0);
+  CosineAnnealingWarmRestarts(Optimizer& optimizer, int64_t t_0, int64_t t_mult = 1, double eta_min = 0,
+                              SourceLocation where = SourceLocation::current());
   void step(SourceLocation where = SourceLocation::current()) override;
 
  protected:

@@ -1,8 +1,6 @@
 // The rates of lambda, multiplicative, step, multi-step, exponential and polynomial decay.
 #include <brigade/optim/lr_scheduler/decay.h>
 
-#include <brigade/optim/detail/option_checks.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -10,22 +8,24 @@ namespace brigade::optim {
 
 namespace {
 
-std::vector<LambdaLR::Function> for_groups(std::vector<LambdaLR::Function> functions, size_t groups) {
+std::vector<LambdaLR::Function> for_groups(const char* schedule, std::vector<LambdaLR::Function> functions,
+                                           size_t groups, SourceLocation where) {
   for (const LambdaLR::Function& function : functions) {
-    if (!function) throw ValueError("lr_lambda should be a function, but got an empty one");
+    if (!function) throw ValueError(where, "{}: lr_lambda should be a function, but got an empty one", schedule);
   }
   if (functions.size() == 1 && groups > 1) functions.resize(groups, functions.front());
   if (functions.size() != groups) {
-    throw ValueError("Expected {} lr_lambdas, but got {}", groups, functions.size());
+    throw ValueError(where, "{}: Expected {} lr_lambdas, but got {}", schedule, groups, functions.size());
   }
   return functions;
 }
 
 }  // namespace
 
-LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Function> functions)
-    : LRScheduler(optimizer), functions_(for_groups(std::move(functions), optimizer.groups())) {
-  start();
+LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Function> functions, SourceLocation where)
+    : LRScheduler(optimizer),
+      functions_(for_groups("LambdaLR", std::move(functions), optimizer.groups(), detail::users_line(where))) {
+  start(where);
 }
 
 std::vector<double> LambdaLR::next_lr() {
@@ -33,9 +33,10 @@ std::vector<double> LambdaLR::next_lr() {
   return from_base([&](double base) { return base * functions_[g++](last_epoch_); });
 }
 
-MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, std::vector<Function> functions)
-    : LRScheduler(optimizer), functions_(for_groups(std::move(functions), optimizer.groups())) {
-  start();
+MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, std::vector<Function> functions, SourceLocation where)
+    : LRScheduler(optimizer),
+      functions_(for_groups("MultiplicativeLR", std::move(functions), optimizer.groups(), detail::users_line(where))) {
+  start(where);
 }
 
 std::vector<double> MultiplicativeLR::next_lr() {
@@ -45,10 +46,10 @@ std::vector<double> MultiplicativeLR::next_lr() {
   return rates;
 }
 
-StepLR::StepLR(Optimizer& optimizer, int64_t step_size, double gamma)
+StepLR::StepLR(Optimizer& optimizer, int64_t step_size, double gamma, SourceLocation where)
     : LRScheduler(optimizer), step_size_(step_size), gamma_(gamma) {
-  detail::check_positive("step_size", step_size);
-  start();
+  detail::check_positive("StepLR", "step_size", step_size, where);
+  start(where);
 }
 
 std::vector<double> StepLR::next_lr() {
@@ -64,10 +65,10 @@ void StepLR::visit(const SchedulerVisitor& visitor) {
   visitor("step_size", step_size_), visitor("gamma", gamma_);
 }
 
-MultiStepLR::MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma)
+MultiStepLR::MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma, SourceLocation where)
     : LRScheduler(optimizer), milestones_(std::move(milestones)), gamma_(gamma) {
   std::sort(milestones_.begin(), milestones_.end());
-  start();
+  start(where);
 }
 
 std::vector<double> MultiStepLR::next_lr() {
@@ -85,7 +86,10 @@ void MultiStepLR::visit(const SchedulerVisitor& visitor) {
   visitor("milestones", milestones_), visitor("gamma", gamma_);
 }
 
-ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma) : LRScheduler(optimizer), gamma_(gamma) { start(); }
+ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma, SourceLocation where)
+    : LRScheduler(optimizer), gamma_(gamma) {
+  start(where);
+}
 
 std::vector<double> ExponentialLR::next_lr() { return is_initial_ ? current_lr() : scaled_lr(gamma_); }
 
@@ -98,10 +102,10 @@ void ExponentialLR::visit(const SchedulerVisitor& visitor) {
   visitor("gamma", gamma_);
 }
 
-PolynomialLR::PolynomialLR(Optimizer& optimizer, int64_t total_iters, double power)
+PolynomialLR::PolynomialLR(Optimizer& optimizer, int64_t total_iters, double power, SourceLocation where)
     : LRScheduler(optimizer), total_iters_(total_iters), power_(power) {
-  detail::check_positive("total_iters", total_iters);
-  start();
+  detail::check_positive("PolynomialLR", "total_iters", total_iters, where);
+  start(where);
 }
 
 std::vector<double> PolynomialLR::next_lr() {

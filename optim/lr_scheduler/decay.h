@@ -12,8 +12,9 @@ namespace brigade::optim {
 class LambdaLR : public LRScheduler {
  public:
   using Function = std::function<double(int64_t epoch)>;
-  LambdaLR(Optimizer& optimizer, Function function) : LambdaLR(optimizer, std::vector<Function>{std::move(function)}) {}
-  LambdaLR(Optimizer& optimizer, std::vector<Function> functions);
+  LambdaLR(Optimizer& optimizer, Function function, SourceLocation where = SourceLocation::current())
+      : LambdaLR(optimizer, std::vector<Function>{std::move(function)}, where) {}
+  LambdaLR(Optimizer& optimizer, std::vector<Function> functions, SourceLocation where = SourceLocation::current());
 
  protected:
   std::vector<double> next_lr() override;
@@ -26,9 +27,10 @@ class LambdaLR : public LRScheduler {
 class MultiplicativeLR : public LRScheduler {
  public:
   using Function = LambdaLR::Function;
-  MultiplicativeLR(Optimizer& optimizer, Function function)
-      : MultiplicativeLR(optimizer, std::vector<Function>{std::move(function)}) {}
-  MultiplicativeLR(Optimizer& optimizer, std::vector<Function> functions);
+  MultiplicativeLR(Optimizer& optimizer, Function function, SourceLocation where = SourceLocation::current())
+      : MultiplicativeLR(optimizer, std::vector<Function>{std::move(function)}, where) {}
+  MultiplicativeLR(Optimizer& optimizer, std::vector<Function> functions,
+                   SourceLocation where = SourceLocation::current());
 
  protected:
   std::vector<double> next_lr() override;
@@ -40,7 +42,7 @@ class MultiplicativeLR : public LRScheduler {
 // rate * gamma every `step_size` epochs. Throws ValueError for a step_size below 1.
 class StepLR : public LRScheduler {
  public:
-  StepLR(Optimizer& optimizer, int64_t step_size, double gamma = 0.1);
+  StepLR(Optimizer& optimizer, int64_t step_size, double gamma = 0.1, SourceLocation where = SourceLocation::current());
 
  protected:
   std::vector<double> next_lr() override;
@@ -55,7 +57,8 @@ class StepLR : public LRScheduler {
 // rate * gamma at each of the epochs `milestones`, in any order; as often as it is named.
 class MultiStepLR : public LRScheduler {
  public:
-  MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma = 0.1);
+  MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma = 0.1,
+              SourceLocation where = SourceLocation::current());
 
  protected:
   std::vector<double> next_lr() override;
@@ -70,7 +73,7 @@ class MultiStepLR : public LRScheduler {
 // rate * gamma every epoch.
 class ExponentialLR : public LRScheduler {
  public:
-  ExponentialLR(Optimizer& optimizer, double gamma);
+  ExponentialLR(Optimizer& optimizer, double gamma, SourceLocation where = SourceLocation::current());
 
  protected:
   std::vector<double> next_lr() override;
@@ -85,7 +88,8 @@ class ExponentialLR : public LRScheduler {
 // total_iters below 1.
 class PolynomialLR : public LRScheduler {
  public:
-  explicit PolynomialLR(Optimizer& optimizer, int64_t total_iters = 5, double power = 1);
+  explicit PolynomialLR(Optimizer& optimizer, int64_t total_iters = 5, double power = 1,
+                        SourceLocation where = SourceLocation::current());
 
  protected:
   std::vector<double> next_lr() override;

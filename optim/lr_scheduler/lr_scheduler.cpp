@@ -1,6 +1,7 @@
 // Steps of a schedule, the rates of its groups, and saving and loading its state.
 #include <brigade/optim/lr_scheduler/lr_scheduler.h>
 
+#include <brigade/core/place.h>
 #include <brigade/core/warning.h>
 #include <brigade/nn/call_scope.h>
 
@@ -12,16 +13,17 @@ LRScheduler::LRScheduler(Optimizer& optimizer) : optimizer_(&optimizer) {
   last_lr_ = current_lr();
 }
 
-void LRScheduler::start() {
+void LRScheduler::start(SourceLocation where) {
   struct Initial {
     bool& flag;
     ~Initial() { flag = false; }
   } initial{is_initial_};
   is_initial_ = true;
-  step({});
+  step(where);
 }
 
 void LRScheduler::step(SourceLocation where) {
+  called_at_ = detail::users_line(where);
   look_for_skipped_step(where);
   ++last_epoch_;
   set_lr(next_lr());
@@ -41,7 +43,8 @@ void LRScheduler::look_for_skipped_step(SourceLocation where) {
         "step() returns whether it has"});
 }
 
-void LRScheduler::restart() {
+void LRScheduler::restart(SourceLocation where) {
+  called_at_ = detail::users_line(where);
   last_epoch_ = 0;
   set_lr(closed_form_lr());
 }
@@ -60,10 +63,10 @@ std::vector<double> LRScheduler::scaled_lr(double factor) const {
 
 void LRScheduler::set_lr(const std::vector<double>& rates) {
   if (base_lrs_.size() != optimizer_->groups()) {
-    throw ValueError(
-        "{}: the optimizer has {} parameter groups, but the scheduler was made for {}; add "
-        "groups before making schedulers",
-        name(), optimizer_->groups(), base_lrs_.size());
+    throw ValueError(called_at_,
+                     "{}: the optimizer has {} parameter groups, but the scheduler was made for {}; add "
+                     "groups before making schedulers",
+                     name(), optimizer_->groups(), base_lrs_.size());
   }
   for (size_t g = 0; g < rates.size(); ++g)
     optimizer_->set_lr(g, rates[g]);
@@ -82,17 +85,28 @@ SchedulerState LRScheduler::state_dict() const {
       name(), [this](const SchedulerVisitor& visitor) { const_cast<LRScheduler*>(this)->visit(visitor); });
 }
 
-void LRScheduler::load_state_dict(const SchedulerState& state) {
-  detail::load_scheduler(state, name(), [this](const SchedulerVisitor& visitor) { visit(visitor); });
+void LRScheduler::load_state_dict(const SchedulerState& state, SourceLocation where) {
+  detail::load_scheduler(
+      state, name(), [this](const SchedulerVisitor& visitor) { visit(visitor); }, where);
 }
 
-std::vector<double> detail::per_group(const char* what, const std::vector<double>& values, size_t groups) {
+std::vector<double> detail::per_group(const char* schedule, const char* what, const std::vector<double>& values,
+                                      size_t groups, SourceLocation where) {
   if (values.size() == groups) return values;
   if (values.size() == 1) return std::vector<double>(groups, values.front());
-  throw ValueError(
-      "{} must have the same length as the optimizer's parameter groups, or be one number: {} has "
-      "{} values, there are {} groups",
-      what, what, values.size(), groups);
+  throw ValueError(users_line(where),
+                   "{}: {} must have the same length as the optimizer's parameter groups, or be one number: {} has "
+                   "{} values, there are {} groups",
+                   schedule, what, what, values.size(), groups);
+}
+
+void detail::check_positive(const char* schedule, const char* what, int64_t value, SourceLocation where) {
+  if (value < 1)
+    throw ValueError(users_line(where), "{}: Expected positive integer {}, but got {}", schedule, what, value);
+}
+
+SourceLocation detail::users_line(SourceLocation where) {
+  return is_in_standard_library(where) ? SourceLocation() : where;
 }
 
 }  // namespace brigade::optim

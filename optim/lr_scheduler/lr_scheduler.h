@@ -8,7 +8,8 @@
 //
 // A scheduler refers to its optimizer, which must outlive it, and sets the rates of its groups:
 // once when it is made, then at each step(). Schedulers of one optimizer reckon from the same
-// rates, Optimizer::initial_lr.
+// rates, Optimizer::initial_lr. An error names the schedule, and the line that made it or called
+// its step().
 #pragma once
 
 #include <brigade/optim/lr_scheduler/state.h>
@@ -42,13 +43,13 @@ class LRScheduler {
   // Options are part of the state. The optimizer's rates are not, they are in its own: load both.
   // Throws ValueError that names what is missing, left over, or of another kind; then nothing has
   // been changed.
-  void load_state_dict(const SchedulerState& state);
+  void load_state_dict(const SchedulerState& state, SourceLocation where = SourceLocation::current());
 
  protected:
   // Throws ValueError for an optimizer without learning rates.
   explicit LRScheduler(Optimizer& optimizer);
   // Sets the rates of epoch 0. The constructor of each schedule ends with it.
-  void start();
+  void start(SourceLocation where);
 
   // The rates of epoch last_epoch_, one per group, from those that the groups have.
   virtual std::vector<double> next_lr() = 0;
@@ -59,7 +60,7 @@ class LRScheduler {
   // Takes back the step of start().
   virtual void undo() { --last_epoch_; }
   // Epoch 0 once more, in the middle of a SequentialLR.
-  void restart();
+  void restart(SourceLocation where);
 
   void look_for_skipped_step(SourceLocation where);
   std::vector<double> current_lr() const;
@@ -77,7 +78,8 @@ class LRScheduler {
   void set_lr(const std::vector<double>& rates);
 
   int64_t last_epoch_ = -1;
-  bool is_initial_ = false;  // within start()
+  bool is_initial_ = false;   // within start()
+  SourceLocation called_at_;  // the line of the step under way, for errors of next_lr()
   std::vector<double> base_lrs_, last_lr_;
 
  private:
@@ -88,9 +90,14 @@ class LRScheduler {
 };
 
 namespace detail {
-// One number per group, of one for all or one for each. Throws ValueError "max_lr must have the
-// same length as ...".
-std::vector<double> per_group(const char* what, const std::vector<double>& values, size_t groups);
+// One number per group, of one for all or one for each. Throws ValueError "OneCycleLR: max_lr must
+// have the same length as ...".
+std::vector<double> per_group(const char* schedule, const char* what, const std::vector<double>& values, size_t groups,
+                              SourceLocation where);
+// Throws ValueError "StepLR: Expected positive integer step_size, but got 0".
+void check_positive(const char* schedule, const char* what, int64_t value, SourceLocation where);
+// The line for an error: none where std::make_shared made the schedule, whose line is no one's.
+SourceLocation users_line(SourceLocation where);
 }  // namespace detail
 
 }  // namespace brigade::optim

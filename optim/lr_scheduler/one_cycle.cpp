@@ -8,16 +8,17 @@ namespace brigade::optim {
 
 namespace {
 
-int64_t checked_steps(const OneCycleOptions& o) {
-  const auto positive = [](const char* what, int64_t value) {
-    if (value < 1) throw ValueError("Expected positive integer {}, but got {}", what, value);
-  };
+constexpr const char* kName = "OneCycleLR";
+
+int64_t checked_steps(const OneCycleOptions& o, SourceLocation where) {
+  const auto positive = [&](const char* what, int64_t value) { detail::check_positive(kName, what, value, where); };
   if (o.total_steps != 0) {
     positive("total_steps", o.total_steps);
     return o.total_steps;
   }
   if (o.epochs == 0 || o.steps_per_epoch == 0)
-    throw ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)");
+    throw ValueError(detail::users_line(where),
+                     "OneCycleLR: You must define either total_steps OR (epochs AND steps_per_epoch)");
   positive("epochs", o.epochs);
   positive("steps_per_epoch", o.steps_per_epoch);
   return o.epochs * o.steps_per_epoch;
@@ -25,27 +26,31 @@ int64_t checked_steps(const OneCycleOptions& o) {
 
 }  // namespace
 
-OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& o)
+OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& o, SourceLocation where)
     : LRScheduler(optimizer),
-      total_steps_(checked_steps(o)),
+      total_steps_(checked_steps(o, where)),
       pct_start_(o.pct_start),
       strategy_(o.anneal_strategy),
       cycle_momentum_(o.cycle_momentum),
       three_phase_(o.three_phase),
-      max_lrs_(detail::per_group("max_lr", o.max_lr, optimizer.groups())),
-      base_momentums_(detail::per_group("base_momentum", o.base_momentum, optimizer.groups())),
-      max_momentums_(detail::per_group("max_momentum", o.max_momentum, optimizer.groups())) {
+      max_lrs_(detail::per_group(kName, "max_lr", o.max_lr, optimizer.groups(), where)),
+      base_momentums_(detail::per_group(kName, "base_momentum", o.base_momentum, optimizer.groups(), where)),
+      max_momentums_(detail::per_group(kName, "max_momentum", o.max_momentum, optimizer.groups(), where)) {
   if (!(pct_start_ >= 0 && pct_start_ <= 1))
-    throw ValueError("Expected float between 0 and 1 pct_start, but got {}", pct_start_);
+    throw ValueError(detail::users_line(where), "OneCycleLR: Expected float between 0 and 1 pct_start, but got {}",
+                     pct_start_);
   if (cycle_momentum_ && !optimizer.has_momentum())
-    throw ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled");
+    throw ValueError(
+        detail::users_line(where),
+        "OneCycleLR: optimizer must support momentum or beta1 with `cycle_momentum` option enabled; {} has neither",
+        optimizer.name());
   for (size_t g = 0; g < max_lrs_.size(); ++g) {
     initial_lrs_.push_back(max_lrs_[g] / o.div_factor);
     min_lrs_.push_back(initial_lrs_[g] / o.final_div_factor);
     optimizer.set_initial_lr(g, initial_lrs_[g]);
   }
   base_lrs_ = initial_lrs_;
-  start();
+  start(where);
 }
 
 double OneCycleLR::anneal(double from, double to, double part) const {
@@ -55,7 +60,8 @@ double OneCycleLR::anneal(double from, double to, double part) const {
 
 std::vector<double> OneCycleLR::next_lr() {
   if (last_epoch_ > total_steps_) {
-    throw ValueError("Tried to step {} times. The specified number of total steps is {}", last_epoch_, total_steps_);
+    throw ValueError(called_at_, "OneCycleLR: Tried to step {} times. The specified number of total steps is {}",
+                     last_epoch_, total_steps_);
   }
   struct Phase {
     double end;

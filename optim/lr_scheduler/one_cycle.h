@@ -32,7 +32,7 @@ struct OneCycleOptions {
 // and by step() after total_steps ("Tried to step 101 times").
 class OneCycleLR : public LRScheduler {
  public:
-  OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options);
+  OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options, SourceLocation where = SourceLocation::current());
 
  protected:
   std::vector<double> next_lr() override;

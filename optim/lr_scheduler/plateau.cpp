@@ -7,10 +7,11 @@
 
 namespace brigade::optim {
 
-ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& o)
+ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& o, SourceLocation where)
     : optimizer_(&optimizer), options_(o) {
-  if (!(o.factor < 1)) throw ValueError("Factor should be < 1.0.");
-  options_.min_lr = detail::per_group("min_lr", o.min_lr, optimizer.groups());
+  if (!(o.factor < 1))
+    throw ValueError(detail::users_line(where), "ReduceLROnPlateau: Factor should be < 1.0, but got {}", o.factor);
+  options_.min_lr = detail::per_group("ReduceLROnPlateau", "min_lr", o.min_lr, optimizer.groups(), where);
   const double infinity = std::numeric_limits<double>::infinity();
   best_ = o.mode == PlateauMode::Min ? infinity : -infinity;
   for (size_t g = 0; g < optimizer.groups(); ++g)
@@ -24,12 +25,12 @@ bool ReduceLROnPlateau::is_better(double metric) const {
   return metric > (relative ? best_ * (options_.threshold + 1) : best_ + options_.threshold);
 }
 
-void ReduceLROnPlateau::step(double metric) {
+void ReduceLROnPlateau::step(double metric, SourceLocation where) {
   if (last_lr_.size() != optimizer_->groups()) {
-    throw ValueError(
-        "ReduceLROnPlateau: the optimizer has {} parameter groups, but the scheduler was made for {}; add "
-        "groups before making schedulers",
-        optimizer_->groups(), last_lr_.size());
+    throw ValueError(where,
+                     "ReduceLROnPlateau: the optimizer has {} parameter groups, but the scheduler was made for {}; add "
+                     "groups before making schedulers",
+                     optimizer_->groups(), last_lr_.size());
   }
   ++last_epoch_;
   if (is_better(metric)) {
@@ -69,8 +70,9 @@ SchedulerState ReduceLROnPlateau::state_dict() const {
   });
 }
 
-void ReduceLROnPlateau::load_state_dict(const SchedulerState& state) {
-  detail::load_scheduler(state, "ReduceLROnPlateau", [this](const SchedulerVisitor& visitor) { visit(visitor); });
+void ReduceLROnPlateau::load_state_dict(const SchedulerState& state, SourceLocation where) {
+  detail::load_scheduler(
+      state, "ReduceLROnPlateau", [this](const SchedulerVisitor& visitor) { visit(visitor); }, where);
 }
 
 }  // namespace brigade::optim

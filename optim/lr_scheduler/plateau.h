@@ -27,10 +27,11 @@ struct ReduceLROnPlateauOptions {
 // for min_lr that do not fit the groups.
 class ReduceLROnPlateau {
  public:
-  explicit ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& options = {});
+  explicit ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& options = {},
+                             SourceLocation where = SourceLocation::current());
 
   // After each validation. A NaN is never better.
-  void step(double metric);
+  void step(double metric, SourceLocation where = SourceLocation::current());
   int64_t last_epoch() const noexcept { return last_epoch_; }
   const std::vector<double>& get_last_lr() const noexcept { return last_lr_; }
   // The best measure so far; infinite before the first step.
@@ -38,7 +39,7 @@ class ReduceLROnPlateau {
 
   SchedulerState state_dict() const;
   // As LRScheduler::load_state_dict.
-  void load_state_dict(const SchedulerState& state);
+  void load_state_dict(const SchedulerState& state, SourceLocation where = SourceLocation::current());
 
  private:
   bool is_better(double metric) const;

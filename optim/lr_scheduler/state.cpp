@@ -21,9 +21,10 @@ SchedulerState save_scheduler(const std::string& name, const VisitScheduler& vis
   return state;
 }
 
-void load_scheduler(const SchedulerState& state, const std::string& name, const VisitScheduler& visit) {
+void load_scheduler(const SchedulerState& state, const std::string& name, const VisitScheduler& visit,
+                    std::source_location where) {
   if (!state.scheduler.empty() && state.scheduler != name)
-    throw ValueError("scheduler state: it was saved from {}, this is {}", state.scheduler, name);
+    throw ValueError(where, "scheduler state: it was saved from {}, this is {}", state.scheduler, name);
   const std::unordered_map<std::string, double> saved(state.numbers.begin(), state.numbers.end());
   std::set<std::string> own;
   std::string missing, unknown;
@@ -35,10 +36,11 @@ void load_scheduler(const SchedulerState& state, const std::string& name, const 
     if (!own.contains(key)) unknown += (unknown.empty() ? "'" : ", '") + key + "'";
   }
   if (!missing.empty() || !unknown.empty()) {
-    throw ValueError(
-        "scheduler state: it does not fit this {}{}{}. Was it saved from one with other "
-        "groups, milestones or schedulers?",
-        name, missing.empty() ? "" : "; missing: " + missing, unknown.empty() ? "" : "; nothing here takes " + unknown);
+    throw ValueError(where,
+                     "scheduler state: it does not fit this {}{}{}. Was it saved from one with other "
+                     "groups, milestones or schedulers?",
+                     name, missing.empty() ? "" : "; missing: " + missing,
+                     unknown.empty() ? "" : "; nothing here takes " + unknown);
   }
   visit(SchedulerVisitor([&](const std::string& key, double& value) { value = saved.at(key); }));
 }

@@ -1,6 +1,8 @@
 // What schedulers are made of, in a form that can be saved.
 #pragma once
 
+#include <brigade/core/error.h>
+
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -48,7 +50,8 @@ using VisitScheduler = std::function<void(const SchedulerVisitor&)>;
 SchedulerState save_scheduler(const std::string& name, const VisitScheduler& visit);
 // Throws ValueError that names what is missing, left over, or of another kind; then nothing has
 // been changed.
-void load_scheduler(const SchedulerState& state, const std::string& name, const VisitScheduler& visit);
+void load_scheduler(const SchedulerState& state, const std::string& name, const VisitScheduler& visit,
+                    std::source_location where);
 }  // namespace detail
 
 }  // namespace brigade::optim

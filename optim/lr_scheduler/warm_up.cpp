@@ -5,10 +5,12 @@
 
 namespace brigade::optim {
 
-ConstantLR::ConstantLR(Optimizer& optimizer, double factor, int64_t total_iters)
+ConstantLR::ConstantLR(Optimizer& optimizer, double factor, int64_t total_iters, SourceLocation where)
     : LRScheduler(optimizer), factor_(factor), total_iters_(total_iters) {
-  if (!(factor >= 0 && factor <= 1)) throw ValueError("Constant multiplicative factor expected to be between 0 and 1.");
-  start();
+  if (!(factor >= 0 && factor <= 1))
+    throw ValueError(detail::users_line(where),
+                     "ConstantLR: Constant multiplicative factor expected to be between 0 and 1, but got {}", factor);
+  start(where);
 }
 
 std::vector<double> ConstantLR::next_lr() {
@@ -27,15 +29,20 @@ void ConstantLR::visit(const SchedulerVisitor& visitor) {
   visitor("factor", factor_), visitor("total_iters", total_iters_);
 }
 
-LinearLR::LinearLR(Optimizer& optimizer, double start_factor, double end_factor, int64_t total_iters)
+LinearLR::LinearLR(Optimizer& optimizer, double start_factor, double end_factor, int64_t total_iters,
+                   SourceLocation where)
     : LRScheduler(optimizer), start_factor_(start_factor), end_factor_(end_factor), total_iters_(total_iters) {
   if (!(start_factor > 0 && start_factor <= 1)) {
-    throw ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.");
+    throw ValueError(
+        detail::users_line(where),
+        "LinearLR: Starting multiplicative factor expected to be greater than 0 and less or equal to 1, but got {}",
+        start_factor);
   }
   if (!(end_factor >= 0 && end_factor <= 1))
-    throw ValueError("Ending multiplicative factor expected to be between 0 and 1.");
-  if (total_iters < 1) throw ValueError("Expected positive integer total_iters, but got {}", total_iters);
-  start();
+    throw ValueError(detail::users_line(where),
+                     "LinearLR: Ending multiplicative factor expected to be between 0 and 1, but got {}", end_factor);
+  detail::check_positive("LinearLR", "total_iters", total_iters, where);
+  start(where);
 }
 
 std::vector<double> LinearLR::next_lr() {

@@ -14,7 +14,8 @@ namespace brigade::optim {
 // <= factor <= 1.
 class ConstantLR : public LRScheduler {
  public:
-  explicit ConstantLR(Optimizer& optimizer, double factor = 1.0 / 3, int64_t total_iters = 5);
+  explicit ConstantLR(Optimizer& optimizer, double factor = 1.0 / 3, int64_t total_iters = 5,
+                      SourceLocation where = SourceLocation::current());
 
  protected:
   std::vector<double> next_lr() override;
@@ -32,7 +33,7 @@ class ConstantLR : public LRScheduler {
 class LinearLR : public LRScheduler {
  public:
   explicit LinearLR(Optimizer& optimizer, double start_factor = 1.0 / 3, double end_factor = 1.0,
-                    int64_t total_iters = 5);
+                    int64_t total_iters = 5, SourceLocation where = SourceLocation::current());
 
  protected:
   std::vector<double> next_lr() override;

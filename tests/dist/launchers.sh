@@ -83,6 +83,24 @@ one_job() {
   rm -f "$json"
 }
 
+# one_table "what" COMMAND...: COMMAND starts `brigade bench` twice. One table of both ranks, told by one of them.
+bench=("$program" bench allreduce --sizes 4K --rounds 2 --json "$scratch/bench.json")
+one_table() {
+  local what=$1
+  shift
+  rm -f "$scratch/bench.json"
+  if ! timeout -k 5 120 "$@" > "$scratch/output" 2>&1; then
+    bad "$what: exit status"
+  elif [ "$(grep -c '#wrong' "$scratch/output")" != 1 ]; then
+    bad "$what: expected one table, not $(grep -c '#wrong' "$scratch/output")"
+  elif ! python3 -c 'import json, sys; rows = json.load(open(sys.argv[1]))["results"]; sys.exit(not rows or any(row["ranks"] != 2 or row["wrong"] for row in rows))' \
+    "$scratch/bench.json" 2>> "$scratch/output"; then
+    bad "$what: expected results of 2 ranks, without a wrong element"
+  else
+    good "$what: one table of 2 ranks"
+  fi
+}
+
 # refused "what" "text" COMMAND...: ends with a status other than 0, and says so.
 refused() {
   local what=$1 text=$2 status
@@ -119,6 +137,7 @@ openmpi() {
   one_job "Open MPI with MASTER_PORT" "${launch[@]}" -x MASTER_PORT="$(free_port)" "${train[@]}"
   one_job "Open MPI, Gloo" "${launch[@]}" "${train[@]}" --backend gloo
   one_job "Open MPI, --ranks 2" "${launch[@]}" "${train[@]}" --ranks 2
+  one_table "Open MPI, a benchmark" "${launch[@]}" "${bench[@]}"
   refused "Open MPI, --ranks 3" "--ranks 3, but the launcher has started 2 ranks" "${launch[@]}" "${train[@]}" --ranks 3
   refused "Open MPI, a command that starts its own ranks" "start it once, without the launcher" "${launch[@]}" "$program" diagnose UNU-01
 }
@@ -131,6 +150,7 @@ mpich() {
   one_job "MPICH" "${launch[@]}" "${train[@]}"
   one_job "MPICH, through a shell" "${launch[@]}" sh -c 'sh -c "$0 $*; true"' "${train[@]}"
   one_job "MPICH with MASTER_PORT" "${launch[@]}" -genv MASTER_PORT "$(free_port)" "${train[@]}"
+  one_table "MPICH, a benchmark" "${launch[@]}" "${bench[@]}"
   refused "MPICH, --ranks 3" "--ranks 3, but the launcher has started 2 ranks" "${launch[@]}" "${train[@]}" --ranks 3
 }
 
@@ -140,6 +160,7 @@ torchrun() {
   ran=1
   one_job "torchrun --standalone" "$torchrun" --standalone --nproc-per-node 2 --no-python "${train[@]}"
   one_job "torchrun with a port" "$torchrun" --nproc-per-node 2 --master-addr 127.0.0.1 --master-port "$(free_port)" --no-python "${train[@]}"
+  one_table "torchrun, a benchmark" "$torchrun" --standalone --nproc-per-node 2 --no-python "${bench[@]}"
   refused "torchrun, --ranks 3" "--ranks 3, but the launcher has started 2 ranks" \
     "$torchrun" --standalone --nproc-per-node 2 --no-python "${train[@]}" --ranks 3
 }
@@ -220,6 +241,7 @@ slurm() {
   one_job "srun" srun -n 2 "${train[@]}"
   one_job "srun with MASTER_PORT" env MASTER_PORT="$(free_port)" srun -n 2 "${train[@]}"
   srun --mpi=list 2>&1 | grep -q pmi2 && one_job "srun --mpi=pmi2" srun --mpi=pmi2 -n 2 "${train[@]}"
+  one_table "srun, a benchmark" srun -n 2 "${bench[@]}"
   one_job "srun in a batch script" bash -c "in_batch 'srun $command'"
   one_job "a batch script without srun is no rank" bash -c "in_batch '$command --ranks 2'"
   one_job "brigade run in a batch script" bash -c "in_batch '$program run -n 2 --no-prefix $command'"

@@ -241,6 +241,25 @@ TEST_CASE("a message that is none ends the connection, and changes nothing") {
   CHECK(store->get("group.0/rank/0", 1s) == "1");
 }
 
+TEST_CASE("a program that no launcher has started is a world of one where it says so, and a rank where one has") {
+  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_PORT"})
+    unsetenv(name);
+  const dist::InitOptions options{.init_method = "env://?alone"};
+  for (int again = 0; again < 2; ++again) {
+    const dist::ProcessGroupPtr group = dist::init_process_group(options);
+    CHECK(group->rank() == 0);
+    CHECK(group->size() == 1);
+    group->barrier();
+  }
+  // What shows a launcher is complete or an error, as ever.
+  const Environment half{{"WORLD_SIZE", "2"}};
+  CHECK(message_of([&] { dist::init_process_group(options); }).find("WORLD_SIZE is set (2), but RANK is not") !=
+        std::string::npos);
+  const Environment rank{{"RANK", "1"}};
+  CHECK(message_of([&] { dist::init_process_group(options); }).find("set the environment variable MASTER_PORT") !=
+        std::string::npos);
+}
+
 TEST_CASE("rendezvous names the variable that is missing or malformed") {
   for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_PORT"})
     unsetenv(name);

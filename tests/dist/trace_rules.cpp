@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace brigade::test {
 
@@ -19,9 +20,13 @@ struct Event {
 int64_t nanoseconds(const json& microseconds) { return static_cast<int64_t>(microseconds.get<double>() * 1000.0); }
 
 std::string track_of(const json& event) {
+  const int rank = event.at("pid");
+  if (event.contains("id2"))
+    return fmt::format("rank {}, {} {}", rank, event.at("cat").get<std::string>(),
+                       event.at("id2").at("local").get<std::string>());
   if (event.contains("id"))
     return fmt::format("{} {}", event.at("cat").get<std::string>(), event.at("id").get<std::string>());
-  return fmt::format("rank {}, lane {}", event.at("pid").get<int>(), event.at("tid").get<int>());
+  return fmt::format("rank {}, lane {}", rank, event.at("tid").get<int>());
 }
 
 class Track {
@@ -91,6 +96,17 @@ class Track {
 
 ImportedTrace import_trace(const json& trace) {
   ImportedTrace result;
+  std::set<int> processes;
+  for (const json& event : trace.at("traceEvents"))
+    processes.insert(event.at("pid").get<int>());
+  for (const json& event : trace.at("traceEvents")) {
+    if (event.contains("tid") && processes.contains(event.at("tid").get<int>()))
+      result.problems.push_back(
+          fmt::format("tid {} is the number of a process, and its lane that one's", event.at("tid").get<int>()));
+    if (event.contains("id"))
+      result.problems.push_back(
+          fmt::format("id {} is one of the whole trace, and its track no rank's", event.at("id").dump()));
+  }
   std::vector<Event> events;
   std::map<std::string, int64_t> last;  // of begins and ends by track, as they stand in the file
   for (const json& event : trace.at("traceEvents")) {

@@ -1,4 +1,5 @@
-// Reads a trace as Perfetto's importer does, and says what it would drop: the rules of the Chrome trace format.
+// Reads a trace in the way of Perfetto's importer, and says what it would drop or draw elsewhere: what is known of the rules of the Chrome trace
+// format. tests/perfetto asks the importer itself.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -18,7 +19,7 @@ struct ImportedSlice {
 };
 
 struct ImportedTrace {
-  // By track: "rank 0, lane 1", or "collective 0x100000" for asynchronous events.
+  // By track: "rank 0, lane 200000", or "rank 0, collective 0x1" for asynchronous events.
   std::map<std::string, std::vector<ImportedSlice>> tracks;
   std::vector<std::string> problems;
 };

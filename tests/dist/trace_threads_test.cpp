@@ -52,14 +52,15 @@ TEST_CASE("of a run of two ranks on threads nothing is dropped, and the ranks ag
   const size_t buckets = file.at("brigade").at("buckets").size();
   REQUIRE(buckets == 6);
   CHECK(trace.tracks.size() == 2 * (2 + buckets));
-  for (const char* rank : {"rank 0", "rank 1"}) {
-    CHECK(trace.tracks.at(std::string(rank) + ", lane 0").size() == 3 * kRounds);
-    CHECK(trace.tracks.at(std::string(rank) + ", lane 1").size() == 6 * kRounds);
+  for (const int rank : {0, 1}) {
+    CHECK(trace.tracks.at(fmt::format("rank {}, lane {}", rank, 100'000 + rank)).size() == 3 * kRounds);
+    CHECK(trace.tracks.at(fmt::format("rank {}, lane {}", rank, 200'000 + rank)).size() == 6 * kRounds);
   }
   for (size_t b = 0; b < buckets; ++b) {
     CAPTURE(b);
-    const std::vector<test::ImportedSlice>* ranks[] = {&trace.tracks.at(fmt::format("collective {:#x}", 0x100000 + b)),
-                                                       &trace.tracks.at(fmt::format("collective {:#x}", 0x200000 + b))};
+    const std::vector<test::ImportedSlice>* ranks[] = {
+        &trace.tracks.at(fmt::format("rank 0, collective {:#x}", b + 1)),
+        &trace.tracks.at(fmt::format("rank 1, collective {:#x}", b + 1))};
     const std::string name = fmt::format("bucket {}", b);
     for (size_t round = 0; round < kRounds; ++round) {
       CAPTURE(round);

@@ -62,6 +62,15 @@ TEST_CASE("a range goes up to its end by a factor") {
   CHECK_THROWS_AS(parse_byte_sizes({"4K-8K"}, 1), ValueError);
 }
 
+TEST_CASE("sizes are at most ten thousand, of one word or of all") {
+  CHECK(parse_byte_sizes({"1-10000:+1"}, 2).size() == 10'000);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"1-10001:+1"}, {"1-1000000000:+1"}, {"1-8589934591G:+1"}, {"1-5000:+1", "1-5000:+1", "64K"}}) {
+    CAPTURE(words.back());
+    CHECK_THROWS_AS(parse_byte_sizes(words, 2), ValueError);
+  }
+}
+
 TEST_CASE("a size in words") {
   CHECK(lab::byte_size_in_words(3) == "3 B");
   CHECK(lab::byte_size_in_words(65536) == "64 KiB");

@@ -53,8 +53,8 @@ TEST_CASE("status 2: a command, a name or a number that makes no sense") {
   check_rows(
       {
           {"", "A subcommand is required"},
-          {"fly", "A subcommand is required"},
-          {"--nope", "A subcommand is required"},
+          {"fly", "brigade: unknown command 'fly'; the nearest is "},
+          {"--nope", "brigade: unknown option --nope; the nearest is --"},
           {"demo --epochs 0", "--epochs"},
           {"demo --backend mpi", "unknown backend 'mpi'"},
           {"run", "-n"},
@@ -122,7 +122,7 @@ TEST_CASE("status 2: a command, a name or a number that makes no sense") {
           {"explain digits --trace /no-such-folder/file.json", "cannot write /no-such-folder/file.json"},
           {"explain " + folder.file("trace.json", "{}"), "is neither a trace of Brigade"},
           {"bench", "A subcommand is required"},
-          {"bench nothing", "A subcommand is required"},
+          {"bench nothing", "brigade bench: unknown command 'nothing'; the nearest is "},
           {"bench allreduce --dtype half", "unknown dtype 'half'; known are float64, float32"},
           {"bench allreduce --op mean", "expected one of sum, avg, max, min, got 'mean'"},
           {"bench allreduce --op avg --dtype int32", "--op avg is for floating dtypes, got --dtype int32"},
@@ -175,8 +175,11 @@ TEST_CASE("status 3: a program, a device, a file or data that are not there, or 
           {"check --all", "/nowhere", "BRIGADE_REFERENCE_DIR=/nowhere"},
           {"check /no/such/file.safetensors", "/no/such/file.safetensors"},
           {"check " + folder.file("short.safetensors", "abc"), "short.safetensors"},
-          {"bench allreduce --baseline /no/such.json", "cannot read the baseline /no/such.json: No such file"},
-          {"explain /no/such/trace.json", "cannot read /no/such/trace.json: No such file or directory"},
+          {"bench allreduce --baseline /no/such.json", "--baseline: cannot open /no/such.json: No such file"},
+          {"bench allreduce --baseline /dev/zero", "--baseline: cannot read /dev/zero: it is not a regular file"},
+          {"bench replay /dev/zero", "bench replay: cannot read /dev/zero: it is not a regular file"},
+          {"explain /no/such/trace.json", "explain: cannot open /no/such/trace.json: No such file or directory"},
+          {"explain /dev/zero", "explain: cannot read /dev/zero: it is not a regular file"},
       },
       3);
 }

@@ -69,18 +69,18 @@ TEST_CASE("explain tells buckets, ready order and one iteration; its trace tells
   for (const lab::TraceSlice& slice : lab::slices_of(trace)) {
     CHECK(slice.begin >= 0);
     CHECK(slice.end >= slice.begin);
-    if (slice.instant) ++(slice.arguments.contains("optimizer") ? steps : ready);
+    if (slice.instant) ++(slice.arguments->contains("optimizer") ? steps : ready);
     if (slice.category != "collective") continue;
     if (slice.name.starts_with("bucket")) {
       ++buckets;
-      CHECK(slice.arguments.at("filled_us").get<double>() <= slice.begin + 1e-3);
+      CHECK(slice.arguments->at("filled_us").get<double>() <= slice.begin + 1e-3);
     } else {
       ++phases;
     }
     if (slice.name == "reduce") {
-      const double bandwidth = slice.arguments.at("bytes").get<double>() / (slice.end - slice.begin) * 1e-3;
-      CHECK(slice.arguments.at("algbw_GBps").get<double>() / bandwidth == doctest::Approx(1).epsilon(1e-3));
-      CHECK(slice.arguments.at("busbw_GBps").get<double>() / bandwidth == doctest::Approx(1).epsilon(1e-3));
+      const double bandwidth = slice.arguments->at("bytes").get<double>() / (slice.end - slice.begin) * 1e-3;
+      CHECK(slice.arguments->at("algbw_GBps").get<double>() / bandwidth == doctest::Approx(1).epsilon(1e-3));
+      CHECK(slice.arguments->at("busbw_GBps").get<double>() / bandwidth == doctest::Approx(1).epsilon(1e-3));
     }
   }
   CHECK(buckets == 2 * 2 * 2);  // ranks, rounds kept, buckets

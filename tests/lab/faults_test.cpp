@@ -59,7 +59,7 @@ TEST_CASE("the same verdicts between processes, as text and as JSON") {
         CHECK(verdict.at("parameters").at(0).at("name") == "generator.weight");
         CHECK(verdict.at("parameters").at(0).at("missing_ranks") == nlohmann::json({0, 1}));
         CHECK(verdict.at("cause").at("kind") == "detached");
-        CHECK(verdict.at("cause").at("file") == "unused/detach_between_gan_halves.cpp");
+        CHECK(verdict.at("cause").at("file") == "lab/faults/unused/detach_between_gan_halves.cpp");
         CHECK(verdict.at("cause").at("line").get<int>() > 0);
       }
     }

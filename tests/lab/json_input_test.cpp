@@ -31,6 +31,24 @@ TEST_CASE("JSON is read to a depth of 64, in lists and in objects") {
   }
 }
 
+TEST_CASE("the depth is that of brackets, not of what strings hold") {
+  const std::string many(100, '[');
+  for (const std::string& text : {many, "\\\"" + many, many + "\\\\"}) {
+    CAPTURE(text);
+    CHECK(parse_json("[\"" + text + "\"]").is_array());
+    CHECK(parse_json("[\"" + text + "\", " + lists(64) + "]").is_discarded());
+  }
+}
+
+// As long as a trace of a million events: with a parser that looks through the list whenever one of its objects ends, this case ends by the
+// time limit of the test.
+TEST_CASE("a list of a million objects takes a time that grows with its length") {
+  std::string text = "[{}";
+  for (int i = 1; i < 1'000'000; ++i)
+    text += ",{}";
+  CHECK(parse_json(text + "]").size() == 1'000'000);
+}
+
 TEST_CASE("what is not JSON is discarded") {
   for (const char* text : {"", "{", "[1,]", "nothing", "{\"a\": 1} 2", "\xff"}) {
     CAPTURE(text);

@@ -2,9 +2,18 @@
 // are in tests/dist/launchers.sh.
 #include "program.h"
 
-#include <doctest/doctest.h>
+#include <brigade/dist/groups/backends.h>
+#include <brigade/dist/meeting/store.h>
 
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <thread>
+
+#include <unistd.h>
 
 namespace brigade::test::launched_test {
 
@@ -27,11 +36,14 @@ TEST_CASE("what a launcher left out, or what contradicts it, is wrong usage befo
       {srun.c_str(), "demo", "start it once, without the launcher"},
       {srun.c_str(), "diagnose UNU-01 --backend threads", "start it once, without the launcher"},
       {srun.c_str(), "explain digits", "start it once, without the launcher"},
-      {srun.c_str(), "bench allreduce", "start it once, without the launcher"},
       {"BRIGADE_TIMEOUT=nan", "train digits", "BRIGADE_TIMEOUT must be a number of seconds from 0.001"},
       {"RANK=0 WORLD_SIZE=2 MASTER_PORT=1 BRIGADE_MEETING_TIMEOUT=-1", "train digits --timeout 9",
        "BRIGADE_MEETING_TIMEOUT must be a number of seconds from 0.001"},
       {"OMP_NUM_THREADS=100000", "run -n 2 true", "expected at most 1024 threads for each process, got 100000"},
+      {srun.c_str(), "bench follow allreduce", "start it once, without the launcher"},
+      {srun.c_str(), "bench allreduce --ranks 3",
+       "--ranks: a launcher has started 2 ranks, which are those of this benchmark"},
+      {srun.c_str(), "bench allreduce --backends threads", "the backend threads is for ranks of one process"},
       {srun.c_str(), "run -n 2 true", "process 0 of 2 of Slurm, and each would start a job of its own"},
   };
   for (const Row& row : rows) {
@@ -69,6 +81,63 @@ TEST_CASE("brigade run in the process of another launcher starts its ranks when 
   CHECK(test::contains(outcome.output, "[rank 1] 1 of 2"));
   // In a batch script, outside of srun, nothing needs to be said.
   CHECK(test::run_program("run -n 2 true", "SLURM_JOB_ID=1 SLURM_PROCID=0 SLURM_NTASKS=2").status == 0);
+}
+
+namespace {
+
+int times_in(const std::string& text, const std::string& part) {
+  int times = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1))
+    ++times;
+  return times;
+}
+
+// Ranks call the program that has started them.
+std::string bench_of(const std::string& json_file) {
+  return "-- sh -c 'exec /proc/$PPID/exe bench allreduce --sizes 4K --rounds 2 --json " + json_file + "'";
+}
+
+// One job of two ranks, told by rank 0.
+void check_one_job(const std::string& output, const std::string& json_file, const std::string& backend) {
+  CAPTURE(output);
+  CHECK(times_in(output, "#wrong") == 1);
+  std::ifstream in(json_file);
+  const nlohmann::json results = nlohmann::json::parse(in, nullptr, false).value("results", nlohmann::json::array());
+  REQUIRE(results.size() >= 1);
+  for (const nlohmann::json& row : results) {
+    CHECK(row.at("ranks") == 2);
+    CHECK(row.at("backend") == backend);
+    CHECK(row.at("wrong") == 0);
+  }
+  std::filesystem::remove(json_file);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a benchmark under a launcher measures the ranks that are there, on one node and on two; rank 0 prints and writes") {
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("brigade-joined-" + std::to_string(getpid()) + ".json")).string();
+  const test::Outcome one = test::run_program("run -n 2 --no-prefix " + bench_of(file));
+  CHECK_MESSAGE(one.status == 0, one.output);
+  check_one_job(one.output, file, "shm");
+
+  if (!dist::find_backend("gloo").missing.empty()) return;
+  // Two nodes, as the ranks see it.
+  test::Outcome nodes[2];
+  const std::string port = std::to_string(dist::TcpStoreServer("127.0.0.1", 0).port());
+  const auto start = [&](int node) {
+    nodes[node] =
+        test::run_program("run -n 1 --nnodes 2 --node-rank " + std::to_string(node) +
+                              " --master-addr 127.0.0.1 --master-port " + port + " --no-prefix " + bench_of(file),
+                          "BRIGADE_HOST_ID=node" + std::to_string(node));
+  };
+  std::thread other([&] { start(1); });
+  start(0);
+  other.join();
+  for (const test::Outcome& node : nodes)
+    CHECK_MESSAGE(node.status == 0, node.output);
+  check_one_job(nodes[0].output + nodes[1].output, file, "gloo");
 }
 
 }  // namespace brigade::test::launched_test

@@ -166,8 +166,8 @@ TEST_CASE("the demo runs, learns, and shows both diagnoses") {
   const test::Outcome outcome = test::run_program("demo --quiet");
   CHECK_MESSAGE(outcome.status == 0, outcome.output);
   for (const char* part : {"identical, bit for bit", "aux.weight, aux.bias", "module `aux` was never called",
-                           "unused/head_never_called.cpp:", "generator.weight, generator.bias",
-                           "cut by detach() at unused/detach_between_gan_halves.cpp:", "ranks 0 and 1",
+                           "lab/faults/unused/head_never_called.cpp:", "generator.weight, generator.bias",
+                           "cut by detach() at lab/faults/unused/detach_between_gan_halves.cpp:", "ranks 0 and 1",
                            "the same steps with find_unused_parameters=true: no error"}) {
     CHECK_MESSAGE(test::contains(outcome.output, part), part);
   }
@@ -184,7 +184,7 @@ TEST_CASE("a trace of the last steps is written, and explain reads it; a file th
   for (const lab::TraceSlice& slice : lab::slices_of(trace)) {
     if (slice.name != "backward") continue;
     ++backwards;
-    const int64_t iteration = slice.arguments.at("iteration");
+    const int64_t iteration = slice.arguments->at("iteration");
     first = std::min(first, iteration);
     last = std::max(last, iteration);
   }

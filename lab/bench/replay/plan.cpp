@@ -33,7 +33,7 @@ using Recordings = std::map<int, std::map<int64_t, Recorded>>;
 void take_collective(const TraceSlice& slice, Recorded& step) {
   if (slice.category == "collective on a device")
     throw ValueError("the collectives of this trace ran on a device; a replay knows the moments of the host only");
-  dist::BucketEvents& bucket = step.buckets[slice.arguments.at("bucket").get<int>()];
+  dist::BucketEvents& bucket = step.buckets[slice.arguments->at("bucket").get<int>()];
   if (slice.name == "wait for peers") {
     bucket.arrived = ns_of_us(slice.end);
   } else if (slice.name == "reduce") {
@@ -41,15 +41,15 @@ void take_collective(const TraceSlice& slice, Recorded& step) {
   } else {
     bucket.launched = ns_of_us(slice.begin);
     bucket.finished = ns_of_us(slice.end);
-    bucket.bytes = slice.arguments.at("bytes");
+    bucket.bytes = slice.arguments->at("bytes");
   }
 }
 
 Recordings recordings_of(const json& trace) {
   Recordings all;
   for (const TraceSlice& slice : slices_of(trace)) {
-    if (!slice.arguments.contains("iteration") || slice.arguments.contains("optimizer")) continue;
-    Recorded& step = all[slice.rank][slice.arguments.at("iteration").get<int64_t>()];
+    if (!slice.arguments->contains("iteration") || slice.arguments->contains("optimizer")) continue;
+    Recorded& step = all[slice.rank][slice.arguments->at("iteration").get<int64_t>()];
     if (slice.name == "forward") {
       step.forward = slice.begin;
     } else if (slice.name == "backward") {
@@ -110,8 +110,14 @@ ReplayPlan plan_of(const json& trace) {
     plan.parameters.push_back({parameter.at("numel"), dtype_from_name(parameter.at("dtype"))});
   }
   plan.order = facts.at("ready_order").get<std::vector<uint32_t>>();
+  std::vector<bool> is_ready(names.size());
+  for (const uint32_t parameter : plan.order) {
+    if (parameter >= names.size())
+      throw ValueError("the ready order of this trace names parameter {}; it has {}", parameter, names.size());
+    is_ready[parameter] = true;
+  }
   for (uint32_t i = 0; i < names.size(); ++i) {
-    if (std::ranges::find(plan.order, i) == plan.order.end()) plan.order.push_back(i);
+    if (!is_ready[i]) plan.order.push_back(i);
   }
   std::vector<DType> dtypes;
   for (const json& bucket : facts.at("buckets"))

@@ -4,6 +4,7 @@
 #include <optim/reference.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace brigade::test::lr_scheduler_test {
 using doctest::Contains;
@@ -139,43 +140,102 @@ TEST_CASE("a schedule works on every optimizer with groups") {
   moves(*std::make_unique<NAdam>(p, NAdamOptions{}));
 }
 
+TEST_CASE("an error of a schedule names its class and the line that made it or called its step") {
+  const auto optimizer = two_groups();
+  SGD& o = *optimizer;
+  Adagrad without({parameter_of(kFloat64)}, {});
+  const std::vector<LambdaLR::Function> three(3, [](int64_t) { return 2.0; });
+  const auto step_lr = [&] { return std::make_shared<StepLR>(o, 3); };
+  struct Case {
+    const char* name;
+    std::function<void()> make;
+    uint32_t line;
+  };
+  OneCycleLR at_its_end(without, {.max_lr = {1}, .total_steps = 1, .cycle_momentum = false});
+  at_its_end.step();
+  const SchedulerState of_another = StepLR(o, 3).state_dict();
+  const List pair{step_lr(), step_lr()};
+  const OneCycleOptions three_rates{.max_lr = {1, 2, 3}, .total_steps = 5};
+  const std::vector<Case> cases{
+      {"LambdaLR", [&] { LambdaLR(o, three); }, __LINE__},
+      {"MultiplicativeLR", [&] { MultiplicativeLR(o, three); }, __LINE__},
+      {"StepLR", [&] { StepLR(o, 0); }, __LINE__},
+      {"PolynomialLR", [&] { PolynomialLR(o, 0); }, __LINE__},
+      {"ConstantLR", [&] { ConstantLR(o, 1.5); }, __LINE__},
+      {"LinearLR", [&] { LinearLR(o, 0); }, __LINE__},
+      {"LinearLR", [&] { LinearLR(o, 0.5, 1, 0); }, __LINE__},
+      {"CosineAnnealingLR", [&] { CosineAnnealingLR(o, 0); }, __LINE__},
+      {"CosineAnnealingWarmRestarts", [&] { CosineAnnealingWarmRestarts(o, 5, 0); }, __LINE__},
+      {"OneCycleLR", [&] { OneCycleLR(o, {.max_lr = {1}}); }, __LINE__},
+      {"OneCycleLR", [&] { OneCycleLR(o, three_rates); }, __LINE__},
+      {"OneCycleLR", [&] { OneCycleLR(without, {.max_lr = {1}, .total_steps = 5}); }, __LINE__},
+      {"OneCycleLR", [&] { at_its_end.step(); }, __LINE__},
+      {"ReduceLROnPlateau", [&] { ReduceLROnPlateau(o, {.factor = 1}); }, __LINE__},
+      {"SequentialLR", [&] { SequentialLR(o, pair, {}); }, __LINE__},
+      {"ChainedScheduler", [&] { ChainedScheduler({}); }, __LINE__},
+      {"ExponentialLR", [&] { ExponentialLR(o, 0.5).load_state_dict(of_another); }, __LINE__},
+  };
+  for (const Case& one : cases) {
+    CAPTURE(one.line);
+    std::string said;
+    try {
+      one.make();
+    } catch (const ValueError& error) {
+      said = error.what();
+    }
+    CHECK_MESSAGE(said.find(one.name) != said.npos, said);
+    CHECK_MESSAGE(said.find("lr_scheduler/lr_scheduler_test.cpp:" + std::to_string(one.line)) != said.npos, said);
+  }
+  // What makes the object for the caller has no line of his.
+  CHECK_THROWS_WITH_AS(std::make_shared<StepLR>(o, 0), "StepLR: Expected positive integer step_size, but got 0",
+                       ValueError);
+}
+
 TEST_CASE("options of schedules that do not fit are named, with PyTorch's words") {
   const auto optimizer = two_groups();
   SGD& o = *optimizer;
   const auto twice = [](int64_t) { return 2.0; };
   CHECK_THROWS_WITH_AS(LambdaLR(o, std::vector<LambdaLR::Function>{twice, twice, twice}),
-                       "Expected 2 lr_lambdas, but got 3", ValueError);
+                       Contains("LambdaLR: Expected 2 lr_lambdas, but got 3"), ValueError);
   CHECK_THROWS_AS(LambdaLR(o, LambdaLR::Function()), ValueError);
-  CHECK_THROWS_WITH_AS(StepLR(o, 0), "Expected positive integer step_size, but got 0", ValueError);
+  CHECK_THROWS_WITH_AS(StepLR(o, 0), Contains("StepLR: Expected positive integer step_size, but got 0"), ValueError);
   CHECK_THROWS_AS(PolynomialLR(o, 0), ValueError);
-  CHECK_THROWS_WITH_AS(ConstantLR(o, 1.5), "Constant multiplicative factor expected to be between 0 and 1.",
-                       ValueError);
-  CHECK_THROWS_WITH_AS(LinearLR(o, 0), Contains("Starting multiplicative factor expected to be greater than 0"),
-                       ValueError);
-  CHECK_THROWS_WITH_AS(LinearLR(o, 0.5, 1.5), "Ending multiplicative factor expected to be between 0 and 1.",
+  CHECK_THROWS_WITH_AS(
+      ConstantLR(o, 1.5),
+      Contains("ConstantLR: Constant multiplicative factor expected to be between 0 and 1, but got 1.5"), ValueError);
+  CHECK_THROWS_WITH_AS(LinearLR(o, 0),
+                       Contains("LinearLR: Starting multiplicative factor expected to be greater than 0"), ValueError);
+  CHECK_THROWS_WITH_AS(LinearLR(o, 0.5, 1.5),
+                       Contains("LinearLR: Ending multiplicative factor expected to be between 0 and 1, but got 1.5"),
                        ValueError);
   CHECK_THROWS_AS(LinearLR(o, 0.5, 1, 0), ValueError);
   CHECK_THROWS_AS(CosineAnnealingLR(o, 0), ValueError);
-  CHECK_THROWS_WITH_AS(CosineAnnealingWarmRestarts(o, 0), "Expected positive integer t_0, but got 0", ValueError);
+  CHECK_THROWS_WITH_AS(CosineAnnealingWarmRestarts(o, 0),
+                       Contains("CosineAnnealingWarmRestarts: Expected positive integer t_0, but got 0"), ValueError);
   CHECK_THROWS_AS(CosineAnnealingWarmRestarts(o, 5, 0), ValueError);
   CHECK_THROWS_WITH_AS(OneCycleLR(o, {.max_lr = {1}}),
-                       "You must define either total_steps OR (epochs AND steps_per_epoch)", ValueError);
+                       Contains("OneCycleLR: You must define either total_steps OR (epochs AND steps_per_epoch)"),
+                       ValueError);
   CHECK_THROWS_WITH_AS(OneCycleLR(o, {.max_lr = {1}, .total_steps = -5}),
-                       "Expected positive integer total_steps, but got -5", ValueError);
+                       Contains("OneCycleLR: Expected positive integer total_steps, but got -5"), ValueError);
   CHECK_THROWS_WITH_AS(OneCycleLR(o, {.max_lr = {1}, .total_steps = 5, .pct_start = 1.5}),
-                       "Expected float between 0 and 1 pct_start, but got 1.5", ValueError);
+                       Contains("OneCycleLR: Expected float between 0 and 1 pct_start, but got 1.5"), ValueError);
   CHECK_THROWS_WITH_AS(OneCycleLR(o, {.max_lr = {1, 2, 3}, .total_steps = 5}),
                        Contains("max_lr has 3 values, there are 2 groups"), ValueError);
   CHECK_THROWS_AS(ReduceLROnPlateau(o, {.factor = 1}), ValueError);
   CHECK_THROWS_AS(ReduceLROnPlateau(o, {.min_lr = {0, 0, 0}}), ValueError);
   Adagrad without({parameter_of(kFloat64)}, {});
-  CHECK_THROWS_WITH_AS(OneCycleLR(without, {.max_lr = {1}, .total_steps = 5}),
-                       "optimizer must support momentum or beta1 with `cycle_momentum` option enabled", ValueError);
+  CHECK_THROWS_WITH_AS(
+      OneCycleLR(without, {.max_lr = {1}, .total_steps = 5}),
+      Contains("OneCycleLR: optimizer must support momentum or beta1 with `cycle_momentum` option enabled"),
+      ValueError);
   CHECK_THROWS_WITH_AS(without.momentum(), Contains("Adagrad has no momentum"), ValueError);
   OneCycleLR still(without, {.max_lr = {1}, .total_steps = 5, .cycle_momentum = false});
   for (int step = 0; step < 5; ++step)
     still.step();
-  CHECK_THROWS_WITH_AS(still.step(), "Tried to step 6 times. The specified number of total steps is 5", ValueError);
+  CHECK_THROWS_WITH_AS(still.step(),
+                       Contains("OneCycleLR: Tried to step 6 times. The specified number of total steps is 5"),
+                       ValueError);
 
   const auto step_lr = [](SGD& of) { return std::make_shared<StepLR>(of, 3); };
   const auto other = two_groups();

@@ -57,7 +57,7 @@ Trained train_on(const std::string& backend, const Train& train, int ranks) {
       return as_json(error).dump();
     }
   };
-  const std::vector<Rank> done = run_ranks(backend, ranks, body, std::chrono::seconds(60), std::chrono::seconds(300));
+  const std::vector<Rank> done = run_ranks(backend, ranks, body);
   Trained trained;
   for (const Rank& rank : done) {
     REQUIRE_FALSE(rank.hung);

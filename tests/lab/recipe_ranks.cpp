@@ -19,6 +19,7 @@ namespace {
 json as_json(const lab::TrainResult& result) {
   return {{"loss", result.loss},
           {"metrics", result.metrics},
+          {"warnings", result.warnings},
           {"parameters_equal", result.parameters_equal},
           {"gradients_equal", result.gradients_equal},
           {"from_epoch", result.from_epoch},
@@ -73,6 +74,7 @@ Trained train_on(const std::string& backend, const Train& train, int ranks) {
   const json told = json::parse(done.at(0).result);
   trained.loss = told.at("loss").get<std::vector<double>>();
   trained.metrics = told.at("metrics").get<std::map<std::string, double>>();
+  trained.warnings = told.at("warnings").get<std::set<std::string>>();
   trained.parameters_equal = told.at("parameters_equal");
   trained.gradients_equal = told.at("gradients_equal");
   trained.from_epoch = told.at("from_epoch");

@@ -277,7 +277,8 @@ int rank_job_main(const std::string& job) {
   dist::InitOptions options;
   options.backend = backend;
   options.timeout = std::chrono::milliseconds(std::atoll(timeout));
-  options.meeting_timeout = time_to_meet();
+  // That is for collectives. Processes may need longer to start, however short it is; those that die end the others.
+  options.meeting_timeout = std::max(*options.timeout, time_to_meet());
   dist::ProcessGroupPtr group = dist::init_process_group(options);
   const RankResult result = run_one(find_job(job), group, read_file(std::filesystem::path(folder) / "arguments"));
   const std::string words = result.ok ? "" : result.error + " " + result.verdict + " " + result.cause;

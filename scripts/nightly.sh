@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What is too long for every change: all tests under the address and undefined behaviour sanitizers, all tests on a bare Debian 13 with its
-# compiler and libraries, random programs with random faults on every transport, and simulated ones.
+# What is too long for every change: all tests under the address and undefined behaviour sanitizers, all_reduce of every dtype between processes,
+# all tests on a bare Debian 13 with its compiler and libraries, random programs with random faults on every transport, and simulated ones.
 #
 #   scripts/nightly.sh          seeds from the date, so that every night runs other programs
 #   scripts/nightly.sh SEED     one that is given
@@ -13,6 +13,9 @@ seed=${1:-$(date +%Y%m%d)00000}
 status=0
 printf '\n=== address and undefined behaviour sanitizers\n'
 make --no-print-directory asan < /dev/null || status=1
+printf '\n=== all_reduce between processes, of every dtype and size\n'
+make --no-print-directory build < /dev/null &&
+  BRIGADE_ALL_DTYPES=1 ctest --preset cpu -R '^dist/collectives_cases_processes$' < /dev/null || status=1
 printf '\n=== a bare Debian 13\n'
 scripts/bare-machine.sh test --suite trixie < /dev/null || status=1
 while read -r backend count; do

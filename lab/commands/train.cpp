@@ -25,8 +25,9 @@ namespace brigade::lab {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainOptions, form, strategy, precision, device, epochs, steps, global_batch, lr,
                                    seed, progress, trace_steps, bucket_mb, checkpoint, save_every, resume, metrics,
                                    data, width, picture)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainResult, from_epoch, loss, device, metrics, parameters_equal, gradients_equal,
-                                   seconds, step_ms, collectives_per_step, bytes_per_step, peak_bytes, trace, sample)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainResult, from_epoch, loss, device, metrics, warnings, parameters_equal,
+                                   gradients_equal, seconds, step_ms, collectives_per_step, bytes_per_step, peak_bytes,
+                                   trace, sample)
 
 namespace {
 
@@ -77,7 +78,7 @@ FormOutcome run_form(const Recipe& recipe, const Form& form, const TrainRanks& r
     found.error.ok = true;
     found.result = parse_train_result(outcome.ranks.at(0).text);
     found.expected = form.is_right() && found.result.parameters_equal && found.result.gradients_equal &&
-                     (form.warning.empty() || found.result.metrics.contains("warning " + form.warning));
+                     (form.warning.empty() || found.result.warnings.contains(form.warning));
     return found;
   }
   found.error = outcome.ranks[static_cast<size_t>(failed)];
@@ -99,6 +100,7 @@ json train_row(const Recipe& recipe, int ranks, const std::string& backend, cons
            {"from_epoch", result.from_epoch},
            {"loss", result.loss},
            {"metrics", result.metrics},
+           {"warnings", result.warnings},
            {"seconds", result.seconds},
            {"step_ms", statistics(result.step_ms)},
            {"collectives_per_step", result.collectives_per_step},

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,13 +39,17 @@ struct TrainOptions {
 };
 
 struct TrainResult {
-  int from_epoch = 0;                     // of the file that was resumed
-  std::vector<double> loss;               // per step since then, mean over ranks; of several losses the first
-  std::string device;                     // of rank 0: "cpu", "cuda:0"
-  std::map<std::string, double> metrics;  // "accuracy": on held-out examples
-  bool parameters_equal = false;          // all ranks hold the same bits
-  bool gradients_equal = false;           // the same of the gradients of the last step
-  double seconds = 0;                     // training alone
+  int from_epoch = 0;        // of the file that was resumed
+  std::vector<double> loss;  // per step since then, mean over ranks; of several losses the first
+  std::string device;        // of rank 0: "cpu", "cuda:0"
+  // What was learned, in numbers: "accuracy" of held-out examples. The same bits in every run, and after a resumed one.
+  std::map<std::string, double> metrics;
+  // Kinds of warnings that the wrapper has given in this run, "gradients_accumulate". Some depend on how quick the ranks
+  // were (slow_rank), and a resumed run does not repeat those of the steps before it.
+  std::set<std::string> warnings;
+  bool parameters_equal = false;  // all ranks hold the same bits
+  bool gradients_equal = false;   // the same of the gradients of the last step
+  double seconds = 0;             // training alone
   std::vector<double> step_ms;
   double collectives_per_step = 0;  // of the group, without those of the report
   double bytes_per_step = 0;        // that a rank gave to them; -1: not known
@@ -67,7 +72,7 @@ struct Form {
   // The planted fault or control that is the same in small ("UNU-12"); "": none.
   std::string fault = {};
   int64_t shows_in = 3;  // steps after which a verdict has come for certain
-  // Kind of a warning that a right run gives ("buffers_differ"; as note_warnings names it); "": none.
+  // Kind of a warning that a right run gives ("buffers_differ"); "": none.
   std::string warning = {};
 
   bool is_right() const noexcept { return verdict.kind.empty(); }

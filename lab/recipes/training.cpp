@@ -123,7 +123,7 @@ double mean_over_ranks(dist::ProcessGroup& group, double value, const char* abou
 
 void note_warnings(const dist::DistributedDataParallelBase& wrapper, TrainResult& result) {
   for (const dist::Verdict& verdict : wrapper.advisories()) {
-    if (verdict.severity == dist::Severity::Warning) result.metrics["warning " + verdict.kind] = 1;
+    if (verdict.severity == dist::Severity::Warning) result.warnings.insert(verdict.kind);
   }
 }
 

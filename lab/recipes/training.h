@@ -80,7 +80,7 @@ void note_scaler(const dist::Fabric& fabric, std::initializer_list<const optim::
 double accuracy_of(const Tensor& logits, const Tensor& labels);
 // The mean of a number over the ranks. Collective.
 double mean_over_ranks(dist::ProcessGroup& group, double value, const char* about);
-// Each kind of warning that the wrapper has given, as a metric: "warning gradients_accumulate".
+// Adds the kinds of warnings that the wrapper has given to TrainResult::warnings.
 void note_warnings(const dist::DistributedDataParallelBase& wrapper, TrainResult& result);
 
 }  // namespace brigade::lab

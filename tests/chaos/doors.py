@@ -15,7 +15,10 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
+
+from processes import status_of
 
 RANKS = 3
 MOST_JOBS = 8
@@ -86,7 +89,7 @@ def visit(door, kept: list, numbers: random.Random) -> None:
         stranger.sendall(words)
 
 
-def besiege(doors, options, over: threading.Event, visits: list) -> None:
+def besiege(doors, options, go: str, over: threading.Event, visits: list) -> None:
     numbers = random.Random(options.seed)
     kept, ranks = [], []
     while not over.is_set():
@@ -98,6 +101,9 @@ def besiege(doors, options, over: threading.Event, visits: list) -> None:
                 visits.append(door)
             except OSError:
                 pass  # it is closed by now
+        # These doors open when all have come.
+        if len(ranks) == RANKS - 1:
+            open(go, "w", encoding="utf-8").close()
         for connection in kept[:-200]:
             connection.close()
         del kept[:-200]
@@ -106,25 +112,29 @@ def besiege(doors, options, over: threading.Event, visits: list) -> None:
 
 
 def job(options, backend: str, doors=None) -> tuple:
-    """(exit status or None for a hang, result lines, visits) of a job with strangers at these doors; its last rank comes later than the others."""
-    process = subprocess.Popen([options.program, "run", "-n", str(RANKS), "--no-prefix", "--", "sh", "-c",
-                                'sleep $((RANK / 2)); exec "$0" "$1" none 0 0 forward', options.rank_program, backend],
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                               env={**os.environ, "OMP_NUM_THREADS": "1", "DOORS_TEST": str(os.getpid())})
-    over, visits = threading.Event(), []
-    siege = threading.Thread(target=besiege, args=(doors, options, over, visits)) if doors else None
-    if siege:
-        siege.start()
-    try:
-        output = process.communicate(timeout=30)[0]
-        status = process.returncode
-    except subprocess.TimeoutExpired:
-        process.terminate()
-        output, status = process.communicate()[0], None
-    over.set()
-    if siege:
-        siege.join()
-    return status, output.splitlines(), len(visits)
+    """(exit status or None for a hang, result lines, visits, what was said) of a job with strangers at these doors; its last rank comes when the
+    others are there."""
+    with tempfile.TemporaryDirectory(prefix="doors-") as folder:
+        go = os.path.join(folder, "go")
+        if not doors:
+            open(go, "w", encoding="utf-8").close()
+        over, visits = threading.Event(), []
+        with open(os.path.join(folder, "output"), "w+", encoding="utf-8") as output, open(os.path.join(folder, "said"), "w+", encoding="utf-8") as said:
+            process = subprocess.Popen([options.program, "run", "-n", str(RANKS), "--no-prefix", "--", "sh", "-c",
+                                        f'while [ $RANK = {RANKS - 1} ] && [ ! -e "$2" ]; do sleep 0.05; done; exec "$0" "$1" none 0 0 forward',
+                                        options.rank_program, backend, go],
+                                       stdin=subprocess.DEVNULL, stdout=output, stderr=said,
+                                       env={**os.environ, "OMP_NUM_THREADS": "1", "DOORS_TEST": str(os.getpid())})
+            siege = threading.Thread(target=besiege, args=(doors, options, go, over, visits)) if doors else None
+            if siege:
+                siege.start()
+            status = status_of(process, mark())
+            over.set()
+            if siege:
+                siege.join()
+            output.seek(0)
+            said.seek(0)
+            return status, output.read().splitlines(), len(visits), said.read()[-4000:]
 
 
 def main() -> int:
@@ -137,19 +147,19 @@ def main() -> int:
     for backend, doors in (("gloo", tcp_doors), ("hosts", tcp_doors), ("shm", local_doors), ("hosts", local_doors)):
         expected = job(options, backend)
         if expected[0] != 0 or len(expected[1]) != 1:
-            sys.exit(f"the job without strangers: status {expected[0]}, output {expected[1]}")
+            sys.exit(f"the job without strangers: status {expected[0]}, output {expected[1]}\n{expected[3]}")
         # Gloo's ranks listen for milliseconds, once all have come: on a busy machine a stranger misses them each time, and
         # only dist/gloo_strangers_test has visited them then.
         visits = 0
         for _ in range(MOST_JOBS):
-            status, lines, more = job(options, backend, doors)
+            status, lines, more, said = job(options, backend, doors)
             visits += more
             if status != 0 or lines != expected[1] or visits > 0:
                 break
         good = status == 0 and lines == expected[1] and (visits > 0 or doors is tcp_doors)
         failures += not good
         print(f"{'good:  ' if good else 'FAILED:'} {doors.__name__} of {backend}: {visits} visits, status {status}, {lines}, "
-              f"expected {expected[1]}", flush=True)
+              f"expected {expected[1]}{'' if good else chr(10) + said}", flush=True)
     return 1 if failures else 0
 
 

@@ -3,10 +3,10 @@
 
     tests/chaos/random_faults.py --program BUILD/bin/brigade --rank-program BUILD/bin/chaos_rank [--seed 1] [--count 500] [--jobs 2]
 
-The judge asks of every run: it ended in time; no process of it lives on, and its folder for temporary files is empty;
+The judge asks of every run: it ended by itself; no process of it lives on, and its folder for temporary files is empty;
 brigade run names the faulted rank as the first that failed; the exit status is that of the fault; and a fault that is
 none (a pause, a slow rank, a full disk that is reported) leaves the result as it is without. A failing draw prints its
-index: --only INDEX, with the same seed, repeats it. --without BACKEND/FAULT leaves such draws out.
+index and output: --only INDEX, with the same seed, repeats it. --without BACKEND/FAULT leaves such draws out.
 """
 import argparse
 import collections
@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 
-from processes import end_what_is_left
+from processes import end_what_is_left, status_of
 
 # What the launcher returns after each fault; None: 0 with the right result, or a failure that names the rank.
 STATUS = {"kill": 137, "exit0": "not 0", "exit3": 3, "abort": 134, "throw": 134, "memory": 134, "disk": 134, "stop": "not 0",
@@ -29,7 +29,6 @@ STATUS = {"kill": 137, "exit0": "not 0", "exit3": 3, "abort": 134, "throw": 134,
 # Threads share their process: what ends it has no rank to name.
 THREAD_FAULTS = {"kill": -signal.SIGKILL, "exit3": 3, "abort": -signal.SIGABRT, "throw": -signal.SIGABRT, "slow": 0}
 PLACES = ["forward", "hook", "collective"]
-LIMIT_SECONDS = 40
 
 Draw = collections.namedtuple("Draw", "index backend ranks fault rank step place")
 
@@ -61,13 +60,8 @@ def run(options, one: Draw) -> tuple:
         output = pathlib.Path(folder, "output")
         with output.open("wb") as file:
             job = subprocess.Popen(job_of(options, one, str(report)), stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment)
-            try:
-                status = job.wait(LIMIT_SECONDS)
-            except subprocess.TimeoutExpired:
-                status = None
-                job.kill()
-                job.wait()
-        left = [f"process {process}" for process in end_what_is_left(mark, 2)]
+            status = status_of(job, mark)
+        left = [f"process {process}" for process in end_what_is_left(mark)]
         left += [f"file {path.name}" for path in temporary.iterdir()]
         described = json.loads(report.read_text())["results"][0] if report.exists() else None
         return status, output.read_text(errors="replace"), described, left
@@ -77,7 +71,8 @@ def result_lines(output: str) -> list:
     return [line for line in output.splitlines() if line.startswith("done ")]
 
 
-def judge(options, one: Draw, expected: list) -> list:
+def judge(options, one: Draw, expected: list) -> tuple:
+    """(what is wrong, the output)."""
     status, output, report, left = run(options, one)
     wrong = []
     if status is None:
@@ -98,9 +93,7 @@ def judge(options, one: Draw, expected: list) -> list:
         first = [rank["rank"] for rank in report["ranks"] if rank["first_failure"]] if report else []
         if first != [one.rank]:
             wrong.append(f"first: names {first}, expected [{one.rank}]")
-    if wrong and options.show:
-        print(output)
-    return wrong
+    return wrong, output
 
 
 def references(options) -> dict:
@@ -132,13 +125,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="chaos-") as options.scratch:
         expected = references(options)
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            for one, wrong in zip(draws, pool.map(lambda one: judge(options, one, expected[one.ranks]), draws)):
+            for one, (wrong, output) in zip(draws, pool.map(lambda one: judge(options, one, expected[one.ranks]), draws)):
                 kinds[one.fault] += 1
                 backends[one.backend] += 1
                 bad.update(f"{one.backend}/{one.fault}/{re.split('[: ]', what)[0]}" for what in wrong)
                 if wrong:
                     print(f"FAILED seed {options.seed} draw {one.index}: {one.fault} on rank {one.rank} of {one.ranks} "
-                          f"({one.backend}), step {one.step}, {one.place}: {'; '.join(wrong)}", flush=True)
+                          f"({one.backend}), step {one.step}, {one.place}: {'; '.join(wrong)}\n{output[-4000:]}", flush=True)
     print(f"seed {options.seed}: {len(draws)} draws")
     if left_out:
         print(f"left out: {len(left_out)} of {', '.join(options.without)}")

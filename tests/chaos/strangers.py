@@ -14,8 +14,11 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+
+from processes import status_of
 
 MAGIC = b"brigade-store-3\n"  # dist/meeting/store/greeting.h
 RANKS = 3
@@ -211,30 +214,40 @@ def attack(stranger, port: int, tap: Tap, over: threading.Event, numbers: random
 
 
 def job(options, strangers: list, seed: int) -> tuple:
-    """(exit status or None for a hang, result lines, visits, breaches) of a job with these at its store; ranks 1 and 2 come after a second."""
+    """(exit status or None for a hang, result lines, visits, breaches, what was said) of a job with these at its store; ranks 1 and 2 come when each
+    stranger has been there."""
     port = free_port()
     tap = Tap(port)
     over, visits, breaches = threading.Event(), [], []
-    # The ranks' output has a pipe of its own, so that what the launcher says of strangers does not matter.
-    process = subprocess.Popen([options.program, "run", "-n", str(RANKS), "--master-port", str(port), "--no-prefix", "--", "sh", "-c",
-                                '[ $RANK = 0 ] || sleep 1; MASTER_PORT=$TAP exec "$0" shm none 0 0 forward', options.rank_program],
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                               env=dict(os.environ, OMP_NUM_THREADS="1", TAP=str(tap.port)))
-    threads = [threading.Thread(target=attack, args=(stranger, port, tap, over, random.Random(seed + i), visits, breaches))
-               for i, stranger in enumerate(strangers)]
-    for thread in threads:
-        thread.start()
-    try:
-        output = process.communicate(timeout=30)[0]
-        status = process.returncode
-    except subprocess.TimeoutExpired:
-        process.terminate()
-        output, status = process.communicate()[0], None
-    over.set()
-    for thread in threads:
-        thread.join()
-    tap.listener.close()
-    return status, output.splitlines(), visits, breaches
+    names = {stranger.__name__ for stranger in strangers}
+    mark = f"STRANGERS_TEST={os.getpid()}"
+    with tempfile.TemporaryDirectory(prefix="strangers-") as folder:
+        go = os.path.join(folder, "go")
+
+        def call_ranks() -> None:
+            while not over.is_set() and not names <= set(visits):
+                time.sleep(0.01)
+            open(go, "w", encoding="utf-8").close()
+
+        with open(os.path.join(folder, "output"), "w+", encoding="utf-8") as output, open(os.path.join(folder, "said"), "w+", encoding="utf-8") as said:
+            # The ranks' output has a file of its own, so that what the launcher says of strangers does not matter.
+            process = subprocess.Popen([options.program, "run", "-n", str(RANKS), "--master-port", str(port), "--no-prefix", "--", "sh", "-c",
+                                        'while [ $RANK != 0 ] && [ ! -e "$1" ]; do sleep 0.05; done; '
+                                        'MASTER_PORT=$TAP exec "$0" shm none 0 0 forward', options.rank_program, go],
+                                       stdin=subprocess.DEVNULL, stdout=output, stderr=said,
+                                       env=dict(os.environ, OMP_NUM_THREADS="1", TAP=str(tap.port), STRANGERS_TEST=str(os.getpid())))
+            threads = [threading.Thread(target=attack, args=(stranger, port, tap, over, random.Random(seed + i), visits, breaches))
+                       for i, stranger in enumerate(strangers)] + [threading.Thread(target=call_ranks)]
+            for thread in threads:
+                thread.start()
+            status = status_of(process, mark)
+            over.set()
+            for thread in threads:
+                thread.join()
+            tap.listener.close()
+            output.seek(0)
+            said.seek(0)
+            return status, output.read().splitlines(), visits, breaches, said.read()[-4000:]
 
 
 def main() -> int:
@@ -243,16 +256,17 @@ def main() -> int:
     parser.add_argument("--rank-program", required=True, help="the program chaos_rank of the tests")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    status, expected, _, _ = job(options, [], options.seed)
+    status, expected, _, _, said = job(options, [], options.seed)
     if status != 0 or len(expected) != 1:
-        sys.exit(f"the job without strangers: status {status}, output {expected}")
+        sys.exit(f"the job without strangers: status {status}, output {expected}\n{said}")
     failures = 0
     for strangers in [[stranger] for stranger in CAMPAIGNS] + [CAMPAIGNS]:
-        status, lines, visits, breaches = job(options, strangers, options.seed)
+        status, lines, visits, breaches, said = job(options, strangers, options.seed)
         good = status == 0 and lines == expected and not breaches and set(visits) == {stranger.__name__ for stranger in strangers}
         failures += not good
         name = strangers[0].__name__ if len(strangers) == 1 else "all at once"
-        print(f"{'good:  ' if good else 'FAILED:'} {name}: {len(visits)} visits, status {status}, {lines}, expected {expected}, breaches {breaches[:3]}", flush=True)
+        print(f"{'good:  ' if good else 'FAILED:'} {name}: {len(visits)} visits, status {status}, {lines}, expected {expected}, breaches {breaches[:3]}"
+              f"{'' if good else chr(10) + said}", flush=True)
     return 1 if failures else 0
 
 

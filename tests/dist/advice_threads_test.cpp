@@ -191,7 +191,7 @@ TEST_CASE("slow_rank names rank and parameter after four backwards in a row, onc
   const Advised advised =
       test::advise("slow_rank", 3, {late(1), late(1), late(2), late(1), late(1), late(1), late(1), late(1)});
   CHECK(said(advised) == std::vector<size_t>{3 + dist::SlowRankStreak::kBackwards});
-  CHECK(exchanges(advised) == 7);
+  CHECK(advised.exchanges == std::vector<int>{0, 0, 0, 1, 1, 1, 1, 0});
   const dist::Verdict& verdict = *advised.verdicts[6];
   CHECK(verdict.cause.kind == CauseKind::Slow);
   CHECK(verdict.ranks == std::vector<int>{1});
@@ -200,6 +200,18 @@ TEST_CASE("slow_rank names rank and parameter after four backwards in a row, onc
       verdict.message ==
       "in 4 backwards in a row rank 1 was late: its last gradient came after 40.0 ms, 4.0 ms on the others; the first "
       "that is late is a.weight; every rank waits for it");
+}
+
+TEST_CASE(
+    "slow_rank asks no rank before there may be something to say: a late backward changes no number of a collective") {
+  const Change late = [](int rank, FakeBackward& backward) {
+    backward.found.late = true;
+    backward.seen.began = 1;
+    backward.seen.ready = std::vector<int64_t>(3, rank == 1 ? 900'000'000 : 2);
+  };
+  const Advised advised = test::advise("slow_rank", 2, {late, late, late, change_nothing, late, change_nothing, late});
+  CHECK(said(advised).empty());
+  CHECK(exchanges(advised) == 0);
 }
 
 TEST_CASE("nothing_unused is noted in the tenth backward, unless a rank left something unused") {

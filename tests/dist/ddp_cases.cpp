@@ -53,7 +53,6 @@ std::string fail_then_recover(const dist::ProcessGroupPtr& group, Net& net, dist
                               const std::function<void()>& failing,
                               const std::function<std::string(const dist::ReductionError&)>& judge) {
   std::string text;
-  const auto begin = std::chrono::steady_clock::now();
   try {
     failing();
     return "nothing was raised";
@@ -62,7 +61,6 @@ std::string fail_then_recover(const dist::ProcessGroupPtr& group, Net& net, dist
     const std::string wrong = judge(error);
     if (!wrong.empty()) return wrong + " in: " + text;
   }
-  if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(5)) return "it took longer than 5 s";
   for (const std::string& other : group->all_gather_text(text)) {
     if (other != text) return "the ranks raised different texts: " + text + " / " + other;
   }

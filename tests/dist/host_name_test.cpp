@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 int never_answers(const char*, const char*, const addrinfo*, addrinfo**) {
-  std::this_thread::sleep_for(1500ms);
+  std::this_thread::sleep_for(40s);  // on a thread that nobody waits for
   return EAI_AGAIN;
 }
 int does_not_know(const char*, const char*, const addrinfo*, addrinfo**) { return EAI_NONAME; }
@@ -37,7 +37,7 @@ TEST_CASE("a name server that does not answer is a time-out that names the host"
   const auto begin = Clock::now();
   const std::string text = error_of<TimeoutError>(&never_answers);
   CHECK(text.find("where host 'rank-zero.example' is; check the name (MASTER_ADDR)") != std::string::npos);
-  CHECK(Clock::now() - begin < 1000ms);
+  CHECK(Clock::now() - begin < 30s);  // not for its answer
 }
 
 TEST_CASE("an unknown host is named at once") {
@@ -50,6 +50,6 @@ TEST_CASE("an address in numbers needs no name server") {
   CHECK(reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_port == htons(1234));
 }
 
-TEST_CASE("a name is found") { CHECK(dist::resolve("localhost", 1234, false, Clock::now() + 10s)->ai_addr != nullptr); }
+TEST_CASE("a name is found") { CHECK(dist::resolve("localhost", 1234, false, Clock::now() + 60s)->ai_addr != nullptr); }
 
 }  // namespace brigade::test::host_name_test

@@ -111,7 +111,7 @@ TEST_CASE("hosts: SIGKILL of a rank is an error of all others that names it by i
           }
           return "";
         },
-        10s, 30s);
+        60s);
     for (int r = 0; r < last; ++r) {
       const test::Rank& rank = ranks[static_cast<size_t>(r)];
       CAPTURE(r);
@@ -122,7 +122,7 @@ TEST_CASE("hosts: SIGKILL of a rank is an error of all others that names it by i
       CHECK(contains(rank.text, "all_reduce(sum) of 16384 x float32"));
       CHECK(contains(rank.text, "gradients"));
       CHECK(contains(rank.text, "hosts_test.cpp:"));
-      CHECK(rank.seconds < 5);
+      CHECK(rank.seconds < 50);  // long before the time-out
     }
   }
 }
@@ -131,16 +131,17 @@ TEST_CASE("hosts: a rank that does not come is named on its host and on the othe
   for (const std::string layout : {"AABB", "AAAB", "ABBB", "AB"}) {
     const int last = ranks_of(layout) - 1;
     CAPTURE(layout);
+    const test::SharedCount gave_up;
     const auto ranks = run_ranks(
         "hosts:" + layout, last + 1,
-        [last](dist::ProcessGroupPtr group) -> std::string {
+        [last, &gave_up](dist::ProcessGroupPtr group) -> std::string {
           const Tensor x = group->allocate(100, kFloat32);
           group->all_reduce(x)->wait();
           if (group->rank() == last) {
             // Busy with something else for longer than the others are willing to wait.
-            std::this_thread::sleep_for(5s);
-            return "";
+            return gave_up.wait_for(last) ? "" : "nobody gave up";
           }
+          const test::SharedCount::AddAtEnd adds{gave_up};
           group->all_reduce(x, {.description = "the second"})->wait();
           return "";
         },
@@ -153,7 +154,6 @@ TEST_CASE("hosts: a rank that does not come is named on its host and on the othe
       CHECK(contains(rank.text, "timed out after"));
       CHECK(contains(rank.text, fmt::format("waiting for rank {}", last)));
       CHECK(contains(rank.text, "the second"));
-      CHECK(rank.seconds < 4.9);
     }
   }
 }
@@ -213,7 +213,7 @@ TEST_CASE("hosts: what a rank says when it gives up or goes reaches every host")
             group->all_reduce(x)->wait();
             return "";
           },
-          10s);
+          60s);
       for (int r = 0; r < last; ++r) {
         const test::Rank& rank = ranks[static_cast<size_t>(r)];
         CAPTURE(r);
@@ -221,7 +221,7 @@ TEST_CASE("hosts: what a rank says when it gives up or goes reaches every host")
         CHECK(rank.error == "PeerError");
         CHECK(contains(rank.text,
                        fmt::format("rank {} {}", last, how == "aborts" ? "failed: the data ran out" : "left")));
-        CHECK(rank.seconds < 5);
+        CHECK(rank.seconds < 50);  // long before the time-out
       }
     }
   }
@@ -279,19 +279,18 @@ TEST_CASE(
   for (const std::string layout : {"AABB", "AAB", "ABB"}) {
     const int last = ranks_of(layout) - 1;
     CAPTURE(layout);
+    const test::SharedCount gave_up;
     const auto ranks = run_ranks(
         "hosts:" + layout, last + 1,
         [&](dist::ProcessGroupPtr group) -> std::string {
-          if (group->rank() == last) {
-            std::this_thread::sleep_for(5s);
-            return "";
-          }
-          return verdict_of([&] { group->monitored_barrier(600ms); });
+          if (group->rank() == last) return gave_up.wait_for(last) ? "" : "nobody gave up";
+          const test::SharedCount::AddAtEnd adds{gave_up};
+          return verdict_of([&] { group->monitored_barrier(1500ms); });
         },
-        20s);
+        60s);
     for (int r = 0; r < last; ++r) {
       CHECK(ranks[static_cast<size_t>(r)].result == fmt::format("collective_timeout {}", last));
-      CHECK(ranks[static_cast<size_t>(r)].seconds < 4.9);
+      CHECK(ranks[static_cast<size_t>(r)].seconds < 50);  // long before the group's own time-out
     }
   }
 }
@@ -299,15 +298,14 @@ TEST_CASE(
 TEST_CASE("abort from another thread ends a wait, on every backend") {
   for (const std::string& backend : test::backends()) {
     CAPTURE(backend);
+    const test::SharedCount ended;
     const auto ranks = run_ranks(
         backend, 2,
-        [](dist::ProcessGroupPtr group) -> std::string {
+        [&](dist::ProcessGroupPtr group) -> std::string {
           const Tensor x = group->allocate(100, kFloat32);
           group->all_reduce(x)->wait();
-          if (group->rank() == 1) {
-            std::this_thread::sleep_for(3s);
-            return "";
-          }
+          if (group->rank() == 1) return ended.wait_for(1) ? "" : "the wait did not end";
+          const test::SharedCount::AddAtEnd adds{ended};
           std::thread other([&] {
             std::this_thread::sleep_for(100ms);
             group->abort("the user had enough");
@@ -320,7 +318,7 @@ TEST_CASE("abort from another thread ends a wait, on every backend") {
             text = error.what();
           }
           other.join();
-          if (std::chrono::steady_clock::now() - begin > 2s) text = "too late: " + text;
+          if (std::chrono::steady_clock::now() - begin > 50s) text = "too late: " + text;
           try {
             group->all_reduce(x)->wait();
             text = "the group can be used again";
@@ -328,7 +326,7 @@ TEST_CASE("abort from another thread ends a wait, on every backend") {
           }
           return text;
         },
-        10s);
+        60s);
     CHECK(ranks[0].error == "");
     CHECK(ranks[0].result != "");
     CHECK_FALSE(contains(ranks[0].result, "too late"));

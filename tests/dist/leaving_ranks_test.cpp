@@ -100,7 +100,7 @@ std::vector<test::Rank> run(const std::string& backend, int size, const Case& wh
                                         .init_method = fmt::format("tcp://127.0.0.1:{}", port),
                                         .rank = group->rank(),
                                         .world_size = size,
-                                        .timeout = std::chrono::seconds(6)});
+                                        .timeout = std::chrono::seconds(60)});
     }
     const bool is_leaver = group->rank() == what.leaver;
     try {
@@ -112,7 +112,7 @@ std::vector<test::Rank> run(const std::string& backend, int size, const Case& wh
     }
     return "left or came to the end|";
   };
-  return test::run_ranks(own_store ? "shm" : backend, size, body, std::chrono::seconds(6), std::chrono::seconds(30));
+  return test::run_ranks(own_store ? "shm" : backend, size, body);
 }
 
 void expect_one_verdict(const std::string& backend, Way way) {
@@ -139,7 +139,7 @@ void expect_one_verdict(const std::string& backend, Way way) {
       const test::Rank& rank = ranks[static_cast<size_t>(r)];
       CHECK_MESSAGE(rank.error == "", rank.text);
       CHECK_FALSE(rank.hung);
-      CHECK(rank.seconds < 5);  // told, not timed out
+      CHECK(rank.seconds < 50);  // told, not timed out
       const size_t bar = rank.result.find('|');
       const std::string verdict = rank.result.substr(0, bar);
       const std::string text = rank.result.substr(std::min(bar, rank.result.size()));

@@ -71,7 +71,7 @@ void expect(Trouble trouble) {
       const int size = 2 + repeat % 2;
       const auto ranks = test::run_ranks(
           backend, size, [&](dist::ProcessGroupPtr group) { return train(group, trouble); },
-          std::chrono::milliseconds(1500), std::chrono::milliseconds(trouble == Trouble::Stop ? 5000 : 15000));
+          std::chrono::milliseconds(trouble == Trouble::Stop ? 2500 : 60000));
       for (size_t r = 0; r < ranks.size(); ++r) {
         CAPTURE(r);
         if (r == 1) {
@@ -80,7 +80,7 @@ void expect(Trouble trouble) {
           continue;
         }
         CHECK_FALSE(ranks[r].hung);
-        CHECK(ranks[r].seconds < 5);
+        CHECK(ranks[r].seconds < 50);  // told of anything but a stop, and not timed out
         const std::string& text = ranks[r].text;
         CHECK_MESSAGE(text.find("rank 1") != std::string::npos, text);
         const bool place = text.find("was last in") != std::string::npos || text.find("is in") != std::string::npos;

@@ -4,6 +4,7 @@
 #include <brigade/dist/diagnosis/verdict.h>
 #include <brigade/dist/groups/new_group.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
 
 #include <fmt/format.h>
 
@@ -18,7 +19,7 @@ using dist::new_group;
 using dist::ProcessGroupPtr;
 
 const Sizes kSizes = everywhere({2, 4}, {"AABB", "ABAB", "AAAB"});
-constexpr std::chrono::milliseconds kShort{600};
+constexpr std::chrono::milliseconds kShort{1500};
 
 // [first, last)
 std::vector<int> ranks_from(int first, int last) {
@@ -233,14 +234,13 @@ const AddRankCase add_compare("lists that differ are an error with both lines on
                               &compares_lists, kSizes);
 
 void names_who_does_not_come(const std::string& backend, int ranks) {
+  const SharedCount gave_up;
   const auto outcome = run_ranks(
       backend, ranks,
-      [ranks](const ProcessGroupPtr& group) -> std::string {
-        if (group->rank() == ranks - 1) {
-          std::this_thread::sleep_for(3 * kShort);
-        } else {
-          new_group(group, {0, 1});
-        }
+      [&](const ProcessGroupPtr& group) -> std::string {
+        if (group->rank() == ranks - 1) return gave_up.wait_for(ranks - 1) ? "" : "nobody gave up";
+        const SharedCount::AddAtEnd adds{gave_up};
+        new_group(group, {0, 1});
         return "";
       },
       kShort);
@@ -258,21 +258,28 @@ void names_global_ranks(const std::string& backend, int ranks) {
   enum How { Leaves, IsLate };
   for (const How how : {Leaves, IsLate}) {
     CAPTURE(how);
+    const SharedCount gave_up;
     const auto outcome = run_ranks(
         backend, ranks,
-        [how](const ProcessGroupPtr& group) -> std::string {
+        [&, how](const ProcessGroupPtr& group) -> std::string {
           const Halves halves(group);
           const Tensor x = filled(*halves.own, 1, true);
           halves.own->all_reduce(x)->wait();
           if (group->rank() == 3) {
-            if (how == IsLate) std::this_thread::sleep_for(4 * kShort);
-            return "";
+            return how == Leaves || gave_up.wait_for(1) ? "" : "nobody gave up";
           }
-          const auto until = std::chrono::steady_clock::now() + 2 * kShort;
-          do {
+          if (group->rank() == 2) {
+            const SharedCount::AddAtEnd adds{gave_up};
             halves.own->all_reduce(x, {.description = "numbers"})->wait();
-          } while (group->rank() < 2 && std::chrono::steady_clock::now() < until);
-          return group->rank() < 2 ? "went on" : "not reached";
+            return "not reached";
+          }
+          // The lower half goes on for longer than the upper one waits.
+          for (bool waits = true; waits;) {
+            const Tensor known = full({1}, group->rank() == 0 && gave_up.reached(1) ? 1.0 : 0.0);
+            halves.own->all_reduce(known, {.description = "numbers"})->wait();
+            waits = known.item<float>() == 0;
+          }
+          return "went on";
         },
         kShort);
     CHECK_MESSAGE(outcome[2].error == (how == Leaves ? "PeerError" : "TimeoutError"), outcome[2].text);

@@ -112,6 +112,7 @@ const AddRankCase add_emplaced_guard("a no_grad guard that std::optional makes i
 void check_time_out(const std::string& backend, int ranks) {
   for (const bool says_so : {false, true}) {
     CAPTURE(says_so);
+    const SharedCount gave_up;
     const std::vector<Rank> outcome = run_ranks(
         backend, ranks,
         [&](dist::ProcessGroupPtr group) -> std::string {
@@ -127,9 +128,9 @@ void check_time_out(const std::string& backend, int ranks) {
           if (group->rank() == ranks - 1) {
             std::optional<dist::Activity> loading;
             if (says_so) loading.emplace(*group, "loading data");
-            std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-            return "";
+            return gave_up.wait_for(ranks - 1) ? "" : "nobody gave up";
           }
+          const SharedCount::AddAtEnd adds{gave_up};
           try {
             loss_of(ddp(batch_of(group->rank(), 2))).backward();
           } catch (const dist::DiagnosedAs<TimeoutError>& error) {
@@ -144,7 +145,7 @@ void check_time_out(const std::string& backend, int ranks) {
           }
           return "nothing was said";
         },
-        std::chrono::milliseconds(500));
+        std::chrono::milliseconds(1500));
     expect_all_well(outcome);
   }
 }

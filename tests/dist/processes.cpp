@@ -2,17 +2,21 @@
 
 #include <brigade/dist/diagnosis/verdict.h>
 #include <brigade/dist/groups/backends.h>
+#include <brigade/dist/meeting/rank_hosts.h>
 #include <brigade/dist/meeting/store.h>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <new>
 #include <thread>
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +29,9 @@ namespace brigade::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Longer is a hang. What a test waits for says its own time-out: this is for a machine that has much else to do.
+constexpr std::chrono::seconds kLongestRun{240};
 
 Rank run_one(const Body& body, const std::function<dist::ProcessGroupPtr()>& make_group) {
   Rank rank;
@@ -75,7 +82,16 @@ std::string host_of(const std::string& backend, int rank, int count) {
 dist::ProcessGroupPtr make_group(const std::string& backend, const std::string& store_folder, int rank, int count,
                                  std::chrono::milliseconds timeout) {
   const dist::Backend& made = dist::find_backend(backend.substr(0, backend.find(':')));
-  return made.make(dist::open_file_store(store_folder, count), rank, count, timeout, "group");
+  const std::shared_ptr<dist::Store> store = dist::open_file_store(store_folder, count);
+  // As init_process_group does: all have come before the waits begin that may be short.
+  dist::exchange_hosts(*store, rank, count, std::chrono::minutes(2), "meeting");
+  return made.make(store, rank, count, timeout, "group");
+}
+
+// By a signal: it does not go on by itself.
+bool is_stopped(pid_t pid) {
+  siginfo_t change{};
+  return waitid(P_PID, static_cast<id_t>(pid), &change, WSTOPPED | WNOHANG | WNOWAIT) == 0 && change.si_pid == pid;
 }
 
 struct Process {
@@ -85,7 +101,7 @@ struct Process {
 };
 
 std::vector<Rank> run_processes(const std::string& backend, int count, const Body& body,
-                                std::chrono::milliseconds timeout, std::chrono::milliseconds deadline) {
+                                std::chrono::milliseconds timeout) {
   std::string folder = (std::filesystem::temp_directory_path() / "brigade-test-XXXXXX").string();
   REQUIRE(mkdtemp(folder.data()) != nullptr);
   std::vector<Process> processes(static_cast<size_t>(count));
@@ -118,9 +134,11 @@ std::vector<Rank> run_processes(const std::string& backend, int count, const Bod
     std::vector<pollfd> entries;
     for (const Process& process : processes)
       entries.push_back({process.pipe, POLLIN, 0});
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(begin + deadline - Clock::now()).count();
-    if (left <= 0) break;
-    poll(entries.data(), entries.size(), static_cast<int>(left));
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(begin + kLongestRun - Clock::now()).count();
+    const bool some_run = std::ranges::any_of(
+        processes, [](const Process& process) { return process.pipe >= 0 && !is_stopped(process.pid); });
+    if (left <= 0 || !some_run) break;
+    poll(entries.data(), entries.size(), static_cast<int>(std::min<int64_t>(left, 200)));
     for (size_t r = 0; r < processes.size(); ++r) {
       if (!entries[r].revents) continue;
       char bytes[4096];
@@ -176,10 +194,28 @@ const std::vector<std::string> kBackends = backends_of_this_build();
 
 }  // namespace
 
-std::vector<Rank> run_ranks(const std::string& backend, int ranks, const Body& body, std::chrono::milliseconds timeout,
-                            std::chrono::milliseconds deadline) {
-  return backend == "threads" ? run_threads(ranks, body, timeout)
-                              : run_processes(backend, ranks, body, timeout, deadline);
+std::vector<Rank> run_ranks(const std::string& backend, int ranks, const Body& body,
+                            std::chrono::milliseconds timeout) {
+  return backend == "threads" ? run_threads(ranks, body, timeout) : run_processes(backend, ranks, body, timeout);
+}
+
+SharedCount::SharedCount() {
+  void* const memory =
+      mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  count_ = new (memory) std::atomic<int>(0);
+}
+SharedCount::~SharedCount() { munmap(count_, sizeof(std::atomic<int>)); }
+
+void SharedCount::add() const noexcept { count_->fetch_add(1); }
+
+bool SharedCount::wait_for(int count) const {
+  const auto latest = Clock::now() + std::chrono::minutes(2);
+  while (count_->load() < count) {
+    if (Clock::now() > latest) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 std::vector<std::string> backends() { return kBackends; }

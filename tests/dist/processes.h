@@ -7,12 +7,13 @@
 // "hosts" are processes too, of which the first half takes itself for on another host than the rest; "hosts:AABA" says
 // for each rank on which.
 //
-// Everything that a rank throws is caught and told by type and text. A run that takes longer than the deadline is
-// ended, and its ranks are marked as hung.
+// Everything that a rank throws is caught and told by type and text. A run that takes minutes is ended, and its
+// ranks are marked as hung, as are those that a signal has stopped when all others have ended. The time-out of the group begins when all ranks have come.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -32,8 +33,30 @@ struct Rank {
 using Body = std::function<std::string(dist::ProcessGroupPtr)>;
 
 std::vector<Rank> run_ranks(const std::string& backend, int ranks, const Body& body,
-                            std::chrono::milliseconds timeout = std::chrono::seconds(20),
-                            std::chrono::milliseconds deadline = std::chrono::seconds(60));
+                            std::chrono::milliseconds timeout = std::chrono::seconds(60));
+
+// A count that ranks share, threads or processes; made before run_ranks. A rank that is to be late waits for what the others
+// do meanwhile, in place of sleeping for as long as that takes on a machine with nothing else to do.
+class SharedCount {
+ public:
+  SharedCount();
+  ~SharedCount();
+  SharedCount(const SharedCount&) = delete;
+  SharedCount& operator=(const SharedCount&) = delete;
+
+  void add() const noexcept;
+  bool reached(int count) const noexcept { return count_->load() >= count; }
+  // Until it has come so far; false after two minutes.
+  bool wait_for(int count) const;
+  // Adds where a scope ends, by an exception as well.
+  struct AddAtEnd {
+    const SharedCount& count;
+    ~AddAtEnd() { count.add(); }
+  };
+
+ private:
+  std::atomic<int>* count_;
+};
 
 // The backends of this build.
 std::vector<std::string> backends();

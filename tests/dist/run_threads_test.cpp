@@ -31,7 +31,7 @@ TEST_CASE("run_threads: a rank that runs on after the others ends the process, a
   if (child == 0) {
     close(ends[0]);
     dup2(ends[1], STDERR_FILENO);
-    alarm(20);
+    alarm(120);
     std::signal(SIGABRT, SIG_DFL);
     dist::run_threads(
         3,
@@ -65,10 +65,10 @@ TEST_CASE("run_threads: ranks that end one after the other are waited for") {
   dist::run_threads(
       4,
       [&](const dist::ProcessGroupPtr& group) {
-        std::this_thread::sleep_for(group->rank() * 150ms);
+        std::this_thread::sleep_for(group->rank() * 600ms);
         ++ended;
       },
-      5s, 400ms);
+      60s, 1500ms);
   CHECK(ended == 4);
 }
 

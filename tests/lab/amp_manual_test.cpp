@@ -22,7 +22,7 @@ TEST_CASE("one update() per iteration, and schedules by the mean loss: three opt
   REQUIRE_MESSAGE(outcome.expected, outcome.error.text);
   CHECK(outcome.result.metrics.at("accuracy") >= 0.97);
   CHECK(outcome.result.metrics.at("loss scale") > 65536);
-  CHECK(outcome.result.metrics.count("warning gradients_accumulate") == 0);
+  CHECK(outcome.result.warnings.count("gradients_accumulate") == 0);
 }
 
 TEST_CASE("AMP-01, AMP-03, DIV-15, SCL-07: each mistake is an error before a weight moves wrongly, with its line") {
@@ -52,7 +52,7 @@ TEST_CASE("in 32-true, where there is no scaler, a plain backward is right, and 
   CHECK(plain.result.loss == train("right", 1, "32-true").result.loss);
   const lab::FormOutcome piled_up = train("no-zero-grad", 1, "32-true");
   REQUIRE_MESSAGE(piled_up.error.ok, piled_up.error.text);
-  CHECK(piled_up.result.metrics.count("warning gradients_accumulate") == 1);
+  CHECK(piled_up.result.warnings.count("gradients_accumulate") == 1);
 }
 
 }  // namespace brigade::test::amp_manual_test

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <limits>
 
+#include <unistd.h>
+
 namespace brigade::test::doctor_findings_test {
 using lab::Finding;
 using lab::Health;
@@ -184,7 +186,7 @@ TEST_CASE("a build without Gloo says so where it matters") {
 
 TEST_CASE("the kernel's files are read: GPUs on the bus, the driver, control groups of both versions") {
   namespace fs = std::filesystem;
-  const fs::path root = fs::temp_directory_path() / "brigade-doctor-root";
+  const fs::path root = fs::temp_directory_path() / ("brigade-doctor-" + std::to_string(getpid()));
   fs::remove_all(root);
   const auto write = [&](const std::string& file, const std::string& text) {
     fs::create_directories((root / file).parent_path());

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <unistd.h>
+
 namespace brigade::test::explain_test {
 
 namespace {
@@ -52,7 +54,8 @@ nlohmann::json made_up_trace(const char* backend, bool arrival_known) {
 }  // namespace
 
 TEST_CASE("explain tells buckets, ready order and one iteration; its trace tells the same again") {
-  const std::string file = (std::filesystem::temp_directory_path() / "brigade-trace.json").string();
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("brigade-trace-" + std::to_string(getpid()) + ".json")).string();
   const test::Outcome outcome = test::run_program("explain digits --ranks 2 --bucket-mb 0.02 --trace " + file);
   REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
   CHECK(test::contains(outcome.output, "DigitsNet on 2 ranks over shm: 8 parameters in 2 buckets"));
@@ -110,7 +113,8 @@ TEST_CASE("explain tells buckets, ready order and one iteration; its trace tells
 }
 
 TEST_CASE("[003.8] explain --amp tells the scale of each step, who found an infinity, and what made it") {
-  const std::string file = (std::filesystem::temp_directory_path() / "brigade-amp-trace.json").string();
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("brigade-amp-trace-" + std::to_string(getpid()) + ".json")).string();
   const test::Outcome outcome = test::run_program("explain digits --amp --backend threads --trace " + file);
   REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
   // The scale of the start is too large once the gradients have grown.
@@ -162,8 +166,11 @@ TEST_CASE("[003.8] explain --amp tells the scale of each step, who found an infi
 }
 
 TEST_CASE("explain --json writes the section of the trace with its events, and explain reads it back") {
-  const std::string trace_file = (std::filesystem::temp_directory_path() / "brigade-explain-trace.json").string();
-  const std::string json_file = (std::filesystem::temp_directory_path() / "brigade-explain.json").string();
+  const std::string trace_file =
+      (std::filesystem::temp_directory_path() / ("brigade-explain-trace-" + std::to_string(getpid()) + ".json"))
+          .string();
+  const std::string json_file =
+      (std::filesystem::temp_directory_path() / ("brigade-explain-" + std::to_string(getpid()) + ".json")).string();
   const test::Outcome first = test::run_program("explain digits --trace " + trace_file + " --json " + json_file);
   REQUIRE_MESSAGE(first.status == 0, first.output);
   std::ifstream trace_in(trace_file), json_in(json_file);
@@ -186,7 +193,9 @@ TEST_CASE("explain --json writes the section of the trace with its events, and e
 }
 
 TEST_CASE("explain tells waiting for peers from reducing, and the bandwidth of reducing only") {
-  const std::string file = (std::filesystem::temp_directory_path() / "brigade-made-up-trace.json").string();
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("brigade-made-up-trace-" + std::to_string(getpid()) + ".json"))
+          .string();
   std::ofstream(file) << made_up_trace("shm", true);
   const test::Outcome known = test::run_program("explain " + file);
   REQUIRE_MESSAGE(known.status == 0, known.output);

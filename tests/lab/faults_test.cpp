@@ -11,6 +11,8 @@
 #include <fstream>
 #include <vector>
 
+#include <unistd.h>
+
 namespace brigade::test::faults_test {
 
 namespace {
@@ -28,7 +30,9 @@ const std::vector<int> kRanks{2, 4};
 
 TEST_CASE("every fault gets its verdict and its fix works, every control stays silent, however the buckets are cut") {
   REQUIRE(lab::all_faults().size() >= 160);
-  for (const lab::Fault& fault : lab::all_faults()) {
+  for (size_t index = 0; index < lab::all_faults().size(); ++index) {
+    if (!test::is_of_this_part(index)) continue;
+    const lab::Fault& fault = lab::all_faults()[index];
     for (const double bucket_mb : kBucketSizes) {
       // Those that wait for a time-out are not about buckets.
       if (fault.timeout < std::chrono::seconds(30) && bucket_mb != kBucketSizes.front()) continue;
@@ -44,13 +48,21 @@ TEST_CASE("every fault gets its verdict and its fix works, every control stays s
 }
 
 TEST_CASE("the same verdicts between processes, as text and as JSON") {
-  const std::string file = (std::filesystem::temp_directory_path() / "brigade-verdicts.json").string();
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("brigade-verdicts-" + std::to_string(getpid()) + ".json")).string();
+  std::string ids;
+  size_t count = 0;
+  for (size_t index = 0; index < lab::all_faults().size(); ++index) {
+    if (!test::is_of_this_part(index)) continue;
+    ids += lab::all_faults()[index].id + " ";
+    ++count;
+  }
   for (const std::string backend : {"shm", "gloo"}) {
-    const test::Outcome outcome = test::run_program("diagnose --all --backend " + backend + " --json " + file, "", 700);
+    const test::Outcome outcome = test::run_program("diagnose " + ids + "--backend " + backend + " --json " + file);
     CHECK_MESSAGE(outcome.status == 0, outcome.output);
     std::ifstream in(file);
     const nlohmann::json report = nlohmann::json::parse(in);
-    CHECK(report.at("results").size() == lab::all_faults().size());
+    CHECK(report.at("results").size() == count);
     for (const auto& row : report.at("results")) {
       CHECK(row.at("passed") == true);
       if (row.at("id") == "UNU-12") {

@@ -50,8 +50,8 @@ TEST_CASE("a signal to brigade run ends the job, whatever restarts it has left, 
 TEST_CASE("a line of 100 MB without an end passes in linear time, and no byte is lost") {
   for (const std::string prefix : {"", "--no-prefix "}) {
     CAPTURE(prefix);
-    const test::Outcome outcome = run_program(
-        "run -n 1 " + prefix + "-- sh -c 'head -c 100000000 /dev/zero | tr \"\\0\" x' | tr -cd x | wc -c", "", 20);
+    const test::Outcome outcome =
+        run_program("run -n 1 " + prefix + "-- sh -c 'head -c 100000000 /dev/zero | tr \"\\0\" x' | tr -cd x | wc -c");
     CHECK(contains(outcome.output, "100000000"));
   }
 }
@@ -82,7 +82,7 @@ TEST_CASE("under a terminal, ranks that read find nothing there and end") {
     MESSAGE("LEFT OUT: there is no script(1) here");
     return;
   }
-  const test::Outcome plain = run_program("run -n 2 -- sh -c 'read line; echo end'\" /dev/null", in_terminal, 30);
+  const test::Outcome plain = run_program("run -n 2 -- sh -c 'read line; echo end'\" /dev/null", in_terminal);
   CHECK(contains(plain.output, "[rank 0] end"));
   CHECK(contains(plain.output, "[rank 1] end"));
 }
@@ -92,13 +92,13 @@ TEST_CASE("a rank that loops or is stopped after the others have ended is named 
        {"trap \"\" TERM; while :; do read x < <(exec sleep 33.25); done", "kill -STOP $$", "sleep 33.25"}) {
     CAPTURE(how);
     const test::Outcome outcome =
-        run_program("run -n 3 --exit-timeout 0.5 -- bash -c 'if [ $RANK = 1 ]; then " + how + "; fi'", "", 20);
+        run_program("run -n 3 --exit-timeout 0.5 -- bash -c 'if [ $RANK = 1 ]; then " + how + "; fi'");
     CAPTURE(outcome.output);
     CHECK(outcome.status == (how == "sleep 33.25" ? 143 : 137));
     CHECK(contains(outcome.output, "rank 1 was still running 0.5 s after the others had ended (--exit-timeout)"));
   }
-  const test::Outcome several = run_program(
-      "run -n 4 --exit-timeout 0.5 -- bash -c 'if [ $RANK = 1 ] || [ $RANK = 3 ]; then sleep 33.25; fi'", "", 20);
+  const test::Outcome several =
+      run_program("run -n 4 --exit-timeout 0.5 -- bash -c 'if [ $RANK = 1 ] || [ $RANK = 3 ]; then sleep 33.25; fi'");
   CAPTURE(several.output);
   CHECK(several.status == 143);
   CHECK(contains(several.output, "brigade run: ranks 1 and 3 were still running 0.5 s after the others had ended"));
@@ -109,9 +109,9 @@ TEST_CASE("a rank that loops or is stopped after the others have ended is named 
 TEST_CASE("SIGKILL of brigade run ends its ranks, also behind a wrapper") {
   // Each rank holds the writing end of a pipe that the test reads to its end, behind two shells.
   const test::Outcome outcome = run_program(
-      "run -n 2 -- sh -c 'sh -c \"if [ $RANK = 0 ]; then kill -9 $PPID; fi; sleep 34.25; :\"; :' 3>&1 | cat", "", 20);
+      "run -n 2 -- sh -c 'sh -c \"if [ $RANK = 0 ]; then kill -9 $PPID; fi; sleep 3600; :\"; :' 3>&1 | cat");
   CAPTURE(outcome.output);
-  CHECK(outcome.seconds < 20);
+  CHECK(outcome.seconds < 200);  // not when they have slept
 }
 
 TEST_CASE("the first to fail is the one whose own error was first, not whoever ended first") {
@@ -124,7 +124,7 @@ TEST_CASE("the first to fail is the one whose own error was first, not whoever e
   CHECK(slow.status == 7);
   CHECK(contains(slow.output, "brigade run: rank 1 exited with status 7 first"));
   // A rank returns from main while the others are in a collective.
-  const test::Outcome left = run_program("run -n 3 -- " RAISE_VERDICT " shm gone uncaught", "", 30);
+  const test::Outcome left = run_program("run -n 3 -- " RAISE_VERDICT " shm gone uncaught");
   CAPTURE(left.output);
   CHECK(left.status == 134);
   CHECK(contains(left.output, "brigade run: rank 2 exited with status 0 first, while other ranks still needed it"));
@@ -198,12 +198,12 @@ TEST_CASE("error files lie in a folder of their owner, which goes with brigade r
     // The test's own pipe tells the name: the launcher may be killed before it shows a line.
     const std::string command =
         "run -n 2 -- sh -c 'd=$(dirname $BRIGADE_ERROR_FILE); stat -c \"%a $d\" $d >&3; " + last + "' 3>&1 | cat";
-    const test::Outcome outcome = run_program(command, "", 20);
+    const test::Outcome outcome = run_program(command);
     CAPTURE(outcome.output);
     const size_t at = outcome.output.find("700 /");
     REQUIRE(at != std::string::npos);
     const std::string folder = outcome.output.substr(at + 4, outcome.output.find('\n', at) - at - 4);
-    for (int tries = 0; tries < 100 && std::filesystem::exists(folder); ++tries)
+    for (int tries = 0; tries < 6000 && std::filesystem::exists(folder); ++tries)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     CHECK_FALSE(std::filesystem::exists(folder));
   }
@@ -216,9 +216,9 @@ TEST_CASE("a command that starts its ranks itself leaves no folder in the tempor
   const test::Outcome outcome = run_program(
       "diagnose UNU-01 --backend shm --ranks 2 & until ls -d " + own +
           "/brigade-job-*/arguments >/dev/null; do :; done 2>/dev/null; kill -9 $(ps -o pid= --ppid $! | head -1); wait; echo ended",
-      "TMPDIR=" + own, 20);
+      "TMPDIR=" + own);
   CAPTURE(outcome.output);
-  for (int tries = 0; tries < 100 && !std::filesystem::is_empty(own); ++tries)
+  for (int tries = 0; tries < 6000 && !std::filesystem::is_empty(own); ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   CHECK(std::filesystem::is_empty(own));
   std::filesystem::remove_all(own);

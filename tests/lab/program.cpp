@@ -3,9 +3,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
 
 #include <sys/wait.h>
@@ -51,7 +53,7 @@ Streams run_program_apart(const std::string& arguments, const std::string& envir
 Outcome run_copied_program(const std::string& folder, const std::string& arguments) {
   const std::filesystem::path copy = std::filesystem::path(folder) / "brigade";
   std::filesystem::copy_file(BRIGADE_PROGRAM, copy, std::filesystem::copy_options::overwrite_existing);
-  return run_to_the_end(copy.string(), arguments, "", 120, "2>&1");
+  return run_to_the_end(copy.string(), arguments, "", 240, "2>&1");
 }
 
 Outcome run_program_until(const std::string& arguments, const std::function<bool()>& is_time, int deadline_s) {
@@ -73,6 +75,15 @@ Outcome run_program_until(const std::string& arguments, const std::function<bool
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), "", passed()};
+}
+
+bool is_of_this_part(size_t index) {
+  const char* const part = std::getenv("BRIGADE_TEST_PART");
+  size_t number = 1;
+  size_t parts = 1;
+  if (part && (std::sscanf(part, "%zu/%zu", &number, &parts) != 2 || number < 1 || number > parts))
+    throw std::runtime_error(std::string("BRIGADE_TEST_PART: expected a part such as 2/4, got ") + part);
+  return index % parts == number - 1;
 }
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

@@ -19,6 +19,7 @@ namespace {
 json as_json(const lab::TrainResult& result) {
   return {{"loss", result.loss},
           {"metrics", result.metrics},
+          {"warnings", result.warnings},
           {"parameters_equal", result.parameters_equal},
           {"gradients_equal", result.gradients_equal},
           {"from_epoch", result.from_epoch},
@@ -57,7 +58,7 @@ Trained train_on(const std::string& backend, const Train& train, int ranks) {
       return as_json(error).dump();
     }
   };
-  const std::vector<Rank> done = run_ranks(backend, ranks, body, std::chrono::seconds(60), std::chrono::seconds(300));
+  const std::vector<Rank> done = run_ranks(backend, ranks, body);
   Trained trained;
   for (const Rank& rank : done) {
     REQUIRE_FALSE(rank.hung);
@@ -73,6 +74,7 @@ Trained train_on(const std::string& backend, const Train& train, int ranks) {
   const json told = json::parse(done.at(0).result);
   trained.loss = told.at("loss").get<std::vector<double>>();
   trained.metrics = told.at("metrics").get<std::map<std::string, double>>();
+  trained.warnings = told.at("warnings").get<std::set<std::string>>();
   trained.parameters_equal = told.at("parameters_equal");
   trained.gradients_equal = told.at("gradients_equal");
   trained.from_epoch = told.at("from_epoch");

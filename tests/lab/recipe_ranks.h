@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct Raised {
 struct Trained {
   std::vector<double> loss;
   std::map<std::string, double> metrics;
+  std::set<std::string> warnings;
   bool parameters_equal = false, gradients_equal = false;
   int from_epoch = 0;
   std::string sample;

@@ -13,6 +13,8 @@
 #include <set>
 #include <sstream>
 
+#include <unistd.h>
+
 namespace brigade::test::results_test {
 using nlohmann::json;
 
@@ -26,12 +28,16 @@ struct Call {
   std::string aside = "";  // what people read, on standard error
 };
 
-std::string trace_file() { return (std::filesystem::temp_directory_path() / "brigade-results-trace.json").string(); }
+std::string trace_file() {
+  return (std::filesystem::temp_directory_path() / ("brigade-results-trace-" + std::to_string(getpid()) + ".json"))
+      .string();
+}
 
 std::vector<Call> calls() {
   const std::vector<std::string> fault{"id",      "title",    "control", "passed",
                                        "skipped", "detected", "in_time", "verdicts"};
-  const std::vector<std::string> training{"recipe", "ranks", "backend", "device", "loss", "metrics", "step_ms"};
+  const std::vector<std::string> training{"recipe", "ranks",   "backend",  "device",
+                                          "loss",   "metrics", "warnings", "step_ms"};
   const std::vector<std::string> micro{"case", "dtype", "device", "time_us"};
   const std::vector<std::string> steps{
       "mode", "ranks", "layers", "width", "step_ms", "ratios", "backend", "collectives_per_step", "bytes_per_step"};
@@ -146,7 +152,8 @@ TEST_CASE("--json - puts one JSON object on standard output, and nothing else, w
 }
 
 TEST_CASE("what a command says does not depend on where its JSON goes") {
-  const std::string file = (std::filesystem::temp_directory_path() / "brigade-results.json").string();
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("brigade-results-" + std::to_string(getpid()) + ".json")).string();
   const test::Streams plain = test::run_program_apart("diagnose --list --json " + file);
   CHECK(plain.errors == "");
   CHECK(test::contains(plain.output, "UNU-01"));

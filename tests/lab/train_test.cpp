@@ -14,12 +14,15 @@
 #include <fstream>
 #include <numeric>
 
+#include <unistd.h>
+
 namespace brigade::test::train_test {
 
 namespace {
 
 std::vector<double> curve(const std::string& backend, int ranks, const std::string& precision, int epochs = 3) {
-  const std::string file = (std::filesystem::temp_directory_path() / "brigade-curve.json").string();
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("brigade-curve-" + std::to_string(getpid()) + ".json")).string();
   const test::Outcome outcome =
       test::run_program("train digits --quiet --epochs " + std::to_string(epochs) + " --backend " + backend +
                         " --ranks " + std::to_string(ranks) + " --precision " + precision + " --json " + file);
@@ -91,7 +94,9 @@ TEST_CASE("half precision throughout trains as well, and says what a scaler did"
 
 TEST_CASE(
     "a training that is resumed has the curve of one that was not, to the bit, scale and skipped steps included") {
-  const std::string file = (std::filesystem::temp_directory_path() / "brigade-digits.safetensors").string();
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("brigade-digits-" + std::to_string(getpid()) + ".safetensors"))
+          .string();
   const auto train = [](const lab::TrainOptions& options) {
     return lab::run_recipe(lab::find_recipe("digits"), "threads", 2, options);
   };
@@ -174,7 +179,8 @@ TEST_CASE("the demo runs, learns, and shows both diagnoses") {
 }
 
 TEST_CASE("a trace of the last steps is written, and explain reads it; a file that cannot be written is told first") {
-  const std::string file = (std::filesystem::temp_directory_path() / "brigade-train-trace.json").string();
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("brigade-train-trace-" + std::to_string(getpid()) + ".json")).string();
   const test::Outcome outcome = test::run_program("train digits --quiet --epochs 1 --trace " + file);
   REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
   std::ifstream in(file);

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace brigade::dist {
 
 namespace {
@@ -29,38 +31,60 @@ Verdict slow_rank(const SlowRank& slow, std::span<const NamedParameter> paramete
 
 class SlowRankAdvice final : public Advice {
  public:
+  // The ranks exchange their times only when there may be something to say: a single late backward, which a busy machine has
+  // now and then, changes neither what a program costs nor the numbers of its collectives.
   std::optional<Verdict> examine(FinishedBackward& backward) override {
     if (!backward.outcome().late) {
+      in_a_row_ = 0;
+      kept_.clear();
       streak_.add(std::nullopt);
       return std::nullopt;
     }
-    if (said_ || looks_++ >= kLooks) return std::nullopt;
-    const std::vector<ReadyTimes> times = times_of_all(backward);
-    if (times.empty()) return std::nullopt;
-    const std::optional<SlowRank> slow = find_slow_rank(times);
-    said_ = streak_.add(slow);
+    if (said_ || looks_ == kLooks) return std::nullopt;
+    kept_.push_back(times_of(backward));
+    if (++in_a_row_ < SlowRankStreak::kBackwards) return std::nullopt;
+    ++looks_;
+    std::optional<SlowRank> slow;
+    for (const std::vector<ReadyTimes>& ranks : times_of_all(backward)) {
+      slow = find_slow_rank(ranks);
+      said_ = streak_.add(slow);
+    }
     return said_ ? std::optional(slow_rank(*slow, backward.parameters(), backward.moment())) : std::nullopt;
   }
 
  private:
-  // Who it is takes an exchange: not for ever, where the machine is uneven by itself.
+  // Not for ever, where the machine is uneven by itself.
   static constexpr int kLooks = 64;
 
-  // None where the ranks have different numbers of parameters.
-  static std::vector<ReadyTimes> times_of_all(FinishedBackward& backward) {
+  // Of this rank.
+  static ReadyTimes times_of(FinishedBackward& backward) {
     const RoundEvents& events = backward.events();
     ReadyTimes mine;
     for (const int64_t ready : events.ready)
       mine.push_back(ready ? (ready - events.began) / 1000 : int64_t{-1});
-    std::vector<ReadyTimes> times;
-    for (const std::string& of_rank : backward.exchange(to_text(mine), "ready times")) {
-      times.push_back(decoded<ReadyTimes>(of_rank));
-      if (times.back().size() != backward.parameters().size()) return {};
+    return mine;
+  }
+
+  // Of each backward that was kept, the times of all ranks; no ranks where these have different numbers of parameters. Nothing
+  // is kept afterwards.
+  std::vector<std::vector<ReadyTimes>> times_of_all(FinishedBackward& backward) {
+    std::vector<std::vector<ReadyTimes>> all(kept_.size());
+    const std::string mine = to_text(std::exchange(kept_, {}));
+    bool alike = true;
+    for (const std::string& text : backward.exchange(mine, "ready times")) {
+      const auto of_rank = decoded<std::vector<ReadyTimes>>(text);
+      alike = alike && of_rank.size() == all.size();
+      for (size_t i = 0; alike && i < all.size(); ++i) {
+        alike = of_rank[i].size() == backward.parameters().size();
+        all[i].push_back(of_rank[i]);
+      }
     }
-    return times;
+    return alike ? all : std::vector<std::vector<ReadyTimes>>(all.size());
   }
 
   SlowRankStreak streak_;
+  std::vector<ReadyTimes> kept_;  // of this rank, of the late backwards that were not exchanged yet
+  int in_a_row_ = 0;              // late backwards
   int looks_ = 0;
   bool said_ = false;
 };

@@ -23,6 +23,9 @@ constexpr const char* kWell = "well";
 constexpr const char* kTimedOut = "timed out";
 constexpr const char* kStuck = "stuck";
 
+// For the rank that is to find out: it has gathered all that the others have by then.
+constexpr std::chrono::seconds kLongestSearch{5};
+
 struct LateInStore {
   int place = 0;
   CollectiveInfo collective;
@@ -68,20 +71,33 @@ StoredWhereabouts::StoredWhereabouts(std::shared_ptr<Store> store, std::string p
   });
 }
 
-// All have come: they say at once who they are.
+// All have come: they say at once who they are, as soon as the machine lets them.
+std::string StoredWhereabouts::process_of(int rank) {
+  constexpr int kTries = 20;
+  for (int tries = 0; tries < kTries; ++tries) {
+    try {
+      return store_->get(key("process", rank), std::chrono::milliseconds(500));
+    } catch (const TimeoutError&) {
+      const std::lock_guard lock(mutex_);
+      if (stop_) break;
+    }
+  }
+  return "";  // it has gone before it said so
+}
+
 void StoredWhereabouts::watch_processes() {
   std::vector<PeerProcess> watched(static_cast<size_t>(size_));
   try {
     const std::string host = host_identity();
     for (int r = 0; r < size_; ++r) {
       if (r == rank_) continue;
-      const std::string text = store_->get(key("process", r), std::chrono::seconds(1));
+      const std::string text = process_of(r);
       const size_t space = text.find(' ');
       if (space != std::string::npos && text.substr(space + 1) == host)
         watched[static_cast<size_t>(r)] = PeerProcess(std::atoi(text.c_str()));
     }
   } catch (const std::exception&) {
-    // A store that does not answer, or a rank that has gone already: then their words are all there is.
+    // A store that does not answer: then their words are all there is.
   }
   const std::lock_guard lock(watching_);
   processes_ = std::move(watched);
@@ -270,13 +286,14 @@ std::optional<RankName> StoredWhereabouts::host_of_store() const {
 
 ToldByAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) const {
   // Peers that fail because of the same thing come within moments; one that is dead or elsewhere
-  // does not.
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timed_out ? 1500 : 700);
+  // does not. Moments are counted in questions to the store, not in milliseconds: where the machine
+  // is busy, so are the store and the peers.
+  const int looks = timed_out ? 75 : 35;
   ToldByAll told{std::vector<ToldByRank>(static_cast<size_t>(size_)), timed_out};
   bool all = false;
   bool first_look = true;
   std::string unasked;  // who has no store now has none later
-  while (!all && unasked.empty() && std::chrono::steady_clock::now() < deadline) {
+  for (int look = 0; look < looks && !all && unasked.empty(); ++look) {
     all = true;
     for (int r = 0; r < size_; ++r) {
       ToldByRank& rank = told.ranks[static_cast<size_t>(r)];
@@ -297,7 +314,7 @@ ToldByAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) co
     if (!all && unasked.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   // Its process may be about to end.
-  while (told.gone_with_store && std::chrono::steady_clock::now() < deadline) {
+  for (int look = 0; look < 2 * looks && told.gone_with_store; ++look) {
     for (int r = 0; r < size_; ++r) {
       ToldByRank& rank = told.ranks[static_cast<size_t>(r)];
       if (!told.gone_with_store || names_(r).global != told.gone_with_store->global) continue;
@@ -319,7 +336,7 @@ std::optional<FoundOut> StoredWhereabouts::found_out_elsewhere(bool& is_first) c
   try {
     is_first = store_->add(key("finders"), 1) == 1;
     if (is_first) return std::nullopt;
-    const auto found = from_text(store_->get(key("found"), std::chrono::seconds(1)));
+    const auto found = from_text(store_->get(key("found"), kLongestSearch));
     return FoundOut{found.at("by"), found.at("text"), found.at("verdicts").get<std::vector<Verdict>>()};
   } catch (const std::exception&) {
     return std::nullopt;
@@ -339,10 +356,11 @@ void StoredWhereabouts::has_read() const noexcept { leave(key("read", rank_), "1
 void StoredWhereabouts::stay_for_others() const noexcept {
   if (size_ == 1 || store_->host_rank() != names_(rank_).global) return;
   try {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    constexpr int kLooks = 100;  // as in gather()
+    int looks = 0;
     for (int r = 0; r < size_; ++r) {
       while (r != rank_ && !store_->check(key("read", r)) && !store_->check(key("gone", r))) {
-        if (std::chrono::steady_clock::now() > deadline) return;
+        if (++looks > kLooks) return;
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
       }
     }

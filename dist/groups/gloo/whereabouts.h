@@ -86,11 +86,11 @@ class StoredWhereabouts {
 
   // --- All ranks
 
-  // Reads until every rank has given up or gone away, or for about a second. `in`, `timed_out`: why
+  // Reads until every rank has given up or gone away, or for about a second (longer where the machine is busy). `in`, `timed_out`: why
   // this rank gave up.
   ToldByAll gather(const CollectiveInfo& in, bool timed_out) const;
   // So that all say the same: the first rank that asks is to find out, and to tell it. Every other one
-  // gets what that rank told; nothing when it told nothing within a second, or there is no store.
+  // gets what that rank told; nothing when it told nothing within seconds, or there is no store.
   std::optional<FoundOut> found_out_elsewhere(bool& is_first) const noexcept;
   void tell_found(const FoundOut& found) const noexcept;
   // Nothing of the others is read any more.
@@ -101,6 +101,7 @@ class StoredWhereabouts {
  private:
   void tell_changes();
   void watch_processes();
+  std::string process_of(int rank);
   void tell(const char* state, const CollectiveInfo& collective, bool finished,
             const std::vector<LateRank>& late = {}) noexcept;
   void tell_gone(const std::string& how) noexcept;

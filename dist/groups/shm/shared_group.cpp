@@ -65,16 +65,17 @@ SharedGroup::SharedGroup(int rank, int size, std::chrono::milliseconds timeout, 
 
 SharedGroup::~SharedGroup() {
   forget_staged();
+  // Before the memory of what is pending goes: a peer that misses it has to find out why.
+  if (RankBlock& own = block(rank()); own.status.load() == Status::Running) {
+    if (!failure_.empty()) {
+      leave(own, Status::Failed, failure_);
+    } else {
+      leave(own, Status::Left, std::uncaught_exceptions() > 0 ? kLeftByException : kLeft);
+    }
+  }
   for (const OperationPtr& operation : pending_)
     operation->error = group_gone_error();
   pending_.clear();
-  RankBlock& own = block(rank());
-  if (own.status.load() != Status::Running) return;
-  if (!failure_.empty()) {
-    leave(own, Status::Failed, failure_);
-  } else {
-    leave(own, Status::Left, std::uncaught_exceptions() > 0 ? kLeftByException : kLeft);
-  }
 }
 
 void SharedGroup::keep_pending() {
@@ -253,11 +254,8 @@ void* SharedGroup::reach(int r, const Operation& operation, const DataPlace& pla
   try {
     return resolve(r, place);
   } catch (const DistError&) {
-    // A rank that posts and leaves takes its memory with it, and may say so a moment later.
-    for (int tries = 0; tries < 50; ++tries) {
-      if (is_gone(r)) lose(r, operation);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    // A rank that posts and leaves takes its memory with it. It has said so before.
+    if (is_gone(r)) lose(r, operation);
     throw;
   }
 }
@@ -306,7 +304,10 @@ void SharedGroup::fail(std::exception_ptr error) {
   std::rethrow_exception(error);
 }
 
-void SharedGroup::do_note_activity(const RankActivity& activity) { shm::note_activity(block(rank()), activity); }
+void SharedGroup::do_note_activity(const RankActivity& activity) {
+  // Of a rank that has failed counts where it did: its peers may come to read that a moment later.
+  if (!broken_) shm::note_activity(block(rank()), activity);
+}
 
 void SharedGroup::do_progress() {
   notice_abort();

@@ -33,8 +33,7 @@ std::vector<std::string> run(const Spec& spec) {
   std::vector<std::string> results;
   for (const test::Rank& rank : test::run_ranks(
            setting("BRIGADE_FAULTS_BACKEND", "threads"), spec.ranks,
-           [&](const dist::ProcessGroupPtr& group) { return train(spec, group); }, std::chrono::seconds(3),
-           std::chrono::seconds(15)))
+           [&](const dist::ProcessGroupPtr& group) { return train(spec, group); }, std::chrono::seconds(10)))
     results.push_back(rank.hung ? "hung" : rank.error.empty() ? rank.result : rank.error + ": " + rank.text);
   return results;
 }

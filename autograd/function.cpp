@@ -3,7 +3,9 @@
 
 #include <brigade/autograd/detail/cast.h>
 #include <brigade/autograd/meta.h>
+#include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/scope.h>
+#include <brigade/autograd/views.h>
 #include <brigade/core/view.h>
 
 #include <cxxabi.h>
@@ -21,6 +23,16 @@ bool contains(const std::vector<Tensor>& tensors, const Tensor& tensor) {
 
 // Of the input behind it.
 DType input_dtype(const Edge& edge) { return edge.node ? edge.node->outputs[edge.output].dtype : edge.leaf->dtype; }
+
+// Whether a tensor of these sizes could have been broadcast to those.
+bool expands_to(const Shape& from, const Shape& to) {
+  if (from.size() > to.size()) return false;
+  for (int d = 1; d <= from.size(); ++d) {
+    const int64_t size = from[from.size() - d];
+    if (size != 1 && size != to[to.size() - d]) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -79,7 +91,13 @@ void CustomNode::backward(BackwardContext& context) {
     if (edge_of_argument_[i] >= 0) {
       const auto edge = static_cast<uint32_t>(edge_of_argument_[i]);
       // Under autocast forward or backward may compute in another dtype than the argument's.
-      if (results[i].defined() && edges[edge].defined()) results[i] = results[i].to(input_dtype(edges[edge]), {});
+      if (results[i].defined() && edges[edge].defined()) {
+        // A gradient for what the forward has broadcast is summed; any other shape is an error of the engine's.
+        const Shape& sizes = context.input_sizes(edge);
+        if (results[i].sizes() != sizes && expands_to(sizes, results[i].sizes()))
+          results[i] = sum_to(results[i], sizes, {});
+        results[i] = results[i].to(input_dtype(edges[edge]), {});
+      }
       context.set(edge, std::move(results[i]));
     } else if (results[i].defined()) {
       throw AutogradError(where,
@@ -119,24 +137,22 @@ void CustomCall::finish(std::vector<Tensor>& outputs) {
                           "an input was marked dirty and is not among the results; return it as well ({} called at {})",
                           name_, to_string(where_));
     }
-    if (recording && dirty.impl()->view_base) {
-      throw AutogradError(where_,
-                          "a view was changed in place by a custom function; clone() it first ({} called at {})", name_,
+    if (!contains(inputs_, dirty)) {
+      throw AutogradError(where_, "mark_dirty got a tensor that is no argument of forward ({} called at {})", name_,
                           to_string(where_));
+    }
+    if (recording && dirty.impl()->view_base && outputs.size() > 1) {
+      throw AutogradError(where_,
+                          "a view was changed in place by a custom function with {} results, and may be by one with a "
+                          "single result; clone() it first ({} called at {})",
+                          outputs.size(), name_, to_string(where_));
     }
     check_inplace(dirty, recording, where_);
     dirty.bump_version();
   }
   const char* const op = intern(name_)->c_str();
   if (recording) {
-    for (const Tensor& tensor : ctx.to_save_) {
-      if (!tensor.defined())
-        throw AutogradError(where_, "save_for_backward got an undefined tensor ({} called at {})", name_,
-                            to_string(where_));
-    }
     detail::attach(NodePtr(owner_).detach(), {.op = op, .where = where_}, in, out);
-    for (const Tensor& dirty : ctx.dirty_)
-      ++dirty.impl()->history;  // its views lag behind now
     for (const Tensor& output : outputs) {
       if (!contains(ctx.non_differentiable_, output)) continue;
       output.impl()->grad_fn = {};
@@ -146,6 +162,7 @@ void CustomCall::finish(std::vector<Tensor>& outputs) {
     node_->saved_tensors_ = std::make_unique<SavedTensor[]>(ctx.to_save_.size());
     for (size_t i = 0; i < ctx.to_save_.size(); ++i) {
       const Tensor& tensor = ctx.to_save_[i];
+      if (!tensor.defined()) continue;  // as undefined it comes back
       const auto same =
           std::find_if(outputs.begin(), outputs.end(), [&](const Tensor& each) { return each.is_same(tensor); });
       if (same != outputs.end() && grad_fn(*same) == node_) {
@@ -158,6 +175,12 @@ void CustomCall::finish(std::vector<Tensor>& outputs) {
     detail::collect_inputs(in);
   }
   if (Tape::current()) detail::note({.op = op, .where = where_}, in, out);
+  for (const Tensor& dirty : ctx.dirty_) {
+    if (!recording || contains(ctx.non_differentiable_, dirty)) continue;
+    const auto input =
+        std::find_if(inputs_.begin(), inputs_.end(), [&](const Tensor& each) { return each.is_same(dirty); });
+    rebase_history(dirty, *node_, static_cast<uint32_t>(input - inputs_.begin()));
+  }
   ctx.to_save_.clear();
   ctx.dirty_.clear();
   ctx.non_differentiable_.clear();

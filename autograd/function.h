@@ -15,7 +15,8 @@
 //
 // Forward runs unrecorded and returns a Tensor or a std::vector<Tensor>. Backward gets one gradient
 // per result and returns one per argument of forward: an undefined Tensor for an argument that is
-// no tensor or needs no gradient. With create_graph backward is recorded, so second derivatives
+// no tensor or needs no gradient. A gradient of a shape that the argument broadcasts to is summed to
+// the argument's. With create_graph backward is recorded, so second derivatives
 // follow if it consists of differentiable operations.
 //
 // Under autocast (amp/autocast.h) forward is cast as any code is, and backward is not. A base beside
@@ -56,7 +57,7 @@ class AutogradContext {
   AutogradContext& operator=(const AutogradContext&) = delete;
 
   // Inputs and results that backward needs; others than these are allowed, as intermediate values
-  // without history.
+  // without history, and undefined tensors, which come back as such.
   void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
   // In backward: what was saved. Throws AutogradError when one was modified in place since, or the
   // graph was freed.
@@ -66,7 +67,8 @@ class AutogradContext {
 
   // In forward: results without a derivative.
   void mark_non_differentiable(std::vector<Tensor> outputs) { non_differentiable_ = std::move(outputs); }
-  // In forward: inputs that it has changed in place; they must be among the results.
+  // In forward: inputs that it has changed in place; they must be among the results. One that is a view
+  // must be the only result.
   void mark_dirty(std::vector<Tensor> inputs) { dirty_ = std::move(inputs); }
   // Whether backward sees zeros in place of gradients that never came (the default) or undefined
   // tensors.

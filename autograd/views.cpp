@@ -17,7 +17,8 @@ namespace {
 
 // The history of a base that was written to through a view.
 struct CopySlicesNode final : Node {
-  NodePtr write;  // its first edge stands for the view's past, which is part of the base's
+  NodePtr write;
+  uint32_t past_edge = 0;  // of `write`, and here: it stands for the view's past, which is part of the base's
   StridedPart part;
 
   void backward(BackwardContext& context) override {
@@ -25,12 +26,14 @@ struct CopySlicesNode final : Node {
     const Tensor written = as_strided(grad, part, {});
     std::vector<Tensor> results(write->edges.size());
     context.run_inside(*write, &written, results);
-    if (context.needs_input_grad(0)) {
-      const Tensor past = results[0].defined() ? results[0] : zeros(part.sizes, grad.options());
-      context.set(0, as_strided_scatter(grad, past, part, {}));
+    if (context.needs_input_grad(past_edge)) {
+      const Tensor& given = results[past_edge];
+      const Tensor past = given.defined() ? given : zeros(part.sizes, grad.options());
+      context.set(past_edge, as_strided_scatter(grad, past, part, {}));
     }
-    for (uint32_t i = 1; i < edges.size(); ++i)
-      context.set(i, std::move(results[i]));
+    for (uint32_t i = 0; i < edges.size(); ++i) {
+      if (i != past_edge) context.set(i, std::move(results[i]));
+    }
   }
   void release_saved(SourceLocation freed_by) noexcept override {
     write->release_saved(freed_by);
@@ -152,27 +155,29 @@ void check_inplace(const Tensor& self, bool value_requires_grad, SourceLocation 
   }
 }
 
-void rebase_history(const Tensor& self, Node& node) {
+void rebase_history(const Tensor& self, Node& node, uint32_t edge) {
   TensorImpl& impl = *self.impl();
   if (!impl.view_base) {
     ++impl.history;  // its views lag behind now
-    move_retained_grad(self, node.edges[0].node.get(), node);
+    move_retained_grad(self, node.edges[edge].node.get(), node);
     return;
   }
   const Tensor base(impl.view_base);
-  const NodePtr before = node.edges[0].node;
+  const NodePtr before = node.edges[edge].node;
   auto* slices = new CopySlicesNode;
   const NodePtr owner(slices);
   slices->op = node.op;
   slices->where = node.where;
   slices->scope = node.scope;
   slices->sequence = node.sequence;
-  slices->edges.push_back(base.requires_grad() ? gradient_edge(base) : Edge());
-  for (uint32_t i = 1; i < node.edges.size(); ++i)
-    slices->edges.push_back(node.edges[i]);
+  slices->past_edge = edge;
+  for (uint32_t i = 0; i < node.edges.size(); ++i) {
+    const Edge past = i == edge && base.requires_grad() ? gradient_edge(base) : Edge();
+    slices->edges.push_back(i == edge ? past : node.edges[i]);
+  }
   slices->outputs.push_back({base.sizes(), base.dtype(), base.device()});
   slices->part = StridedPart::of(impl, *impl.view_base);
-  node.edges[0] = slices->edges[0];
+  node.edges[edge] = slices->edges[edge];
   slices->write = NodePtr(&node);
 
   TensorImpl& to = *base.impl();
@@ -181,7 +186,7 @@ void rebase_history(const Tensor& self, Node& node) {
   to.requires_grad = true;
   ++to.history;
   note(node.op, node.where, self, base);
-  move_retained_grad(base, slices->edges[0].node.get(), *slices);
+  move_retained_grad(base, slices->edges[edge].node.get(), *slices);
   refresh_view(self);
   move_retained_grad(self, before.get(), *grad_fn(self));
 }

@@ -31,9 +31,9 @@ enum class Repeats : uint8_t { Differ, AreAlike };
 // refers to a single memory location." (an expanded tensor, unless all of it gets one value).
 void check_inplace(const Tensor& self, bool value_requires_grad, SourceLocation where,
                    Repeats repeats = Repeats::Differ);
-// After the write: `node`, made of the write with `self` as its first input and its result, becomes
-// the history of the memory.
-void rebase_history(const Tensor& self, Node& node);
+// After the write: `node`, made of the write with `self` as its input `edge` and as its result (its only
+// one where self is a view), becomes the history of the memory.
+void rebase_history(const Tensor& self, Node& node, uint32_t edge = 0);
 // `copy`, whose values are those of `original` at this moment, as a result of what made `original`.
 Tensor with_history_of(const Tensor& original, Tensor copy);
 

@@ -4,6 +4,7 @@
 Suites of one process (ops, autograd, optim): both programs stay alive and are asked for one case at a time. Suites of
 several ranks (ddp, allreduce): Brigade's ranks on each of --backends, and PyTorch's over Gloo, each rank on a core of its
 own with one thread; whole training steps of five networks (zero_grad to SGD), or all-reduces of buffers just written.
+The suite accuracy prints no times: the relative error of long sums and products in float32, of the same numbers in both.
 With --device cuda the steps are those of GPUs over NCCL, here and in PyTorch, in both without TF32.
 A ratio is taken within a round and the median over the rounds is shown, beside the ratio of the minima.
 
@@ -16,6 +17,7 @@ keeps (MALLOC_*_THRESHOLD_ raised), its fused optimizers.
     bench/beside_torch.py ops --openblas      # matrix products beside NumPy's OpenBLAS
     bench/beside_torch.py ddp --backends shm --cases 'mlp|big' --modes local,strict --rounds 10
     bench/beside_torch.py ddp --device cuda --ranks 1 --modes local,strict,graph --steps 50
+    bench/beside_torch.py accuracy --sizes 1048576,16777216 --cases 'dot|mv'
     bench/beside_torch.py allreduce --backends shm,gloo --sizes 4096,1048576
 
 Run it with a Python that has PyTorch, or NumPy for --openblas. Exits with 1 when --at-most is exceeded by the geometric mean.
@@ -62,6 +64,8 @@ def find_peer(given, folder):
     not_fused = ["--not-fused"] if given.not_fused else []
     if given.suite == "autograd":
         return name, [compile_autograd(folder), str(given.seconds)]
+    if given.suite == "accuracy":
+        return name, [sys.executable, str(ROOT / "bench/torch/accuracy.py")]
     if given.suite in ("ddp", "allreduce"):
         return name, [sys.executable, str(ROOT / "bench/torch/ranks.py"), given.suite, "--ranks", str(given.ranks), "--device",
                       given.device, *not_fused]
@@ -86,6 +90,24 @@ def one_process(given, peer, theirs, env):
         rounds = [(ours.time(case), theirs.time(case)) for _ in range(given.rounds)]
         rows.append(turns.compare(case, *zip(*rounds)))
         turns.print_row(rows[-1], factor)
+    return rows
+
+
+ACCURACY = ["sum", "mean", "var", "norm", "sum_columns", "dot", "matmul", "einsum", "mv", "mv_transposed", "mm"]
+
+
+def accuracy(given, peer, theirs, env):
+    """Prints errors, and returns them."""
+    ours = turns.Program([given.program, "bench", "follow", "accuracy"], env)
+    print(f"relative errors in float32 beside float64, {peer}, {given.threads} thread(s)")
+    print(f"{'case':<40} {'brigade':>12} {peer.split()[0]:>12}")
+    rows = []
+    for operation in (name for name in ACCURACY if re.search(given.cases, name)):
+        for size in given.sizes.split(","):
+            case = f"{operation} {size}"
+            rows.append({"case": case, "brigade_error": ours.ask(case)["error"], "peer_error": theirs.ask(case)["error"]})
+            print(f"{case:<40} {rows[-1]['brigade_error']:>12.2e} {rows[-1]['peer_error']:>12.2e}", flush=True)
+    ours.end()
     return rows
 
 
@@ -139,7 +161,7 @@ def on_ranks(given, peer, theirs, env):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("suite", choices=["ops", "autograd", "optim", "ddp", "allreduce"])
+    parser.add_argument("suite", choices=["ops", "autograd", "optim", "accuracy", "ddp", "allreduce"])
     parser.add_argument("--cases", default="", help="regular expression; ddp: of the models")
     parser.add_argument("--threads", type=int, default=1, help="of ops and optim; ranks have one each")
     parser.add_argument("--rounds", type=int, default=5)
@@ -153,18 +175,25 @@ def main():
     parser.add_argument("--steps", type=int, help="of ddp, in a round (by the model, 2 to 8)")
     parser.add_argument("--modes", default="local,strict,find_unused,unused10", help="of ddp, as in brigade bench ddp")
     parser.add_argument("--dtypes", default="float32", help="of allreduce")
-    parser.add_argument("--sizes", default="4096,65536,1048576,16777216,67108864", help="of allreduce, in bytes")
+    parser.add_argument("--sizes", help="of allreduce, in bytes (4096 to 67108864); of accuracy, numbers (2^20, 2^22, 2^24)")
     parser.add_argument("--at-most", type=float, help="fail when the geometric mean of the ratios is larger")
     parser.add_argument("--json")
     given = parser.parse_args()
     if given.device == "cuda" and given.suite != "ddp":
         parser.error("--device cuda is of ddp; blocks and kernels: bench/cuda_blocks_torch.py, bench/cuda_kernels_torch.py")
     given.backends = given.backends or ("nccl" if given.device == "cuda" else "shm,gloo,threads")
+    given.sizes = given.sizes or {"accuracy": "1048576,4194304,16777216"}.get(given.suite, "4096,65536,1048576,16777216,67108864")
     several_ranks = given.suite in ("ddp", "allreduce")
     env = turns.environment(1 if several_ranks else given.threads)
     with tempfile.TemporaryDirectory() as folder:
         peer, command = find_peer(given, folder)
         theirs = turns.Program(command, env)
+        if given.suite == "accuracy":
+            rows = accuracy(given, peer, theirs, env)
+            theirs.end()
+            if given.json:
+                pathlib.Path(given.json).write_text(json.dumps({"peer": peer, "processor": turns.processor(), "rows": rows}, indent=1))
+            return 0
         rows = (on_ranks if several_ranks else one_process)(given, peer, theirs, env)
         theirs.end()
     mean = turns.geometric_mean(rows)

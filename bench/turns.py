@@ -23,12 +23,15 @@ class Program:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
 
     def time(self, case):
+        return self.ask(case)["us"]
+
+    def ask(self, case):
         self.process.stdin.write(case + "\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if not answer:
             raise SystemExit(f"{' '.join(self.process.args)} ended at case '{case}'")
-        return json.loads(answer)["us"]
+        return json.loads(answer)
 
     def end(self):
         self.process.stdin.close()

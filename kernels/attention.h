@@ -24,6 +24,9 @@ struct AttentionOptions {
   // queries, keys].
   double dropout_p = 0;
   PhiloxState state = {};
+  // Key and value may have fewer heads (the third dimension from the end) than the query, of which
+  // neighbours share one: query head h reads key head h / (query heads / key heads).
+  bool enable_gqa = false;
 };
 
 struct Attention {
@@ -32,17 +35,19 @@ struct Attention {
 };
 
 // q [..., queries, width], k [..., keys, width], v [..., keys, value width]: one floating dtype,
-// equal leading dimensions; any strides, but rows that are not dense are copied. A row without a
-// key that counts gives zeros (and a logsumexp of -inf), as in PyTorch. CUDA: widths up to 256.
+// equal leading dimensions (but for heads with enable_gqa); any strides, but rows that are not dense
+// are copied. A row without a key that counts gives zeros (and a logsumexp of -inf), as in PyTorch. CUDA: widths up to 256.
 // Throws ShapeError, DTypeError, DeviceError, ValueError.
 extern Kernel<Attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options)> attention;
 
-// Gradients of q, k and v, those that are wanted; the others are undefined.
+// Gradients of q, k, v and a floating mask, those that are wanted; the others are undefined. That of
+// the mask is summed over what the mask was broadcast to; while it is computed, it takes the room of
+// the whole matrix of scores.
 struct AttentionGradients {
-  Tensor q, k, v;
+  Tensor q, k, v, mask = {};
 };
 struct AttentionWanted {
-  bool q = true, k = true, v = true;
+  bool q = true, k = true, v = true, mask = false;
 };
 // `result`: what attention() gave for the same arguments. The same bits each time: nothing is added
 // up in an order that depends on timing. Throws ShapeError when the gradient does not have the

@@ -1,7 +1,9 @@
-// Matrix products. float32 through oneDNN's sgemm where it is present, in own code otherwise (small
-// products, float64, and without oneDNN); half types are computed in float32. On CUDA devices by
-// cuBLASLt, with float accumulation for half types; TF32 only where brigade::cuda::set_allow_tf32
-// allows it. Integers (not bool) are multiplied on the CPU only, as in PyTorch, and wrap around.
+// Matrix products. Those with one row or one column by own loops that read the matrix once and add up
+// blocks in double (cpu/vector/vector_products.h); the others of float32 through oneDNN's sgemm where
+// it is present, in own code otherwise (small products, float64, and without oneDNN); half types are
+// computed in float32. On CUDA devices by cuBLASLt, with float accumulation for half types; TF32 only
+// where brigade::cuda::set_allow_tf32 allows it. Integers (not bool) are multiplied on the CPU only, as
+// in PyTorch, and wrap around.
 #pragma once
 
 #include <brigade/kernels/kernel.h>

@@ -40,8 +40,8 @@ Tensor GPTBlockImpl::forward(const Tensor& x, SourceLocation where) {
   std::vector<Tensor> qkv = chunk(c_attn(ln_1(x, where), where), 3, -1, where);
   for (Tensor& each : qkv)
     each = each.reshape({batch, length, options.n_head, per_head}, where).transpose(1, 2, where);
-  const Tensor attended =
-      scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {}, is_training() ? options.dropout : 0, true, {}, where);
+  const Tensor attended = scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {}, is_training() ? options.dropout : 0,
+                                                       true, {}, false, where);
   const Tensor joined = attended.transpose(1, 2, where).reshape({batch, length, options.n_embd}, where);
   const Tensor y = add(x, resid_dropout(c_proj(joined, where), where), where);
   const Tensor inner = gelu(mlp_fc(ln_2(y, where), where), GeluApproximation::Tanh, where);

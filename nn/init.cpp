@@ -18,6 +18,7 @@ void check(const Tensor& tensor, const char* what) {
 double gain_by_fan(const Tensor& tensor, double a, FanMode mode, Nonlinearity nonlinearity) {
   const Fans fans = fans_of(tensor);
   const int64_t fan = mode == FanMode::FanIn ? fans.in : fans.out;
+  if (fan == 0) return 0;  // of a tensor without elements there is nothing to fill
   return calculate_gain(nonlinearity, a) / std::sqrt(static_cast<double>(fan));
 }
 
@@ -106,7 +107,8 @@ void xavier_normal_(const Tensor& tensor, double gain, SourceLocation where) {
 void reset_parameters(const Tensor& weight, const Tensor& bias, SourceLocation where) {
   kaiming_uniform_(weight, std::sqrt(5.0), FanMode::FanIn, Nonlinearity::LeakyReLU, where);
   if (!bias.defined()) return;
-  const double bound = 1 / std::sqrt(static_cast<double>(fans_of(weight).in));
+  const int64_t fan = fans_of(weight).in;
+  const double bound = fan == 0 ? 0 : 1 / std::sqrt(static_cast<double>(fan));
   uniform_(bias, -bound, bound, where);
 }
 

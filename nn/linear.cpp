@@ -10,8 +10,8 @@
 namespace brigade::nn {
 
 LinearImpl::LinearImpl(const LinearOptions& o) : options(o) {
-  if (o.in_features < 1 || o.out_features < 1) {
-    throw ValueError("Linear: in_features and out_features must be at least 1, got " + std::to_string(o.in_features) +
+  if (o.in_features < 0 || o.out_features < 0) {
+    throw ValueError("Linear: in_features and out_features must be at least 0, got " + std::to_string(o.in_features) +
                      " and " + std::to_string(o.out_features));
   }
   weight = register_parameter("weight", empty({o.out_features, o.in_features}, o.dtype));

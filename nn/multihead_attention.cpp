@@ -161,7 +161,8 @@ AttentionResult MultiheadAttentionImpl::forward(const Tensor& query, const Tenso
     result.weights = masks.average_attn_weights ? weights.mean({1}, false, where) : weights;
     if (!batched) result.weights = result.weights.squeeze(0, where);
   } else {
-    mixed = scaled_dot_product_attention(heads_q, heads_k, heads_v, scores.mask, dropped, causal_alone, {}, where);
+    mixed =
+        scaled_dot_product_attention(heads_q, heads_k, heads_v, scores.mask, dropped, causal_alone, {}, false, where);
   }
   Tensor joined = mixed.permute(batch_first ? Shape{0, 2, 1, 3} : Shape{2, 0, 1, 3}, where);
   joined = joined.reshape({joined.size(0), joined.size(1), width}, where);

@@ -4,11 +4,15 @@
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/write_log.h>
 #include <brigade/core/factory.h>
+#include <brigade/core/view.h>
 #include <brigade/kernels/amax.h>
 #include <brigade/kernels/clamp.h>
 #include <brigade/kernels/common/number_argument.h>
+#include <brigade/kernels/concat.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
 #include <brigade/kernels/foreach.h>
+#include <brigade/kernels/norm.h>
 #include <brigade/kernels/reduce.h>
 #include <brigade/optim/detail/batches.h>
 #include <brigade/optim/detail/capture.h>
@@ -26,12 +30,23 @@ std::vector<detail::Batch> batches_of(const std::vector<Tensor>& tensors) {
   return detail::batches(tensors, [](size_t) { return 0; });
 }
 
-// Of each tensor of a batch the sum of its squares (norm 2) or of |g| (norm 1), or the largest |g|: float64, on its device.
+// The orders that a kernel over many tensors computes.
+bool is_common(double p) { return p == 1 || p == 2 || p == INFINITY; }
+
+// Of each tensor of a batch the sum of its squares (norm 2) or of |g| (norm 1), or the largest |g|; for other orders,
+// which nobody waits for, its norm, by a kernel for each. float64, on its device.
 Tensor terms_of(const std::vector<Tensor>& tensors, const detail::Batch& batch, double p) {
+  Tensor terms = empty({static_cast<int64_t>(batch.members.size())}, {kFloat64, batch.device});
+  if (!is_common(p)) {
+    for (size_t i = 0; i < batch.members.size(); ++i) {
+      const Tensor wide = kernels::cast(tensors[batch.members[i]], kFloat64);
+      kernels::copy(view::select(terms, 0, static_cast<int64_t>(i)), kernels::norm(wide, p, {}, false));
+    }
+    return terms;
+  }
   const kernels::NormTerm term = p == 2   ? kernels::NormTerm::SumOfSquares
                                  : p == 1 ? kernels::NormTerm::SumOfAbs
                                           : kernels::NormTerm::MaxAbs;
-  Tensor terms = empty({static_cast<int64_t>(batch.members.size())}, {kFloat64, batch.device});
   kernels::foreach_norm(batch.of(tensors), term, terms);
   return terms;
 }
@@ -54,42 +69,21 @@ std::vector<double> terms_of(const std::vector<Tensor>& grads, const std::vector
   return terms;
 }
 
-double value_of(const Tensor& scalar) { return brigade::detail::element_as_double(scalar, 0); }
-
-// The sum of |g|^p, the least |g| for minus infinity, or for 0 whether there is any that is not 0:
-// by kernels for single tensors, since nobody waits for such norms.
-double rare_term_of(const Tensor& grad, double p) {
-  const Tensor sizes = kernels::unary(kernels::cast(grad, kFloat64), kernels::UnaryOp::Abs);
-  if (p == -INFINITY) {
-    Tensor least = kernels::unary(sizes, kernels::UnaryOp::Neg);
-    while (least.dim() > 0)
-      least = kernels::max(least, 0, false).values;
-    return -value_of(least);
-  }
-  if (p == 0) return value_of(kernels::sum(sizes, {})) != 0 ? 1 : 0;
-  const Tensor logs = kernels::unary(sizes, kernels::UnaryOp::Log);
-  kernels::scale_inplace(logs, p);
-  return value_of(kernels::sum(kernels::unary(logs, kernels::UnaryOp::Exp), {}));
-}
-
 double total_norm(const std::vector<Tensor>& grads, const std::vector<detail::Batch>& batches, double p) {
   if (grads.empty()) return 0;
-  const bool common = p == 1 || p == 2 || p == INFINITY;
-  std::vector<double> terms;
-  if (common) {
-    terms = terms_of(grads, batches, p);
-  } else {
-    for (const Tensor& grad : grads)
-      terms.push_back(rare_term_of(grad, p));
+  const std::vector<double> terms = terms_of(grads, batches, p);
+  if (p == 0) return static_cast<double>(terms.size() - static_cast<size_t>(std::ranges::count(terms, 0.0)));
+  double total = std::isinf(p) ? terms.front() : 0;
+  for (const double term : terms) {
+    if (std::isinf(p)) {
+      // std::max would drop a NaN.
+      const bool further = p > 0 ? term > total : term < total;
+      total = std::isnan(term) || further ? term : total;
+    } else {
+      total += is_common(p) ? term : std::pow(term, p);
+    }
   }
-  double total = terms.front();
-  for (size_t i = 1; i < terms.size(); ++i) {
-    const double term = terms[i];
-    // std::max would drop a NaN.
-    const bool further = p > 0 ? term > total : term < total;
-    total = std::isinf(p) ? (std::isnan(term) || further ? term : total) : total + term;
-  }
-  return std::isinf(p) || p == 0 || p == 1 ? total : p == 2 ? std::sqrt(total) : std::pow(total, 1 / p);
+  return std::isinf(p) || p == 1 ? total : p == 2 ? std::sqrt(total) : std::pow(total, 1 / p);
 }
 
 std::vector<Tensor> gradients_of(const std::vector<Tensor>& parameters) {
@@ -149,25 +143,26 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, c
 }
 
 Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type, SourceLocation where) {
-  if (norm_type != 1 && norm_type != 2 && norm_type != INFINITY) {
-    throw ValueError(where,
-                     "get_total_norm: expected norm_type 1, 2 or infinity, got {}; clip_grad_norm_ takes any order",
-                     norm_type);
+  const double p = norm_type;
+  if (std::isnan(p)) throw ValueError("get_total_norm: norm_type is not a number", where);
+  std::vector<Tensor> filled;  // an empty one changes no norm
+  for (const Tensor& tensor : tensors) {
+    if (tensor.numel() > 0) filled.push_back(tensor);
   }
-  const bool of_largest = norm_type == INFINITY;
-  Tensor total;
-  for (const detail::Batch& batch : batches_of(tensors)) {
-    if (total.defined() && batch.device != total.device()) {
+  std::vector<Tensor> terms;
+  for (const detail::Batch& batch : batches_of(filled)) {
+    if (!terms.empty() && batch.device != terms.front().device()) {
       throw DeviceError(where, "get_total_norm: expected tensors on one device, got some on {} and on {}",
-                        total.device(), batch.device);
+                        terms.front().device(), batch.device);
     }
-    const Tensor terms = terms_of(tensors, batch, norm_type);
-    const Tensor of_batch = of_largest ? kernels::amax(terms, {0}, false) : kernels::sum(terms, {});
-    const auto combine = of_largest ? kernels::BinaryOp::Maximum : kernels::BinaryOp::Add;
-    total = total.defined() ? kernels::binary(total, of_batch, combine) : of_batch;
+    terms.push_back(terms_of(filled, batch, p));
   }
-  if (!total.defined()) return zeros({}, kFloat64);
-  return norm_type == 2 ? kernels::unary(total, kernels::UnaryOp::Sqrt) : total;
+  if (terms.empty()) return zeros({}, kFloat64);
+  const Tensor all = terms.size() == 1 ? terms.front() : kernels::cat(std::span<const Tensor>(terms), 0);
+  if (!is_common(p)) return kernels::norm(all, p, {}, false);
+  if (p == INFINITY) return kernels::amax(all, {0}, false);
+  const Tensor total = kernels::sum(all, {});
+  return p == 2 ? kernels::unary(total, kernels::UnaryOp::Sqrt) : total;
 }
 
 void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_norm, const Tensor& total_norm,

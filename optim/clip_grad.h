@@ -27,8 +27,8 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, c
 
 // The two halves of clip_grad_norm_ for those who do not want the host to wait, as in a CUDA graph.
 //
-// The norm of order 1, 2 or infinity of all tensors together: float64, of 0 dimensions, on their device; 0 for none.
-// Throws ValueError for other orders, DeviceError for tensors on several devices.
+// The norm of any order (as norm_type above) of all tensors together: float64, of 0 dimensions, on their device; 0 for
+// none. Throws ValueError for an order that is NaN, DeviceError for tensors on several devices.
 Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type = 2,
                       SourceLocation where = SourceLocation::current());
 // Scales all gradients in place by min(1, max_norm / (total_norm + 1e-6)). `total_norm`: float32 or float64, one element,

@@ -6,6 +6,8 @@
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/autograd/ops/matmul.h>
+#include <brigade/autograd/ops/rearrange.h>
+#include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/ops/softmax.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
@@ -37,24 +39,33 @@ struct AttentionNode final : autograd::Node {
     with_mask.mask = mask.unpack(*this);
     kernels::AttentionGradients gradients = kernels::attention_backward(
         context.grad(), q.unpack(*this), k.unpack(*this), v.unpack(*this), result, with_mask,
-        {.q = context.needs_input_grad(0), .k = context.needs_input_grad(1), .v = context.needs_input_grad(2)});
+        {.q = context.needs_input_grad(0),
+         .k = context.needs_input_grad(1),
+         .v = context.needs_input_grad(2),
+         .mask = has_mask_gradient(context)});
     context.set(0, std::move(gradients.q));
     context.set(1, std::move(gradients.k));
     context.set(2, std::move(gradients.v));
+    if (gradients.mask.defined()) context.set(3, std::move(gradients.mask));
   }
 
  private:
+  bool has_mask_gradient(const autograd::BackwardContext& context) const {
+    return edges.size() > 3 && context.needs_input_grad(3);
+  }
   // The same with the matrix of probabilities as a whole; half types in float32, as the kernels
   // compute them. Of
   // out = P v with P = softmax(S), S = scale q k^T:
-  //   dv = P^T g,  dP = g v^T,  dS = P (dP - sum(dP P)),  dq = scale dS k,  dk = scale dS^T q
+  //   dv = P^T g,  dP = g v^T,  dS = P (dP - sum(dP P)),  dq = scale dS k,  dk = scale dS^T q,  dmask = dS
   void differentiable(autograd::BackwardContext& context) {
     const Tensor query = q.unpack(*this);
     const DType dtype = query.dtype();
     const DType exact = dtype == kFloat64 ? kFloat64 : kFloat32;
     const Tensor left = query.to(exact, {});
-    const Tensor right = k.unpack(*this).to(exact, {});
-    const Tensor values = v.unpack(*this).to(exact, {});
+    const Tensor key = k.unpack(*this);
+    const Tensor value = v.unpack(*this);
+    const Tensor right = for_each_head(key.to(exact, {}), query);
+    const Tensor values = for_each_head(value.to(exact, {}), query);
     const Tensor grad = context.grad().to(exact, {});
 
     Tensor scores = matmul(left, right.transpose(-2, -1, {}), {}) * options.scale;
@@ -69,14 +80,33 @@ struct AttentionNode final : autograd::Node {
 
     if (context.needs_input_grad(2)) {
       const Tensor weights = with_dropout(probabilities);
-      context.set(2, matmul(weights.transpose(-2, -1, {}), grad, {}).to(dtype, {}));
+      context.set(2, for_own_heads(matmul(weights.transpose(-2, -1, {}), grad, {}), value).to(dtype, {}));
     }
-    if (!context.needs_input_grad(0) && !context.needs_input_grad(1)) return;
+    if (!context.needs_input_grad(0) && !context.needs_input_grad(1) && !has_mask_gradient(context)) return;
     const Tensor slope = with_dropout(matmul(grad, values.transpose(-2, -1, {}), {}));
     const Tensor dot = sum_over(slope * probabilities, {-1});
-    const Tensor scores_slope = probabilities * (slope - dot) * options.scale;
+    const Tensor mask_slope = probabilities * (slope - dot);
+    if (has_mask_gradient(context)) {
+      const Tensor given = mask.unpack(*this);
+      context.set(3, brigade::sum_to(mask_slope, given.sizes(), {}).to(given.dtype(), {}));
+    }
+    const Tensor scores_slope = mask_slope * options.scale;
     if (context.needs_input_grad(0)) context.set(0, matmul(scores_slope, right, {}).to(dtype, {}));
-    if (context.needs_input_grad(1)) context.set(1, matmul(scores_slope.transpose(-2, -1, {}), left, {}).to(dtype, {}));
+    if (context.needs_input_grad(1))
+      context.set(1, for_own_heads(matmul(scores_slope.transpose(-2, -1, {}), left, {}), key).to(dtype, {}));
+  }
+
+  // With a head for each of the query's, where several share one; and a gradient of such, summed.
+  static Tensor for_each_head(const Tensor& x, const Tensor& query) {
+    if (query.dim() < 3 || x.size(-3) == query.size(-3)) return x;
+    return repeat_interleave(x, query.size(-3) / x.size(-3), x.dim() - 3, {});
+  }
+  static Tensor for_own_heads(const Tensor& gradient, const Tensor& x) {
+    if (x.sizes() == gradient.sizes()) return gradient;
+    const int64_t matrix = x.size(-2) * x.size(-1);
+    const int64_t group = gradient.size(-3) / x.size(-3);
+    const int64_t heads = matrix == 0 ? 0 : x.numel() / matrix;
+    return sum_over(gradient.reshape({heads, group, matrix}, {}), {1}).reshape(x.sizes(), {});
   }
 
   // What is added to the scores, -inf where a key does not count. A row in which none counts would
@@ -87,7 +117,8 @@ struct AttentionNode final : autograd::Node {
   };
   Visible what_counts(const Shape& sizes, DType dtype, Device device) {
     constexpr double kNever = -std::numeric_limits<double>::infinity();
-    Tensor bias = mask.unpack(*this);
+    const Tensor given = mask.unpack(*this);
+    Tensor bias = given;
     if (options.is_causal) {
       const int64_t queries = sizes[sizes.size() - 2];
       const int64_t keys = sizes.back();
@@ -102,6 +133,10 @@ struct AttentionNode final : autograd::Node {
     bias = view::expand(bias, sizes);
     const Tensor largest = kernels::max(bias, bias.dim() - 1, true).values;
     const Tensor alive = kernels::cast(kernels::compare_scalar(largest, kNever, kernels::CompareOp::NotEqual), dtype);
+    if (is_floating_point(given.defined() ? given.dtype() : kBool)) {
+      // As a function of the mask, which may have a gradient.
+      return {choose(alive > 0.0, given.to(dtype, {}), 0.0), alive};
+    }
     // 0 for such a row, -inf for the others.
     const Tensor least =
         kernels::unary(kernels::binary_scalar(alive, 1.0, kernels::BinaryOp::Sub, true), kernels::UnaryOp::Log);
@@ -113,21 +148,15 @@ struct AttentionNode final : autograd::Node {
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask, double dropout_p, bool is_causal,
-                                    std::optional<double> scale, SourceLocation where) {
+                                    std::optional<double> scale, bool enable_gqa, SourceLocation where) {
   if (autograd::autocast_is_on()) [[unlikely]] {
     if (const auto in = autograd::cast_inputs<"scaled_dot_product_attention">(where, query, key, value, attn_mask))
-      return scaled_dot_product_attention(in[0], in[1], in[2], in[3], dropout_p, is_causal, scale, where);
+      return scaled_dot_product_attention(in[0], in[1], in[2], in[3], dropout_p, is_causal, scale, enable_gqa, where);
   }
   if (!(dropout_p >= 0 && dropout_p <= 1)) {
     throw ValueError(where, "dropout probability has to be between 0 and 1, but got {}", dropout_p);
   }
-  if (attn_mask.requires_grad() && autograd::GradMode::is_enabled()) {
-    throw AutogradError(
-        "scaled_dot_product_attention: attn_mask gets no gradient, but requires grad; pass attn_mask.detach(), or "
-        "compute softmax(matmul(query, key.transpose(-2, -1)) * scale + attn_mask, -1)",
-        where);
-  }
-  kernels::AttentionOptions options{.is_causal = is_causal, .dropout_p = dropout_p};
+  kernels::AttentionOptions options{.is_causal = is_causal, .dropout_p = dropout_p, .enable_gqa = enable_gqa};
   // A width of 0 gives scores of 0.
   const double width = query.dim() == 0 ? 1 : static_cast<double>(query.sizes().back());
   options.scale = scale.value_or(width > 0 ? 1 / std::sqrt(width) : 1);

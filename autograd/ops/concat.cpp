@@ -7,6 +7,7 @@
 #include <brigade/autograd/ops/gather.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/common/concat.h>
 #include <brigade/kernels/concat.h>
 #include <brigade/kernels/factory.h>
 
@@ -23,12 +24,17 @@ using autograd::detail::dimension_of;
 using autograd::detail::located;
 
 struct CatNode final : Node {
+  static constexpr int64_t kNothing = -1;  // the length of a tensor of shape [0] among others
   int dim = 0;
   std::vector<int64_t> lengths;
   std::vector<DType> dtypes;
   void backward(BackwardContext& context) override {
     int64_t at = 0;
     for (uint32_t i = 0; i < lengths.size(); ++i) {
+      if (lengths[i] == kNothing) {
+        if (context.needs_input_grad(i)) context.set(i, zeros({0}, {dtypes[i], context.grad().device()}));
+        continue;
+      }
       if (context.needs_input_grad(i))
         context.set(i, context.grad().slice(dim, at, at + lengths[i], 1, {}).to(dtypes[i], {}));
       at += lengths[i];
@@ -67,7 +73,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim, SourceLocation where
     if (const auto in = autograd::cast_list<"cat">(where, tensors)) return cat(in.tensors(), dim, where);
   }
   if (tensors.empty()) throw ValueError("cat: expected a non-empty list of tensors", where);
-  const int at = dimension_of("cat", dim, tensors[0].dim(), where);
+  const int at = dimension_of("cat", dim, kernels::leading_tensor(tensors).dim(), where);
   Tensor y = located("cat", where, [&] { return kernels::cat(std::span<const Tensor>(tensors), at); });
   std::vector<const Tensor*> inputs;
   for (const Tensor& tensor : tensors)
@@ -76,7 +82,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim, SourceLocation where
   if (auto* node = record<CatNode>({.op = "cat", .where = where}, inputs, outputs)) {
     node->dim = at;
     for (const Tensor& tensor : tensors) {
-      node->lengths.push_back(tensor.sizes()[at]);
+      node->lengths.push_back(kernels::adds_nothing(tensor) ? CatNode::kNothing : tensor.sizes()[at]);
       node->dtypes.push_back(tensor.dtype());
     }
   }

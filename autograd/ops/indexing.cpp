@@ -1,4 +1,4 @@
-// Goes through the indices from the left, each of which makes a view of what the ones before have left.
+// Numbers and slices make views; tensors of places name rows, once their dimensions are one.
 #include <brigade/autograd/ops/indexing.h>
 
 #include <brigade/autograd/ops/arithmetic.h>
@@ -6,9 +6,15 @@
 #include <brigade/autograd/ops/gather.h>
 #include <brigade/autograd/ops/where.h>
 #include <brigade/core/error.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/kernels/gather.h>
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <vector>
 
 namespace brigade {
 
@@ -29,11 +35,17 @@ bool is_mask_of(const Tensor& x, std::span<const TensorIndex> indices) {
   return mask && mask->dtype() == kBool && mask->sizes() == x.sizes();
 }
 
-// Dimensions of x that the indices speak of.
+// Dimensions of x that an index speaks of: a mask of all that it has.
+int taken_by(const TensorIndex& index) {
+  if (std::holds_alternative<NoneType>(index.get()) || std::holds_alternative<EllipsisType>(index.get())) return 0;
+  const Tensor* const at = tensor_of(index);
+  return at && at->dtype() == kBool ? at->dim() : 1;
+}
 int count_taken(std::span<const TensorIndex> indices) {
-  return static_cast<int>(std::ranges::count_if(indices, [](const TensorIndex& each) {
-    return !std::holds_alternative<NoneType>(each.get()) && !std::holds_alternative<EllipsisType>(each.get());
-  }));
+  int count = 0;
+  for (const TensorIndex& each : indices)
+    count += taken_by(each);
+  return count;
 }
 
 void check(const Tensor& x, std::span<const TensorIndex> indices, SourceLocation where) {
@@ -42,59 +54,196 @@ void check(const Tensor& x, std::span<const TensorIndex> indices, SourceLocation
   const auto rests = std::ranges::count_if(
       indices, [](const TensorIndex& each) { return std::holds_alternative<EllipsisType>(each.get()); });
   if (rests > 1) throw IndexError(where, "index: expected at most one ellipsis, got {}", rests);
-  const auto tensors = std::ranges::count_if(indices, [](const TensorIndex& each) { return tensor_of(each); });
-  if (tensors > 1)
-    throw ValueError(where, "index: expected at most one index that is a tensor, got {}; see gather()", tensors);
 }
 
-// The elements of one dimension at the places of `at`, or where it is true.
-Tensor at_places(const Tensor& x, int dim, const Tensor& at, SourceLocation where) {
-  if (at.dtype() == kBool) {
-    if (at.dim() != 1 || at.size(0) != x.size(dim))
-      throw ValueError(where,
-                       "index: expected a mask of {} elements for dimension {}, or of the shape of the tensor as the "
-                       "only index, got {}",
-                       x.size(dim), dim, describe(at));
-    return index_select(x, dim, nonzero(at, where).reshape({-1}, where), where);
+// Positions along one dimension.
+struct Places {
+  Tensor at;  // int64, on the device of x
+  int dim;    // of what the other indices leave
+  int of_x;   // the same dimension as the caller counts
+};
+
+// x after the indices that are no tensors, a view, and those that are.
+struct Chosen {
+  Tensor part;
+  std::vector<Places> places;
+};
+
+[[noreturn]] void throw_out_of_range(int64_t index, int dim, int64_t size, SourceLocation where) {
+  throw IndexError(where, "index {} is out of bounds for dimension {} with size {}", index, dim, size);
+}
+
+// Int64 from 0 on, of a tensor of integers. On the CPU each is checked here; on a device the kernels do.
+Tensor from_start(const Tensor& given, const Tensor& x, int dim, SourceLocation where) {
+  if (given.dtype() != kInt64 && given.dtype() != kInt32)
+    throw ValueError(where, "index: expected a tensor of int64, int32 or bool, got {}", describe(given));
+  const int64_t size = x.sizes()[dim];
+  const Tensor at = kernels::cast(given.to(x.device(), where), kInt64);
+  const auto number = [&](int64_t value) { return full({}, static_cast<double>(value), at.options()); };
+  if (at.device().type == kCPU) {
+    for (const int64_t index : at.to_vector<int64_t>()) {
+      if (index < -size || index >= size) throw_out_of_range(index, dim, size, where);
+    }
   }
-  if (at.dtype() != kInt64 && at.dtype() != kInt32)
-    throw ValueError(where, "index: expected a tensor of int64, int32 or bool, got {}", describe(at));
-  const int64_t size = x.size(dim);
-  const Tensor from_start = brigade::where(lt(at, 0.0, where), add(at, static_cast<double>(size), where), at, where);
-  const Tensor taken = index_select(x, dim, from_start.reshape({-1}, where), where);
-  Shape shape;
-  for (int d = 0; d < x.dim(); ++d) {
-    if (d != dim) shape.push_back(x.size(d));
-    for (int inner = 0; d == dim && inner < at.dim(); ++inner)
-      shape.push_back(at.size(inner));
+  const Tensor is_negative = kernels::cast(kernels::compare(at, number(0), kernels::CompareOp::Less), kInt64);
+  return kernels::binary(at, kernels::binary(is_negative, number(size), kernels::BinaryOp::Mul),
+                         kernels::BinaryOp::Add);
+}
+
+void add_places(std::vector<Places>& places, const Tensor& at, const Tensor& x, int dim, int of_x,
+                SourceLocation where) {
+  if (at.dtype() != kBool) {
+    places.push_back({from_start(at, x, of_x, where), dim, of_x});
+    return;
   }
-  return taken.reshape(shape, where);
+  bool fits = at.dim() >= 1;
+  for (int d = 0; fits && d < at.dim(); ++d)
+    fits = at.sizes()[d] == x.sizes()[of_x + d];
+  if (!fits)
+    throw ValueError(where, "index: expected a mask whose sizes are those of dimensions {} .. of {}, got {}", of_x,
+                     x.sizes(), describe(at));
+  const Tensor found = kernels::nonzero(at.to(x.device(), where));
+  for (int d = 0; d < at.dim(); ++d)
+    places.push_back({kernels::contiguous(view::select(found, 1, d)), dim + d, of_x + d});
+}
+
+// Goes through the indices from the left, each of which makes a view of what the ones before have left.
+Chosen choose(const Tensor& x, std::span<const TensorIndex> indices, SourceLocation where) {
+  check(x, indices, where);
+  Chosen chosen{x, {}};
+  const int rest = x.dim() - count_taken(indices);
+  int dim = 0;   // of the part
+  int of_x = 0;  // of x
+  for (const TensorIndex& each : indices) {
+    if (const auto* number = std::get_if<int64_t>(&each.get())) {
+      const int64_t size = x.sizes()[of_x];
+      if (*number < -size || *number >= size) throw_out_of_range(*number, of_x, size, where);
+      chosen.part = chosen.part.select(dim, *number, where);
+    } else if (const auto* slice = std::get_if<Slice>(&each.get())) {
+      chosen.part = chosen.part.slice(dim++, slice->start, slice->stop, slice->step, where);
+    } else if (std::holds_alternative<NoneType>(each.get())) {
+      chosen.part = chosen.part.unsqueeze(dim++, where);
+    } else if (const Tensor* at = tensor_of(each)) {
+      add_places(chosen.places, *at, x, dim, of_x, where);
+      dim += taken_by(each);
+    } else {
+      dim += rest;
+      of_x += rest;
+    }
+    of_x += taken_by(each);
+  }
+  return chosen;
+}
+
+// Several places, broadcast against each other, as rows of the part with its indexed dimensions in front
+// and made one.
+struct Rows {
+  Tensor index;       // int64 [places]
+  Shape places;       // their shape
+  Shape order;        // of the part's dimensions
+  Shape front;        // sizes of the part in this order
+  int64_t count = 1;  // rows there are
+  Shape beside;       // sizes of a row
+  int at = 0;         // where the places stand in the result
+};
+
+Rows rows_of(const Chosen& chosen, SourceLocation where) {
+  Rows rows;
+  for (const Places& each : chosen.places) {
+    try {
+      rows.places = broadcast_shapes(rows.places, each.at.sizes());
+    } catch (const ShapeError&) {
+      std::string shapes;
+      for (const Places& other : chosen.places)
+        shapes += (shapes.empty() ? "" : ", ") + to_string(other.at.sizes());
+      throw IndexError(where, "shape mismatch: indexing tensors could not be broadcast together with shapes {}",
+                       shapes);
+    }
+  }
+  // Row by row; one out of range, which only a device has not refused yet, stays out of range.
+  Tensor index, is_bad;
+  for (const Places& each : chosen.places) {
+    const int64_t size = chosen.part.sizes()[each.dim];
+    const auto number = [&](int64_t value) { return full({}, static_cast<double>(value), each.at.options()); };
+    const auto both = [](const Tensor& a, const Tensor& b, kernels::BinaryOp op) { return kernels::binary(a, b, op); };
+    if (each.at.device().type != kCPU) {
+      const Tensor bad =
+          both(kernels::cast(kernels::compare(each.at, number(0), kernels::CompareOp::Less), kInt64),
+               kernels::cast(kernels::compare(each.at, number(size), kernels::CompareOp::GreaterEqual), kInt64),
+               kernels::BinaryOp::Add);
+      is_bad = is_bad.defined() ? both(is_bad, bad, kernels::BinaryOp::Maximum) : bad;
+    }
+    index = index.defined() ? both(both(index, number(size), kernels::BinaryOp::Mul), each.at, kernels::BinaryOp::Add)
+                            : each.at;
+    rows.count = (Size(rows.count) * size).value();
+    rows.order.push_back(each.dim);
+  }
+  if (is_bad.defined()) {
+    const Tensor limit = full({}, static_cast<double>(rows.count), index.options());
+    index = kernels::binary(kernels::binary(index, limit, kernels::BinaryOp::Minimum),
+                            kernels::binary(is_bad, limit, kernels::BinaryOp::Mul), kernels::BinaryOp::Maximum);
+  }
+  rows.index = kernels::contiguous(view::expand(index, rows.places));
+  rows.index = view::as_strided(rows.index, {rows.index.numel()}, {1}, rows.index.storage_offset());
+  const auto is_indexed = [&](int d) {
+    return std::ranges::any_of(chosen.places, [&](const Places& each) { return each.dim == d; });
+  };
+  for (int d = 0; d < chosen.part.dim(); ++d) {
+    if (is_indexed(d)) continue;
+    rows.order.push_back(d);
+    rows.beside.push_back(chosen.part.sizes()[d]);
+  }
+  for (const int64_t d : rows.order)
+    rows.front.push_back(chosen.part.sizes()[static_cast<int>(d)]);
+  // In the place of the first index where they are neighbours, else in front.
+  const int first = chosen.places.front().dim;
+  bool neighbours = true;
+  for (size_t i = 0; i < chosen.places.size(); ++i)
+    neighbours = neighbours && chosen.places[i].dim == first + static_cast<int>(i);
+  rows.at = neighbours ? first : 0;
+  return rows;
+}
+
+Tensor as_rows(const Tensor& part, const Rows& rows, SourceLocation where) {
+  Shape sizes{rows.count};
+  for (const int64_t size : rows.beside)
+    sizes.push_back(size);
+  return part.permute(rows.order, where).reshape(sizes, where);
+}
+
+// Of a tensor [places..., row...]: the result's order of dimensions, as permute() takes it.
+Shape order_of_result(const Rows& rows) {
+  Shape order;
+  for (int d = 0; d < rows.at; ++d)
+    order.push_back(rows.places.size() + d);
+  for (int d = 0; d < rows.places.size(); ++d)
+    order.push_back(d);
+  for (int d = rows.at; d < rows.beside.size(); ++d)
+    order.push_back(rows.places.size() + d);
+  return order;
+}
+Shape joined(const Shape& a, const Shape& b) {
+  Shape sizes = a;
+  for (const int64_t size : b)
+    sizes.push_back(size);
+  return sizes;
+}
+Shape inverse_of(const Shape& order) {
+  Shape inverse = order;
+  for (int d = 0; d < order.size(); ++d)
+    inverse[static_cast<int>(order[d])] = d;
+  return inverse;
 }
 
 }  // namespace
 
 Tensor index(const Tensor& x, std::span<const TensorIndex> indices, SourceLocation where) {
-  check(x, indices, where);
   if (is_mask_of(x, indices) && x.dim() != 1) return masked_select(x, *tensor_of(indices.front()), where);
-  const int rest = x.dim() - count_taken(indices);
-  Tensor result = x;
-  int dim = 0;
-  for (const TensorIndex& each : indices) {
-    if (const auto* number = std::get_if<int64_t>(&each.get())) {
-      result = result.select(dim, *number, where);
-    } else if (const auto* slice = std::get_if<Slice>(&each.get())) {
-      result = result.slice(dim++, slice->start, slice->stop, slice->step, where);
-    } else if (std::holds_alternative<NoneType>(each.get())) {
-      result = result.unsqueeze(dim++, where);
-    } else if (const Tensor* at = tensor_of(each)) {
-      const int before = result.dim();
-      result = at_places(result, dim, *at, where);
-      dim += result.dim() - before + 1;
-    } else {
-      dim += rest;
-    }
-  }
-  return result;
+  const Chosen chosen = choose(x, indices, where);
+  if (chosen.places.empty()) return chosen.part;
+  const Rows rows = rows_of(chosen, where);
+  const Tensor taken = index_select(as_rows(chosen.part, rows, where), 0, rows.index, where);
+  return taken.reshape(joined(rows.places, rows.beside), where).permute(order_of_result(rows), where).contiguous(where);
 }
 
 Tensor Tensor::index(std::initializer_list<TensorIndex> indices, SourceLocation where) const {
@@ -103,26 +252,45 @@ Tensor Tensor::index(std::initializer_list<TensorIndex> indices, SourceLocation 
 
 namespace {
 
-// What is written to.
-Tensor part_of(const Tensor& x, std::span<const TensorIndex> indices, SourceLocation where) {
-  if (std::ranges::any_of(indices, [](const TensorIndex& each) { return tensor_of(each); }))
-    throw ValueError(where,
-                     "index_put_: expected numbers and slices, or a bool tensor of the shape {} and a number; "
-                     "index_copy(), scatter() and where() write at the places of a tensor",
-                     x.sizes());
-  return index(x, indices, where);
+// Writes the value, broadcast, to the rows of a copy of the part, which then is written into the part.
+void write_rows(const Chosen& chosen, const Tensor& value, SourceLocation where) {
+  const Rows rows = rows_of(chosen, where);
+  const Shape order = order_of_result(rows);
+  const Shape places_first = joined(rows.places, rows.beside);
+  Shape target;
+  for (const int64_t d : order)
+    target.push_back(places_first[static_cast<int>(d)]);
+  Tensor source = value.to(chosen.part.device(), where).to(chosen.part.dtype(), where);
+  while (source.dim() > target.size() && source.sizes()[0] == 1)
+    source = source.squeeze(0, where);
+  Shape sizes{rows.index.numel()};
+  for (const int64_t size : rows.beside)
+    sizes.push_back(size);
+  source = source.expand(target, where).permute(inverse_of(order), where).reshape(sizes, where);
+  const Tensor written = index_copy(as_rows(chosen.part, rows, where), 0, rows.index, source, where);
+  chosen.part.copy_(written.reshape(rows.front, where).permute(inverse_of(rows.order), where), where);
 }
 
 }  // namespace
 
 const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, const Tensor& value,
                          SourceLocation where) {
-  part_of(x, indices, where).copy_(value, where);
+  const Chosen chosen = choose(x, indices, where);
+  if (chosen.places.empty()) {
+    chosen.part.copy_(value, where);
+  } else {
+    write_rows(chosen, value, where);
+  }
   return x;
 }
 const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, double value, SourceLocation where) {
   if (is_mask_of(x, indices)) return x.copy_(masked_fill(x, *tensor_of(indices.front()), value, where), where);
-  part_of(x, indices, where).fill_(value, where);
+  const Chosen chosen = choose(x, indices, where);
+  if (chosen.places.empty()) {
+    chosen.part.fill_(value, where);
+  } else {
+    write_rows(chosen, full({}, value, x.options()), where);
+  }
   return x;
 }
 

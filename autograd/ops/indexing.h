@@ -4,6 +4,7 @@
 //   x.index({0, Slice(1, 5), None, "..."})             // x[0, 1:5, None, ...]
 //   x.index({Slice(None, None, 2)})                    // x[::2]
 //   x.index({mask}), x.index({Slice(), positions})     // x[mask], x[:, positions]
+//   x.index({rows, columns})                           // x[rows, columns]: element by element
 //   x.index_put_({Slice(0, 2)}, 3.0)                   // x[0:2] = 3
 #pragma once
 
@@ -65,13 +66,18 @@ class TensorIndex {
   Index index_;
 };
 
-// A view where no index is a tensor, else a copy; differentiable. At most one index may be a tensor
-// (gather.h has what takes more): integers of any shape, or bool along one dimension, or bool of
-// the shape of x as the only index. Throws IndexError for a number out of range and for more
-// indices than dimensions, ValueError for another tensor.
+// A view where no index is a tensor, else a copy; differentiable. Tensors: integers of any shapes, which
+// are broadcast against each other (on a device other than x's they are copied there), or bool of the
+// sizes of the dimensions that it stands for, which names the places where it is true. The places'
+// dimensions stand where the first tensor stands, or in front where something lies between the tensors
+// (a number that takes its dimension away does not). Throws IndexError for an index out of range, by
+// value and dimension of x, for more indices than dimensions, and for places that do not broadcast;
+// ValueError for another tensor. On a CUDA device a place out of range is found late
+// (core/cuda/device_error.h).
 Tensor index(const Tensor& x, std::span<const TensorIndex> indices, SourceLocation where = SourceLocation::current());
-// Writes into x, which the value is broadcast to. Indices are numbers and slices, or one bool tensor
-// of the shape of x (with a number). Returns x.
+// Writes the value, broadcast, into the part of x that index() takes; differentiable in x and value.
+// Where tensors name a place several times, it holds the last of its values. Returns x. Throws as index(),
+// and ShapeError for a value that does not broadcast.
 const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, const Tensor& value,
                          SourceLocation where = SourceLocation::current());
 const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, double value,

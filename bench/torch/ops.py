@@ -42,6 +42,15 @@ def operations():
     ops["relu 1024x1024"] = (square, torch.relu)
     ops["sum rows 1024x1024"] = (square, lambda x: x.sum(1))
     ops["sum columns 1024x1024"] = (square, lambda x: x.sum(0))
+    ops["sum narrow columns 1048576x4"] = (lambda: [rand(1 << 20, 4)], lambda x: x.sum(0))
+    ops["sum narrow columns transposed 1048576x4"] = (lambda: [rand(4, 1 << 20)], lambda x: x.t().sum(0))
+    vectors = lambda: [rand(1 << 22), rand(1 << 22, seed=2)]
+    ops["dot 4194304"] = (vectors, torch.dot)
+    ops["einsum i,i-> 4194304"] = (vectors, lambda x, y: torch.einsum("i,i->", x, y))
+    ops["mv 1024x1024"] = (lambda: [rand(1024, 1024), rand(1024, seed=2)], torch.mv)
+    ops["mv transposed 1024x1024"] = (lambda: [rand(1024, 1024), rand(1024, seed=2)], lambda a, x: torch.mv(a.t(), x))
+    ops["mv 4x1048576"] = (lambda: [rand(4, 1 << 20), rand(1 << 20, seed=2)], torch.mv)
+    ops["mv transposed 1048576x4"] = (lambda: [rand(1 << 20, 4), rand(1 << 20, seed=2)], lambda a, x: torch.mv(a.t(), x))
     ops["layer_norm 1024x1024"] = (lambda: [rand(1024, 1024), rand(1024, seed=2), rand(1024, seed=3)],
                                    lambda x, w, b: F.layer_norm(x, (1024,), w, b))
     ops["cross_entropy 1024x1024"] = (lambda: [rand(1024, 1024), ints(1024, 1024)], F.cross_entropy)

@@ -6,6 +6,8 @@
 #include <brigade/kernels/common/attention.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/dropout.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/reduce.h>
 
 #include <cmath>
 #include <string>
@@ -20,7 +22,20 @@ std::string describe_all(const Tensor& q, const Tensor& k, const Tensor& v) {
   return "query " + describe(q) + ", key " + describe(k) + " and value " + describe(v);
 }
 
-void check_operands(const Tensor& q, const Tensor& k, const Tensor& v) {
+// How many heads of the query share one of `x`.
+int64_t group_of(const Tensor& q, const Tensor& x, const char* what) {
+  const int64_t heads = q.size(-3);
+  const int64_t own = x.size(-3);
+  if (own == heads) return 1;
+  if (own == 0 || heads % own != 0) {
+    throw ShapeError(
+        "{}: with enable_gqa the query's heads (dimension -3) must be a multiple of the {}'s, got {} and {}", kName,
+        what, describe(q), describe(x));
+  }
+  return heads / own;
+}
+
+void check_operands(const Tensor& q, const Tensor& k, const Tensor& v, bool enable_gqa) {
   if (q.device() != k.device() || q.device() != v.device()) {
     throw DeviceError("{}: query, key and value must be on one device, got {}, {} and {}", kName, q.device(),
                       k.device(), v.device());
@@ -29,14 +44,15 @@ void check_operands(const Tensor& q, const Tensor& k, const Tensor& v) {
     throw DTypeError("{}: expected query, key and value of one floating dtype, got {}; convert with .to()", kName,
                      describe_all(q, k, v));
   }
-  bool fits = q.dim() >= 2 && k.dim() == q.dim() && v.dim() == q.dim();
-  for (int d = 0; fits && d < q.dim() - 2; ++d)
+  bool fits = q.dim() >= (enable_gqa ? 3 : 2) && k.dim() == q.dim() && v.dim() == q.dim();
+  for (int d = 0; fits && d < q.dim() - (enable_gqa ? 3 : 2); ++d)
     fits = q.sizes()[d] == k.sizes()[d] && q.sizes()[d] == v.sizes()[d];
   if (!fits || q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2)) {
     throw ShapeError(
         "{}: expected query [..., queries, width], key [..., keys, width] and value [..., keys, value width] with "
-        "equal leading dimensions, got {}",
-        kName, describe_all(q, k, v));
+        "equal leading dimensions{}, got {}",
+        kName, enable_gqa ? " but for the heads, dimension -3" : "; with enable_gqa heads (dimension -3) may be shared",
+        describe_all(q, k, v));
   }
 }
 
@@ -70,8 +86,9 @@ Tensor with_dense_rows(const Tensor& x) {
 
 }  // namespace
 
-MatrixStrides matrix_strides(const Tensor& x) {
+MatrixStrides matrix_strides(const Tensor& x, int64_t group) {
   MatrixStrides result;
+  result.group = group;
   // A row length must not be shorter than the row, even where there is but one row.
   result.row = x.size(-2) <= 1 ? std::max<int64_t>(x.size(-1), 1) : x.stride(-2);
   result.column = x.stride(-1);
@@ -81,12 +98,16 @@ MatrixStrides matrix_strides(const Tensor& x) {
 }
 
 AttentionPlan prepare_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
-  check_operands(q, k, v);
+  check_operands(q, k, v, options.enable_gqa);
   check_dropout_probability(options.dropout_p);
   if (options.is_causal && options.mask.defined())
     throw ValueError("{}: Explicit attn_mask should not be set when is_causal=True", kName);
   AttentionPlan plan;
   plan.compute_dtype = q.dtype() == kFloat64 ? kFloat64 : kFloat32;
+  if (options.enable_gqa) {
+    plan.key_group = group_of(q, k, "key");
+    plan.value_group = group_of(q, v, "value");
+  }
   AttentionShape& shape = plan.shape;
   shape.queries = q.size(-2);
   shape.keys = k.size(-2);
@@ -122,9 +143,34 @@ Attention empty_result(const AttentionPlan& plan) {
 AttentionGradients empty_gradients(const AttentionPlan& plan, AttentionWanted wanted) {
   AttentionGradients result;
   if (wanted.q) result.q = empty(plan.q.sizes(), plan.q.options());
-  if (wanted.k) result.k = empty(plan.k.sizes(), plan.k.options());
-  if (wanted.v) result.v = empty(plan.v.sizes(), plan.v.options());
+  const auto for_each_head = [&](const Tensor& x, int64_t group) {
+    Shape sizes = x.sizes();
+    if (group > 1) sizes[x.dim() - 3] *= group;
+    return empty(sizes, x.options());
+  };
+  if (wanted.k) result.k = for_each_head(plan.k, plan.key_group);
+  if (wanted.v) result.v = for_each_head(plan.v, plan.value_group);
+  if (wanted.mask) {
+    Shape sizes = plan.q.sizes();
+    sizes[sizes.size() - 1] = plan.shape.keys;
+    result.mask = empty(sizes, {plan.compute_dtype, plan.q.device()});
+  }
   return result;
+}
+
+void finish_gradients(const AttentionPlan& plan, const AttentionOptions& options, AttentionGradients& gradients) {
+  const auto sum_heads = [](Tensor& gradient, const Tensor& x, int64_t group) {
+    if (!gradient.defined() || group == 1) return;
+    const int64_t matrix = x.size(-2) * x.size(-1);
+    const Shape grouped{gradient.numel() == 0 ? 0 : gradient.numel() / (group * matrix), group, matrix};
+    const Tensor sums =
+        sum(view::as_strided(gradient, grouped, contiguous_strides(grouped), gradient.storage_offset()), {.dims = {1}});
+    gradient = view::as_strided(sums, x.sizes(), contiguous_strides(x.sizes()), 0);
+  };
+  sum_heads(gradients.k, plan.k, plan.key_group);
+  sum_heads(gradients.v, plan.v, plan.value_group);
+  if (gradients.mask.defined())
+    gradients.mask = cast(sum_to(gradients.mask, options.mask.sizes()), options.mask.dtype());
 }
 
 Tensor prepare_attention_gradient(const Tensor& grad, const Attention& result) {

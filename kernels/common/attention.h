@@ -28,13 +28,15 @@ struct AttentionShape {
 struct MatrixStrides {
   int64_t row = 0, column = 0;
   int64_t batch[kMaxBatchDims] = {};
+  int64_t group = 1;  // neighbouring entries of the last leading dimension that share a matrix
 
   BRIGADE_HOST_DEVICE int64_t start(const AttentionShape& shape, int64_t entry) const {
     int64_t offset = 0;
     // A fixed number of steps: the arrays then stay where a kernel's parameters are.
     for (int d = kMaxBatchDims - 1; d >= 0; --d) {
       if (shape.batch_sizes[d] == 1) continue;
-      offset += entry % shape.batch_sizes[d] * batch[d];
+      const int64_t index = entry % shape.batch_sizes[d];
+      offset += (d == kMaxBatchDims - 1 && group > 1 ? index / group : index) * batch[d];
       entry /= shape.batch_sizes[d];
     }
     return offset;
@@ -90,17 +92,21 @@ struct AttentionPlan {
   Tensor mask;     // seen as [..., queries, keys], bool or of the compute dtype; may be undefined
   KeptProbabilities kept;
   DType compute_dtype = kFloat32;
+  int64_t key_group = 1, value_group = 1;  // query heads that share a head of the key, of the value
 };
 // Throws ShapeError, DTypeError, DeviceError, ValueError.
 AttentionPlan prepare_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options);
 // Not filled.
 Attention empty_result(const AttentionPlan& plan);
-// Of those that are wanted; not filled.
+// Of those that are wanted, not filled: of key and value one for each head of the query, of the mask
+// one for each score, in the compute dtype.
 AttentionGradients empty_gradients(const AttentionPlan& plan, AttentionWanted wanted);
+// Sums them over the heads that share one, and over what the mask was broadcast to.
+void finish_gradients(const AttentionPlan& plan, const AttentionOptions& options, AttentionGradients& gradients);
 // `grad` with dense rows. Throws ShapeError when it is not like the result.
 Tensor prepare_attention_gradient(const Tensor& grad, const Attention& result);
 // At least 2-d.
-MatrixStrides matrix_strides(const Tensor& x);
+MatrixStrides matrix_strides(const Tensor& x, int64_t group = 1);
 
 template <class C>
 Scores<C> scores_of(const AttentionPlan& plan) {

@@ -2,6 +2,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/batch_norm.h>
 #include <brigade/kernels/common/elementwise.h>
+#include <brigade/kernels/elementwise.h>
 
 #include <string>
 
@@ -56,7 +57,7 @@ BatchNormPlan prepare_batch_norm(const Tensor& x, const Tensor& weight, const Te
 
 void check_batch_norm_mode(const BatchNormPlan& plan, const Tensor& running_mean, const Tensor& running_var,
                            bool training) {
-  if (training && plan.layout.count() <= 1) {
+  if (training && plan.layout.count() == 1) {
     throw ValueError("Expected more than 1 value per channel when training, got input size {}", plan.x.sizes());
   }
   if (running_mean.defined() != running_var.defined()) {
@@ -67,6 +68,21 @@ void check_batch_norm_mode(const BatchNormPlan& plan, const Tensor& running_mean
     throw ValueError(
         "batch_norm: evaluation needs running_mean and running_var; call train() or track running statistics");
   }
+}
+
+BatchNorm batch_norm_of_nothing(const BatchNormPlan& plan) {
+  fill(plan.result.mean, 0);
+  fill(plan.result.invstd, 0);
+  return plan.result;
+}
+
+BatchNormGrads batch_norm_gradients_of_nothing(const BatchNormGradientPlan& plan) {
+  const TensorOptions options{plan.parameter_dtype, plan.x.device()};
+  BatchNormGrads result{empty(plan.x.sizes(), plan.x.options()), empty({plan.layout.channels}, options),
+                        empty({plan.layout.channels}, options)};
+  fill(result.weight, 0);
+  fill(result.bias, 0);
+  return result;
 }
 
 void check_batch_norm_pairs(const Tensor& pairs, const Tensor& x, const char* what) {

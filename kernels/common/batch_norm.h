@@ -22,7 +22,7 @@ BatchNormPlan prepare_batch_norm(const Tensor& x, const Tensor& weight, const Te
                                  const Tensor& running_var);
 // x alone: the result is undefined.
 BatchNormPlan prepare_batch_norm_moments(const Tensor& x);
-// Throws ValueError: too few values to train with, or no statistics to evaluate with.
+// Throws ValueError: one value is too few values to train with, or no statistics to evaluate with.
 void check_batch_norm_mode(const BatchNormPlan& plan, const Tensor& running_mean, const Tensor& running_var,
                            bool training);
 // Moments or sums of gradients: [2, C] float64, dense.
@@ -45,5 +45,10 @@ struct BatchNormGradientPlan {
 };
 BatchNormGradientPlan prepare_batch_norm_gradient(const Tensor& grad, const Tensor& x, const Tensor& weight,
                                                   const Tensor& mean, const Tensor& invstd);
+
+// Training on no values at all gives no values, leaves running statistics as they are, and gives
+// gradients of 0 to weight and bias; the statistics, which nobody reads, are 0.
+BatchNorm batch_norm_of_nothing(const BatchNormPlan& plan);
+BatchNormGrads batch_norm_gradients_of_nothing(const BatchNormGradientPlan& plan);
 
 }  // namespace brigade::kernels

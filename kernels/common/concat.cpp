@@ -11,23 +11,34 @@
 
 namespace brigade::kernels {
 
+bool adds_nothing(const Tensor& tensor) { return tensor.dim() == 1 && tensor.numel() == 0; }
+
+const Tensor& leading_tensor(std::span<const Tensor> tensors) {
+  for (const Tensor& tensor : tensors) {
+    if (!adds_nothing(tensor)) return tensor;
+  }
+  return tensors.front();
+}
+
 Tensor prepare_cat(std::span<const Tensor> tensors, int dim) {
   if (tensors.empty()) throw ValueError("cat: expected a non-empty list of tensors");
   DType dtype = tensors[0].dtype();
-  Shape sizes = tensors[0].sizes();
+  const Tensor& leading = leading_tensor(tensors);
+  Shape sizes = leading.sizes();
   if (sizes.empty()) throw ShapeError("cat: tensors without dimensions cannot be concatenated; use stack");
-  for (size_t i = 1; i < tensors.size(); ++i) {
+  sizes[dim] = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
     Shape expected = sizes;
     if (tensors[i].dim() == sizes.size()) expected[dim] = tensors[i].sizes()[dim];
-    if (tensors[i].sizes() != expected) {
-      throw ShapeError("cat: tensor {} has shape {}, which differs from tensor 0 {} in more than dimension {}", i,
-                       tensors[i].sizes(), tensors[0].sizes(), dim);
+    if (tensors[i].sizes() != expected && !adds_nothing(tensors[i])) {
+      throw ShapeError("cat: tensor {} has shape {}, which differs from tensor {} {} in more than dimension {}", i,
+                       tensors[i].sizes(), &leading - tensors.data(), leading.sizes(), dim);
     }
     if (tensors[i].device() != tensors[0].device()) {
       throw DeviceError("cat: all tensors must be on one device, got {} and tensor {} on {}", tensors[0].device(), i,
                         tensors[i].device());
     }
-    sizes[dim] = (Size(sizes[dim]) + tensors[i].sizes()[dim]).value();
+    if (!adds_nothing(tensors[i])) sizes[dim] = (Size(sizes[dim]) + tensors[i].sizes()[dim]).value();
     dtype = promote_types(dtype, tensors[i].dtype());
   }
   return empty(sizes, {dtype, tensors[0].device()});

@@ -6,6 +6,7 @@
 #include <brigade/kernels/common/reduce.h>
 #include <brigade/kernels/elementwise.h>
 
+#include <algorithm>
 #include <string>
 
 namespace brigade::kernels {
@@ -22,17 +23,53 @@ uint32_t mask_of(const Shape& dims, int count) {
   return dims.empty() ? (1u << count) - 1 : mask;
 }
 
-void arrange(const Tensor& x, uint32_t mask, ReductionPlan& result) {
+// The dimensions of a tensor that is dense in another order than its own, by strides; empty where it
+// is not, and where the dimensions that stay would change places.
+Shape dense_order(const Tensor& x, uint32_t mask) {
+  if (x.is_contiguous()) return {};
+  Shape order;
+  for (int d = 0; d < x.dim(); ++d)
+    order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return x.strides()[static_cast<int>(a)] > x.strides()[static_cast<int>(b)];
+  });
+  int64_t last = -1;
+  for (const int64_t d : order) {
+    if ((mask & (1u << d)) || x.sizes()[static_cast<int>(d)] == 1) continue;
+    if (d < last) return {};
+    last = d;
+  }
+  return view::permute(x, order).is_contiguous() ? order : Shape();
+}
+
+// Whether the reduced dimensions are neighbours in this order; then the three sizes are set.
+bool has_neighbours(const Tensor& x, uint32_t mask, const Shape& order, ReductionPlan& result) {
+  const auto is_reduced = [&](int d) { return (mask & (1u << (order.empty() ? d : order[d]))) != 0; };
   int first = 0;
-  while (first < x.dim() && !(mask & (1u << first)))
+  while (first < x.dim() && !is_reduced(first))
     ++first;
   int last = first;
-  while (last < x.dim() && (mask & (1u << last)))
+  while (last < x.dim() && is_reduced(last))
     ++last;
-  if ((mask >> last) == 0) {
+  for (int d = last; d < x.dim(); ++d) {
+    if (is_reduced(d)) return false;
+  }
+  for (int d = 0; d < x.dim(); ++d)
+    (d < first  ? result.outer
+     : d < last ? result.reduced
+                : result.inner) *= x.sizes()[order.empty() ? d : static_cast<int>(order[d])];
+  return true;
+}
+
+void arrange(const Tensor& x, uint32_t mask, ReductionPlan& result) {
+  // As the elements lie, without a copy, where that can be.
+  if (const Shape dense = dense_order(x, mask); !dense.empty() && has_neighbours(x, mask, dense, result)) {
+    result.x = view::permute(x, dense);
+    result.order = dense;
+    return;
+  }
+  if (has_neighbours(x, mask, {}, result)) {
     result.x = contiguous(x);
-    for (int d = 0; d < x.dim(); ++d)
-      (d < first ? result.outer : d < last ? result.reduced : result.inner) *= x.sizes()[d];
     return;
   }
   Shape order;

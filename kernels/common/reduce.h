@@ -17,13 +17,13 @@ using sum_accumulator = std::conditional_t<std::is_integral_v<T>, int64_t, compu
 
 // What a reduction over some dimensions reads and writes.
 struct ReductionPlan {
-  // [outer, reduced, inner], dense: `x` itself when the reduced dimensions are neighbours, else a
-  // permuted copy with inner = 1.
+  // [outer, reduced, inner], dense: `x` itself when the reduced dimensions are neighbours, in its own
+  // order or in that of its memory (a transposed matrix); else a permuted copy with inner = 1.
   Tensor x;
   int64_t outer = 1, reduced = 1, inner = 1;
   Tensor out;  // outer * inner elements, dense
   bool accumulate = false;
-  Shape order;  // of the dimensions of the permuted copy; empty for `x` itself
+  Shape order;  // of the dimensions, where they are permuted; else empty
 };
 // Of `x` over `dims` (empty: all) into a new tensor of dtype `out`, not filled. Throws ShapeError
 // for a dimension that is named twice, IndexError for one that there is not.

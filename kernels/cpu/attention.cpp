@@ -37,7 +37,8 @@ struct Operand {
   const C* data;
   MatrixStrides strides;
 
-  explicit Operand(const Tensor& x) : data(static_cast<const C*>(x.raw_data())), strides(matrix_strides(x)) {}
+  explicit Operand(const Tensor& x, int64_t group = 1)
+      : data(static_cast<const C*>(x.raw_data())), strides(matrix_strides(x, group)) {}
   const C* row(const AttentionShape& shape, int64_t entry, int64_t row) const {
     return data + strides.start(shape, entry) + row * strides.row;
   }
@@ -101,8 +102,8 @@ struct Forward {
       : plan(p),
         shape(p.shape),
         q(p.q),
-        k(p.k),
-        v(p.v),
+        k(p.k, p.key_group),
+        v(p.v, p.value_group),
         out(static_cast<C*>(result.out.raw_data())),
         logsumexp(static_cast<C*>(result.logsumexp.raw_data())) {}
 
@@ -165,8 +166,8 @@ struct Backward {
         shape(p.shape),
         grad(g),
         q(p.q),
-        k(p.k),
-        v(p.v),
+        k(p.k, p.key_group),
+        v(p.v, p.value_group),
         out(result.out),
         logsumexp(static_cast<const C*>(result.logsumexp.raw_data())),
         results(gradients) {}
@@ -236,7 +237,7 @@ struct Backward {
       cpu::gemm(true, false, count, shape.value_width, rows, weights, count, grad_rows, grad.strides.row, C(1),
                 rows_of(results.v, entry * shape.keys + key, shape.value_width), shape.value_width);
     }
-    if (!results.q.defined() && !results.k.defined()) return;
+    if (!results.q.defined() && !results.k.defined() && !results.mask.defined()) return;
     C* const slopes = scratch.slopes.data();
     cpu::gemm(false, true, rows, count, shape.value_width, grad_rows, grad.strides.row, v.row(shape, entry, key),
               v.strides.row, C(0), slopes, count);
@@ -245,7 +246,11 @@ struct Backward {
       if (!plan.kept.all()) drop(plan.kept, element(r), row, count);
       const C delta = scratch.delta.data()[query + r];
       for (int64_t j = 0; j < count; ++j)
-        row[j] = p[r * count + j] * (row[j] - delta) * static_cast<C>(shape.scale);
+        row[j] = p[r * count + j] * (row[j] - delta);
+      if (results.mask.defined())
+        std::copy_n(row, count, rows_of(results.mask, entry * shape.queries + query + r, shape.keys) + key);
+      for (int64_t j = 0; j < count; ++j)
+        row[j] *= static_cast<C>(shape.scale);
     }
     if (results.q.defined()) {
       cpu::gemm(false, false, rows, shape.width, count, slopes, count, k_rows, k.strides.row, C(1),
@@ -320,6 +325,7 @@ AttentionGradients attention_backward_cpu(const Tensor& grad, const Tensor& q, c
         },
         plan.shape.queries * cost_of_query(plan.shape));
   });
+  finish_gradients(plan, options, gradients);
   for (Tensor* gradient : {&gradients.q, &gradients.k, &gradients.v}) {
     if (gradient->defined()) *gradient = cast(*gradient, q.dtype());
   }

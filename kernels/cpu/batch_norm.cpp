@@ -266,6 +266,7 @@ BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bi
                          const Tensor& running_var, bool training, double momentum, double eps) {
   const BatchNormPlan plan = prepare_batch_norm(x, weight, bias, running_mean, running_var);
   check_batch_norm_mode(plan, running_mean, running_var, training);
+  if (training && plan.layout.count() == 0) return batch_norm_of_nothing(plan);
   const auto count = static_cast<double>(plan.layout.count());
   visit_wide(x.dtype(), [&]<class T>() {
     for_strips(plan.layout, [&](const Strip& strip) {
@@ -396,6 +397,7 @@ BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, cons
                                        const Tensor& invstd, bool training) {
   const BatchNormGradientPlan plan = prepare_batch_norm_gradient(grad, x, weight, mean, invstd);
   const BatchNormLayout& layout = plan.layout;
+  if (layout.count() == 0) return batch_norm_gradients_of_nothing(plan);
   BatchNormGrads result{empty(x.sizes(), plan.x.dtype()), empty({layout.channels}, plan.parameter_dtype),
                         empty({layout.channels}, plan.parameter_dtype)};
   const auto count = static_cast<double>(layout.count());

@@ -17,6 +17,7 @@ Tensor cat_cpu(std::span<const Tensor> tensors, int dim) {
   Tensor result = prepare_cat(tensors, dim);
   int64_t at = 0;
   for (const Tensor& tensor : tensors) {
+    if (adds_nothing(tensor)) continue;
     const int64_t length = tensor.sizes()[dim];
     copy(view::slice(result, dim, at, at + length), tensor);
     at += length;

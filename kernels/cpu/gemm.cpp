@@ -1,9 +1,10 @@
-// Small and thin products and float64 by own loops, the others of float32 by oneDNN where it is
-// present.
+// Products by a vector, small and thin ones and float64 by own loops, the others of float32 by oneDNN
+// where it is present.
 #include <brigade/kernels/cpu/detail/gemm.h>
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/vector/products.h>
+#include <brigade/kernels/cpu/vector/vector_products.h>
 
 #ifdef BRIGADE_HAVE_ONEDNN
 #include <brigade/core/error.h>
@@ -16,7 +17,7 @@ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int
           float beta, float* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
   const Factors<float> factors{ta, tb, m, n, k, a, lda, b, ldb, beta != 0, c, ldc};
-  if (multiply_if_small(factors)) return;
+  if (multiply_by_vector(factors) || multiply_if_small(factors)) return;
   if (const int64_t room = thin_room(factors); room > 0 && k > 0) {
     multiply_thin(factors, empty({room}, kFloat32).data_ptr<float>());
     return;
@@ -38,7 +39,7 @@ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, in
           double beta, double* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
   const Factors<double> factors{ta, tb, m, n, k, a, lda, b, ldb, beta != 0, c, ldc};
-  if (!multiply_if_small(factors)) multiply(factors);
+  if (!multiply_by_vector(factors) && !multiply_if_small(factors)) multiply(factors);
 }
 
 }  // namespace brigade::kernels::cpu

@@ -29,7 +29,8 @@ Exponentials<C> join(const Exponentials<C>& a, const Exponentials<C>& b) {
 Exponentials<float> exponentials_of_row(const float* x, int64_t n) {
   const float largest = cpu::largest_float(x, n);
   if (std::isinf(largest)) return {cpu::reduce_row(x, n, ExtremeOf<true, float>{nullptr}), 0.0F};
-  return {largest, cpu::sum_exp_floats(x, largest, n)};
+  const float sum = cpu::sum_exp_floats(x, largest, n);
+  return {std::isnan(sum) ? sum : largest, sum};  // so that join() keeps it beside an infinity
 }
 Exponentials<double> exponentials_of_row(const double* x, int64_t n) {
   const double largest = cpu::reduce_row(x, n, ExtremeOf<true, double>{nullptr});
@@ -52,14 +53,17 @@ void logsumexp_into(const ReductionPlan& r) {
     return;
   }
   // Columns, made rows a few at a time.
-  cpu::for_strips(r, x, [&](const C* first, int64_t width, int64_t result) {
-    std::vector<C> column(static_cast<size_t>(r.reduced));
-    for (int64_t j = 0; j < width; ++j) {
-      for (int64_t k = 0; k < r.reduced; ++k)
-        column[static_cast<size_t>(k)] = first[k * r.inner + j];
-      store(result + j, exponentials_of_row(column.data(), r.reduced));
-    }
-  });
+  cpu::for_columns<Exponentials<C>>(
+      r, x,
+      [](const cpu::ColumnRows<C>& of, Exponentials<C>* totals) {
+        std::vector<C> column(static_cast<size_t>(of.rows));
+        for (int64_t j = 0; j < of.width; ++j) {
+          for (int64_t k = 0; k < of.rows; ++k)
+            column[static_cast<size_t>(k)] = of.first[k * of.step + j];
+          totals[j] = exponentials_of_row(column.data(), of.rows);
+        }
+      },
+      &join<C>, store);
 }
 
 Tensor logsumexp_cpu(const Tensor& x, const Shape& dims, bool keepdim) {

@@ -50,25 +50,23 @@ void sum_into(const ReductionPlan& x, double scale) {
         [&](Acc a, Acc b) { return adding.join(a, b); }, store);
     return;
   }
-  // Columns: walk the rows in memory order, a strip of columns at a time, and add groups of rows to
-  // keep the error small.
-  cpu::for_strips(x, values, [&](const T* first, int64_t width, int64_t at) {
-    // Groups of rows are summed in the accumulator, the groups in double: few additions, and no
-    // loss over long columns.
-    using Total = std::conditional_t<std::is_same_v<Acc, float>, double, Acc>;
-    Total total[cpu::kStrip<T>];
-    Acc group[cpu::kStrip<T>];
-    std::fill(total, total + width, Total(0));
-    for (int64_t row = 0; row < x.reduced; row += cpu::kGroup) {
-      std::fill(group, group + width, Acc(0));
-      for (int64_t r = row; r < std::min(x.reduced, row + cpu::kGroup); ++r)
-        add_row(first + r * x.inner, group, width);
-      for (int64_t j = 0; j < width; ++j)
-        total[j] += static_cast<Total>(group[j]);
-    }
-    for (int64_t j = 0; j < width; ++j)
-      store(at + j, static_cast<Acc>(total[j]));
-  });
+  // Columns: groups of rows are summed in the accumulator, the groups in double: few additions, and no
+  // loss over long columns.
+  using Total = std::conditional_t<std::is_same_v<Acc, float>, double, Acc>;
+  cpu::for_columns<Total>(
+      x, values,
+      [](const cpu::ColumnRows<T>& of, Total* totals) {
+        Acc group[cpu::kStrip<T>];
+        std::fill(totals, totals + of.width, Total(0));
+        for (int64_t row = 0; row < of.rows; row += cpu::kGroup) {
+          std::fill(group, group + of.width, Acc(0));
+          for (int64_t k = row; k < std::min(of.rows, row + cpu::kGroup); ++k)
+            add_row(of.first + k * of.step, group, of.width);
+          for (int64_t j = 0; j < of.width; ++j)
+            totals[j] += static_cast<Total>(group[j]);
+        }
+      },
+      [](Total a, Total b) { return a + b; }, [&](int64_t i, Total total) { store(i, static_cast<Acc>(total)); });
 }
 
 Tensor reduce(const Tensor& x, const ReduceOptions& options, bool mean) {

@@ -66,29 +66,31 @@ Moments<double> moments_of_row(const T* x, int64_t n) {
 
 // The same for columns, a group of rows at a time.
 template <class T>
-void moments_of_strip(const ReductionPlan& r, const T* first, int64_t width, Moments<double>* total) {
+void moments_of_columns(const cpu::ColumnRows<T>& of, Moments<double>* total) {
   using C = compute_type<T>;
+  const int64_t width = of.width;
+  std::fill(total, total + width, Moments<double>());
   C center[cpu::kStrip<T>], distances[cpu::kStrip<T>], squares[cpu::kStrip<T>];
-  for (int64_t row = 0; row < r.reduced; row += cpu::kGroup) {
-    const int64_t rows = std::min(r.reduced - row, cpu::kGroup);
-    const T* group = first + row * r.inner;
+  for (int64_t row = 0; row < of.rows; row += cpu::kGroup) {
+    const int64_t rows = std::min(of.rows - row, cpu::kGroup);
+    const T* group = of.first + row * of.step;
     for (int64_t j = 0; j < width; ++j) {
       center[j] = static_cast<C>(group[j]);
       distances[j] = 0;
       squares[j] = 0;
     }
     for (int64_t k = 0; k < rows; ++k)
-      cpu::add_distances(group + k * r.inner, center, distances, width);
+      cpu::add_distances(group + k * of.step, center, distances, width);
     for (int64_t j = 0; j < width; ++j) {
       center[j] += distances[j] / static_cast<C>(rows);
       distances[j] = 0;
     }
     for (int64_t k = 0; k < rows; ++k)
-      cpu::add_distances(group + k * r.inner, center, distances, squares, width);
+      cpu::add_distances(group + k * of.step, center, distances, squares, width);
     for (int64_t j = 0; j < width; ++j) {
       const Moments<double> found = moments_around(rows, center[j], distances[j], squares[j]);
       total[j] =
-          join_moments(total[j], std::isfinite(found.squares) ? found : moments_in_double(group + j, rows, r.inner));
+          join_moments(total[j], std::isfinite(found.squares) ? found : moments_in_double(group + j, rows, of.step));
     }
   }
 }
@@ -104,12 +106,7 @@ Variance variance_cpu(const Tensor& x, const Shape& dims, double correction, boo
       cpu::for_rows<Moments<double>>(plan.slices, values, &moments_of_row<T>, &join_moments<double>, store);
       return;
     }
-    cpu::for_strips(plan.slices, values, [&](const T* first, int64_t width, int64_t result) {
-      Moments<double> total[cpu::kStrip<T>] = {};
-      moments_of_strip(plan.slices, first, width, total);
-      for (int64_t j = 0; j < width; ++j)
-        store(result + j, total[j]);
-    });
+    cpu::for_columns<Moments<double>>(plan.slices, values, &moments_of_columns<T>, &join_moments<double>, store);
   });
   return {plan.slices.out, plan.mean};
 }

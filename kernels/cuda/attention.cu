@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(cuda::kWarp* kRowsPerBlock)
 }
 
 // One tile of queries per block (then the score sides are q and k, the value sides grad and v, and
-// the result is the gradient of q), or one of keys (k and q, v and grad; the gradients of k and of
+// the results are the gradients of q and of the mask), or one of keys (k and q, v and grad; the gradients of k and of
 // v): the probabilities are made again from logsumexp, their slopes are p * (grad v^T - delta), and
 // what is added up stays with the block.
 template <class T, int D, bool of_keys>
@@ -167,7 +167,8 @@ __global__ void __launch_bounds__(kTileThreads, D * sizeof(compute_type<T>) < 20
     attention_backward_kernel(AttentionShape shape, TileSource<T> score_side, TileSource<T> value_side,
                               TileSource<T> other_score_side, TileSource<T> other_value_side,
                               Scores<compute_type<T>> scores, KeptProbabilities kept, const compute_type<T>* logsumexp,
-                              const compute_type<T>* delta, T* score_gradient, T* value_gradient) {
+                              const compute_type<T>* delta, T* score_gradient, T* value_gradient,
+                              compute_type<T>* mask_gradient) {
   using C = compute_type<T>;
   constexpr TileSizes kSizes = backward_tiles<C>(D);
   constexpr int R = kSizes.rows;
@@ -230,6 +231,10 @@ __global__ void __launch_bounds__(kTileThreads, D * sizeof(compute_type<T>) < 20
         const C probability = std::exp(score - softmax_shift(inside ? logsumexp[i] : C(0)));
         const C factor = kept.all() || flags[row * kOthers + column] != 0 ? static_cast<C>(kept.factor) : C(0);
         slopes[r][n] = probability * (slopes[r][n] * factor - (inside ? delta[i] : C(0)));
+        if constexpr (!of_keys) {
+          if (mask_gradient && inside && j < shape.keys)
+            mask_gradient[(entry * shape.queries + i) * shape.keys + j] = slopes[r][n];
+        }
         weights[row * tile_stride<C>(kOthers) + column] = of_keys ? probability * factor : slopes[r][n];
       }
     }
@@ -270,8 +275,9 @@ __global__ void __launch_bounds__(kTileThreads, D * sizeof(compute_type<T>) < 20
 // --- on the host
 
 template <class T>
-TileSource<T> source_of(const Tensor& x, const AttentionShape& shape) {
-  TileSource<T> source{static_cast<const T*>(x.raw_data()), matrix_strides(x), static_cast<int>(x.size(-1)), true};
+TileSource<T> source_of(const Tensor& x, const AttentionShape& shape, int64_t group = 1) {
+  TileSource<T> source{static_cast<const T*>(x.raw_data()), matrix_strides(x, group), static_cast<int>(x.size(-1)),
+                       true};
   constexpr int kLength = cuda::kVectorBytes / static_cast<int>(sizeof(T));
   source.vectors =
       cuda::is_aligned(source.data, kLength) && source.width % kLength == 0 && source.strides.row % kLength == 0;
@@ -312,7 +318,8 @@ Attention attention_cuda(const Tensor& q, const Tensor& k, const Tensor& v, cons
       cuda::launch_with_shared({"scaled_dot_product_attention", static_cast<unsigned>(shape.batches) * tiles,
                                 kTileThreads, shared_bytes<C>(kSizes, D, 1, 1)},
                                q.device(), &attention_kernel<T, D>, shape, source_of<T>(plan.q, shape),
-                               source_of<T>(plan.k, shape), source_of<T>(plan.v, shape), scores_of<C>(plan), plan.kept,
+                               source_of<T>(plan.k, shape, plan.key_group),
+                               source_of<T>(plan.v, shape, plan.value_group), scores_of<C>(plan), plan.kept,
                                static_cast<T*>(result.out.raw_data()), static_cast<C*>(result.logsumexp.raw_data()));
     });
   });
@@ -324,14 +331,14 @@ AttentionGradients attention_backward_cuda(const Tensor& grad, const Tensor& q, 
                                            AttentionWanted wanted) {
   const AttentionPlan plan = prepare_attention(q, k, v, options);
   const Tensor slope = prepare_attention_gradient(grad, result);
-  const AttentionGradients gradients = empty_gradients(plan, wanted);
+  AttentionGradients gradients = empty_gradients(plan, wanted);
   const Tensor delta = empty_like(result.logsumexp);
   const AttentionShape& shape = plan.shape;
   visit_floating(q.dtype(), "scaled_dot_product_attention_backward", [&]<class T>() {
     using C = compute_type<T>;
     const TileSource<T> q_source = source_of<T>(plan.q, shape);
-    const TileSource<T> k_source = source_of<T>(plan.k, shape);
-    const TileSource<T> v_source = source_of<T>(plan.v, shape);
+    const TileSource<T> k_source = source_of<T>(plan.k, shape, plan.key_group);
+    const TileSource<T> v_source = source_of<T>(plan.v, shape, plan.value_group);
     const TileSource<T> grad_source = source_of<T>(slope, shape);
     const Scores<C> scores = scores_of<C>(plan);
     const C* const logsumexp = static_cast<const C*>(result.logsumexp.raw_data());
@@ -348,18 +355,19 @@ AttentionGradients attention_backward_cuda(const Tensor& grad, const Tensor& q, 
             {what, static_cast<unsigned>(shape.batches) * tiles, kTileThreads, shared_bytes<C>(kSizes, D, 2, 2)},
             q.device(), kernel, shape, arguments...);
       };
-      if (wanted.q) {
+      if (wanted.q || wanted.mask) {
         launch("attention_backward of queries", shape.queries, &attention_backward_kernel<T, D, false>, q_source,
                grad_source, k_source, v_source, scores, plan.kept, logsumexp, deltas, data_or_null<T>(gradients.q),
-               static_cast<T*>(nullptr));
+               static_cast<T*>(nullptr), data_or_null<C>(gradients.mask));
       }
       if (wanted.k || wanted.v) {
         launch("attention_backward of keys", shape.keys, &attention_backward_kernel<T, D, true>, k_source, v_source,
                q_source, grad_source, scores, plan.kept, logsumexp, deltas, data_or_null<T>(gradients.k),
-               data_or_null<T>(gradients.v));
+               data_or_null<T>(gradients.v), static_cast<C*>(nullptr));
       }
     });
   });
+  finish_gradients(plan, options, gradients);
   return gradients;
 }
 

@@ -379,6 +379,7 @@ BatchNorm batch_norm_cuda(const Tensor& x, const Tensor& weight, const Tensor& b
                           const Tensor& running_var, bool training, double momentum, double eps) {
   const BatchNormPlan plan = prepare_batch_norm(x, weight, bias, running_mean, running_var);
   check_batch_norm_mode(plan, running_mean, running_var, training);
+  if (training && plan.layout.count() == 0) return batch_norm_of_nothing(plan);
   const Tensor moments = training ? batch_norm_moments_cuda(plan.x) : Tensor();
   visit_floating(x.dtype(), "batch_norm", [&]<class T>() {
     apply<T>(plan, weight, bias, running_mean, running_var, moments, plan.layout.count(), momentum, eps);
@@ -422,6 +423,7 @@ Tensor batch_norm_input_gradient_cuda(const Tensor& grad, const Tensor& x, const
 BatchNormGrads batch_norm_backward_cuda(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
                                         const Tensor& invstd, bool training) {
   const BatchNormGradientPlan plan = prepare_batch_norm_gradient(grad, x, weight, mean, invstd);
+  if (plan.layout.count() == 0) return batch_norm_gradients_of_nothing(plan);
   const TensorOptions options{plan.parameter_dtype, x.device()};
   BatchNormGrads result{Tensor(), empty({plan.layout.channels}, options), empty({plan.layout.channels}, options)};
   visit_floating(x.dtype(), "batch_norm backward", [&]<class T>() {

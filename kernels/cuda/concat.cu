@@ -109,6 +109,7 @@ Tensor cat_cuda(std::span<const Tensor> tensors, int dim) {
   int64_t at = 0;
   int64_t offset = 0;
   for (const Tensor& tensor : tensors) {
+    if (adds_nothing(tensor)) continue;
     const int64_t length = tensor.sizes()[dim];
     const int64_t stretch = joiner.stride / result.sizes()[dim] * length;
     if (tensor.numel() == 0) continue;

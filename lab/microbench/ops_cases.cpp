@@ -90,6 +90,36 @@ std::vector<Operation> operations() {
   unary("relu", [](const Tensor& x) { return relu(x); });
   unary("sum rows", [](const Tensor& x) { return sum(x, {1}); });
   unary("sum columns", [](const Tensor& x) { return sum(x, {0}); });
+  const double narrow = 4.0 * (1 << 20);
+  all.push_back({"sum narrow columns 1048576x4", 0, 4 * narrow,
+                 [] {
+                   return Inputs{random({1 << 20, 4})};
+                 },
+                 [](const Inputs& in) { return sum(in[0], {0}); }});
+  all.push_back({"sum narrow columns transposed 1048576x4", 0, 4 * narrow,
+                 [] {
+                   return Inputs{random({4, 1 << 20})};
+                 },
+                 [](const Inputs& in) { return sum(in[0].t(), {0}); }});
+  // Products by a vector: they read what they multiply once.
+  const auto vector_product = [&](const std::string& name, Shape a, Shape b, std::function<Tensor(const Inputs&)> f) {
+    const auto flops = 2.0 * static_cast<double>(a.numel());
+    all.push_back({name, flops, 4.0 * static_cast<double>(a.numel() + b.numel()),
+                   [=] {
+                     return Inputs{random(a), random(b, 2)};
+                   },
+                   std::move(f), 2 * flops});
+  };
+  vector_product("dot 4194304", {1 << 22}, {1 << 22}, [](const Inputs& in) { return dot(in[0], in[1]); });
+  vector_product("einsum i,i-> 4194304", {1 << 22}, {1 << 22}, [](const Inputs& in) {
+    return einsum("i,i->", {in[0], in[1]});
+  });
+  vector_product("mv 1024x1024", {1024, 1024}, {1024}, [](const Inputs& in) { return mv(in[0], in[1]); });
+  vector_product("mv transposed 1024x1024", {1024, 1024}, {1024},
+                 [](const Inputs& in) { return mv(in[0].t(), in[1]); });
+  vector_product("mv 4x1048576", {4, 1 << 20}, {1 << 20}, [](const Inputs& in) { return mv(in[0], in[1]); });
+  vector_product("mv transposed 1048576x4", {1 << 20, 4}, {1 << 20},
+                 [](const Inputs& in) { return mv(in[0].t(), in[1]); });
   all.push_back({"layer_norm 1024x1024", 0, 8 * square,
                  [] {
                    return Inputs{random({1024, 1024}), random({1024}, 2), random({1024}, 3)};

@@ -69,6 +69,39 @@ struct Wrong : Function<Wrong<kResults>> {
   static Tensors backward(AutogradContext&, const Tensors& grads) { return Tensors(kResults, grads[0]); }
 };
 
+// Of what it broadcasts it gives gradients of the result's shape, and in float64.
+struct Product : Function<Product> {
+  static Tensor forward(AutogradContext& ctx, const Tensor& a, const Tensor& b) {
+    ctx.save_for_backward({Tensor(), a, b});
+    return a * b;
+  }
+  static Tensors backward(AutogradContext& ctx, const Tensors& grads) {
+    const Tensors saved = ctx.get_saved_variables();
+    CHECK(saved.size() == 3);
+    CHECK_FALSE(saved[0].defined());
+    return {grads[0] * saved[2], grads[0] * saved[1]};
+  }
+};
+
+// Of two arguments it writes to the second.
+struct AddTo : Function<AddTo> {
+  static Tensor forward(AutogradContext& ctx, const Tensor& x, const Tensor& to) {
+    to.add_(x * 3.0);
+    ctx.mark_dirty({to});
+    return to;
+  }
+  static Tensors backward(AutogradContext&, const Tensors& grads) { return {grads[0] * 3.0, grads[0]}; }
+};
+
+struct DoubleAndCopy : Function<DoubleAndCopy> {
+  static Tensors forward(AutogradContext& ctx, const Tensor& x) {
+    x.mul_(2.0);
+    ctx.mark_dirty({x});
+    return {x, x * 1.0};
+  }
+  static Tensors backward(AutogradContext&, const Tensors& grads) { return {(grads[0] + grads[1]) * 2.0}; }
+};
+
 struct Undefined : Function<Undefined> {
   static Tensors forward(AutogradContext& ctx, const Tensor& x) {
     ctx.set_materialize_grads(false);
@@ -141,6 +174,48 @@ TEST_CASE("a function that writes to its input") {
   (view * view).backward();
   CHECK(values(x.grad()) == Values{2 * 6 * 2});
   CHECK_THROWS_WITH_AS(Double_::apply(x), doctest::Contains("a leaf Variable that requires grad"), AutogradError);
+}
+
+TEST_CASE("a function that writes to a view changes its base, and what went through either has the right gradient") {
+  const Tensor x = leaf({1, 2, 3, 4});
+  const Tensor base = x * 1.0;
+  const Tensor view = base.slice(0, 1, 3);
+  CHECK(Double_::apply(view).is_same(view));
+  CHECK(values(base) == Values{1, 4, 6, 4});
+  (base * tensor(Values{1, 10, 100, 1000}, {4})).sum().backward();
+  CHECK(values(x.grad()) == Values{1, 20, 200, 1000});
+
+  // The second of two arguments, by a function that is called once more on the result; the other one gets its own.
+  const Tensor a = leaf({5, 7}), b = leaf({1, 2, 3});
+  const Tensor whole = b * 1.0;
+  const Tensor part = whole.slice(0, 0, 2);
+  const Tensor once = AddTo::apply(a, part);
+  AddTo::apply(once, part);
+  CHECK(values(whole) == Values{1 + 15 + 3 * 16, 2 + 21 + 3 * 23, 3});
+  (whole * tensor(Values{1, 10, 100}, {3})).sum().backward();
+  CHECK(values(b.grad()) == Values{4, 40, 100});
+  CHECK(values(a.grad()) == Values{12, 120});
+
+  const Tensor pair = x * 1.0;
+  CHECK_THROWS_WITH_AS(DoubleAndCopy::apply(pair.slice(0, 0, 2)), doctest::Contains("with 2 results"), AutogradError);
+  const Tensor of_leaf = leaf({1, 2});
+  CHECK_THROWS_WITH_AS(Double_::apply(of_leaf.slice(0, 0, 1)), doctest::Contains("a view of a leaf Variable"),
+                       AutogradError);
+}
+
+TEST_CASE("a gradient is summed to the shape of an argument that was broadcast; undefined tensors may be saved") {
+  const Tensor a = leaf({2, 3, 4}), b = tensor(Values{5, 7}, {2, 1}).requires_grad_();
+  const auto product = [](const std::vector<Tensor>& in) { return Product::apply(in[0], in[1]); };
+  product({a, b}).sum().backward();
+  CHECK(values(a.grad()) == Values{12, 12, 12});
+  CHECK(b.grad().sizes() == Shape{2, 1});
+  CHECK(values(b.grad()) == Values{9, 9});
+  const Tensor wrong = leaf({1, 2, 3});
+  struct Fixed : Function<Fixed> {
+    static Tensor forward(AutogradContext&, const Tensor& x) { return x * 1.0; }
+    static Tensors backward(AutogradContext&, const Tensors&) { return {ones({2}, kFloat64)}; }
+  };
+  CHECK_THROWS_AS(Fixed::apply(wrong).sum().backward(), Error);
 }
 
 TEST_CASE("an input that is handed through is a new tensor") {

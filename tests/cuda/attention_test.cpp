@@ -49,11 +49,16 @@ void agree(const Operands& here, const Operands& there, const AttentionOptions& 
   CHECK(difference(found.logsumexp, expected.logsumexp) <= (here.q.dtype() == kFloat64 ? 1e-13 : 2e-6));
   // The same result on both sides, so that a rounding of it does not count twice.
   const Attention given{on_device(expected.out), on_device(expected.logsumexp)};
-  const AttentionGradients a = attention_backward(here.grad, here.q, here.k, here.v, expected, options, {});
-  const AttentionGradients b = attention_backward(there.grad, there.q, there.k, there.v, given, on_the_device, {});
+  const AttentionWanted wanted{.mask = options.mask.defined() && options.mask.dtype() != kBool};
+  const AttentionGradients a = attention_backward(here.grad, here.q, here.k, here.v, expected, options, wanted);
+  const AttentionGradients b = attention_backward(there.grad, there.q, there.k, there.v, given, on_the_device, wanted);
   CHECK(difference(b.q, a.q) <= 4 * bound);
   CHECK(difference(b.k, a.k) <= 4 * bound);
   CHECK(difference(b.v, a.v) <= 4 * bound);
+  if (!wanted.mask) return;
+  CHECK(b.mask.sizes() == options.mask.sizes());
+  CHECK(b.mask.dtype() == options.mask.dtype());
+  CHECK(difference(b.mask, a.mask) <= 4 * bound);
 }
 
 void agree(const Operands& here, const AttentionOptions& options) {
@@ -166,6 +171,17 @@ TEST_CASE("attention takes heads from inside of rows, expanded, unaligned and tr
   const Tensor base = small_numbers({2, 1, 3, 2, 2, 1, 5, 4}, kFloat32, 6);
   const auto moved = [](const Tensor& x) { return view::permute(x, {4, 5, 2, 1, 3, 0, 6, 7}); };
   agree(same(moved(base)), same(moved(on_device(base))), {.scale = 0.3});
+}
+
+TEST_CASE("attention with heads of key and value that several heads of the query share") {
+  for (const DType dtype : {kFloat32, kBFloat16}) {
+    CAPTURE(name(dtype));
+    const Operands whole = operands({2, 6}, {20, 40, 8, 8}, dtype);
+    Operands here = whole;
+    here.k = view::slice(whole.k, 1, 0, 2);
+    here.v = view::slice(whole.v, 1, 0, 3);
+    agree(here, {.is_causal = true, .scale = 0.5, .dropout_p = 0.25, .state = {3, 5}, .enable_gqa = true});
+  }
 }
 
 TEST_CASE("attention of nothing") {

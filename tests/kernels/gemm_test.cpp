@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -129,6 +130,60 @@ TEST_CASE("gemm: a long sum of few rows is as exact as one of short chains") {
   }
   // One chain of 4,096 would be more than 1.1e-6 away.
   CHECK(std::sqrt(squares / c.size() / kLong) < 7e-7);
+}
+
+TEST_CASE(
+    "gemm: a product by a vector is as exact as a sum in double, and has the same bits on any number of threads") {
+#ifdef _OPENMP
+  const int before = omp_get_max_threads();
+#endif
+  // The matrix as it is stored; by rows, or by columns: few, those of some vectors, and more than a block.
+  struct Row {
+    int64_t rows, columns;
+    bool transposed;
+  };
+  for (const auto& [rows, columns, transposed] : std::vector<Row>{{1, 300'001, false},
+                                                                  {1, 300'001, true},
+                                                                  {3, 150'000, false},
+                                                                  {150'000, 1, true},
+                                                                  {150'000, 3, true},
+                                                                  {40'000, 17, true},
+                                                                  {20'000, 70, true},
+                                                                  {2'000, 1'100, true}}) {
+    CAPTURE(rows);
+    CAPTURE(columns);
+    CAPTURE(transposed);
+    Generator generator(3);
+    const Tensor a = rand({rows, columns}, kFloat32, &generator);  // no cancellation
+    const int64_t results = transposed ? columns : rows, length = transposed ? rows : columns;
+    const Tensor x = rand({length}, kFloat32, &generator);
+    std::vector<float> left(static_cast<size_t>(results)), right(left), threaded(left);
+    const auto multiply = [&](std::vector<float>& y) {
+      kernels::cpu::gemm(transposed, false, results, 1, length, a.data_ptr<float>(), columns, x.data_ptr<float>(), 1, 0,
+                         y.data(), 1);
+    };
+    multiply(right);
+    kernels::cpu::gemm(false, !transposed, 1, results, length, x.data_ptr<float>(), length, a.data_ptr<float>(),
+                       columns, 0, left.data(), results);
+    double worst = 0;
+    for (int64_t i = 0; i < results; ++i) {
+      double exact = 0;
+      for (int64_t p = 0; p < length; ++p)
+        exact += static_cast<double>(a.data_ptr<float>()[transposed ? p * columns + i : i * columns + p]) *
+                 static_cast<double>(x.data_ptr<float>()[p]);
+      worst = std::max(worst, std::abs(right[static_cast<size_t>(i)] / exact - 1));
+    }
+    CHECK(worst <= 3e-7);
+    if (results > 1) CHECK(left == right);  // of one number either factor may be the matrix
+#ifdef _OPENMP
+    for (const int threads : {1, 2, 5}) {
+      omp_set_num_threads(threads);
+      multiply(threaded);
+      CHECK(threaded == right);
+    }
+    omp_set_num_threads(before);
+#endif
+  }
 }
 
 #ifdef _OPENMP

@@ -1,5 +1,7 @@
 // Sums, means and extremes against plain loops in double.
 #include <brigade/core/view.h>
+#include <brigade/kernels/amax.h>
+#include <brigade/kernels/norm.h>
 #include <brigade/kernels/reduce.h>
 
 #include <kernels/values.h>
@@ -7,6 +9,10 @@
 #include <doctest/doctest.h>
 
 #include <vector>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 namespace brigade::test::reduce_test {
 using namespace brigade::kernels;
@@ -61,6 +67,65 @@ TEST_CASE("sums of halves along rows and columns of any length") {
     }
   }
 }
+
+TEST_CASE("sums of columns of any width and length, and of every order of memory") {
+  for (const DType dtype : {kFloat32, kBFloat16, kFloat64, kInt32}) {
+    CAPTURE(name(dtype));
+    for (const int64_t width : {1, 2, 3, 4, 7, 16, 63, 128, 129, 255, 257}) {
+      for (const int64_t length : {1, 3, 65, 700}) {
+        CAPTURE(width);
+        CAPTURE(length);
+        const Tensor x = numbers({2, length, width}, dtype);
+        const Tensor columns = sum(x, {.dims = {1}});
+        std::vector<double> expected(static_cast<size_t>(2 * width));
+        for (int64_t i = 0; i < x.numel(); ++i)
+          expected[static_cast<size_t>(i / (length * width) * width + i % width)] += at(x, i);
+        CHECK(columns.to_vector<double>() ==
+              cast(tensor(expected, columns.sizes()), columns.dtype()).to_vector<double>());
+      }
+    }
+  }
+  // Each order of memory gives what a dense copy gives.
+  const Tensor base = test::random({3, 40, 5, 2}, 4, kFloat64);
+  for (const Shape& order : std::vector<Shape>{{0, 1, 2, 3}, {1, 0, 2, 3}, {3, 2, 1, 0}, {0, 3, 1, 2}, {2, 3, 0, 1}}) {
+    const Tensor x = view::permute(base, order);
+    const Tensor dense = clone(x);
+    for (const Shape& dims : std::vector<Shape>{{}, {0}, {1}, {3}, {0, 1}, {1, 2}, {0, 3}, {0, 1, 3}}) {
+      CAPTURE(to_string(order));
+      CAPTURE(to_string(dims));
+      CHECK(test::largest_difference(sum(x, {.dims = dims}), sum(dense, {.dims = dims})) <= 1e-13);
+      CHECK(test::largest_difference(amax(x, dims, true), amax(dense, dims, true)) == 0);
+    }
+  }
+}
+
+#ifdef _OPENMP
+TEST_CASE("narrow and wide columns have the same sums on any number of threads, as exact as in double") {
+  const int before = omp_get_max_threads();
+  for (const auto& [length, width] :
+       std::vector<std::pair<int64_t, int64_t>>{{300'000, 3}, {40'000, 70}, {3'000, 300}}) {
+    CAPTURE(width);
+    Generator generator(2);
+    const Tensor x = rand({length, width}, {}, &generator), turned = clone(view::transpose(x, 0, 1));
+    const Tensor exact = sum(cast(x, kFloat64), {.dims = {0}});
+    std::vector<Tensor> found;
+    for (const int threads : {1, 2, 5}) {
+      omp_set_num_threads(threads);
+      found.push_back(sum(x, {.dims = {0}}));
+      CHECK(found.back().to_vector<float>() == found.front().to_vector<float>());
+    }
+    omp_set_num_threads(before);
+    const Tensor across = sum(view::transpose(turned, 0, 1), {.dims = {0}});
+    const Tensor norms = norm(x, 2, {0}, false),
+                 squares = sum(binary(cast(x, kFloat64), cast(x, kFloat64), BinaryOp::Mul), {.dims = {0}});
+    for (int64_t j = 0; j < width; ++j) {
+      CHECK(std::abs(at(found[0], j) / at(exact, j) - 1) <= 2e-7);
+      CHECK(std::abs(at(across, j) / at(exact, j) - 1) <= 2e-7);
+      CHECK(std::abs(at(norms, j) / std::sqrt(at(squares, j)) - 1) <= 1e-6);
+    }
+  }
+}
+#endif
 
 TEST_CASE("argmax is the first of the largest, and the gradient of extremes goes where they were") {
   for (const DType dtype : test::kEveryDType) {

@@ -52,6 +52,17 @@ TEST_CASE("bench follow answers each line in turn with so many times as the line
   }
 }
 
+TEST_CASE("bench follow accuracy answers with the error of a long sum, which does not grow with its length") {
+  const test::Streams streams = test::run_program_apart(
+      "bench follow accuracy", "printf 'dot 1048576\\nsum_columns 262144\\nmv_transposed 4096' |");
+  CHECK_MESSAGE(streams.status == 0, streams.errors);
+  const std::vector<json> errors = answers(streams.output);
+  REQUIRE(errors.size() == 3);
+  CHECK(errors[0].at("case") == "dot 1048576");
+  for (const json& each : errors)
+    CHECK(each.at("error").get<double>() <= 3e-7);
+}
+
 TEST_CASE("bench follow says what it expected of a line that names no case") {
   struct Row {
     std::string what, line, expected;

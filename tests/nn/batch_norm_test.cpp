@@ -82,6 +82,22 @@ TEST_CASE("without running statistics evaluation uses the batch's; without affin
   CHECK(norm(ones({2, 2, 1, 1}) * 5.0).sum().item() == 0);
 }
 
+TEST_CASE("a training batch of no samples gives none, moves no statistics, and leaves gradients of 0") {
+  for (const Shape& sizes : {Shape{0, 2, 3, 3}, Shape{3, 2, 0, 3}}) {
+    nn::BatchNorm2d norm(2);
+    const Tensor x = ones(sizes).requires_grad_();
+    const Tensor y = norm(x);
+    CHECK(y.sizes() == sizes);
+    y.sum().backward();
+    CHECK(x.grad().sizes() == sizes);
+    CHECK(floats(norm->weight.grad()) == std::vector<float>{0, 0});
+    CHECK(floats(norm->bias.grad()) == std::vector<float>{0, 0});
+    CHECK(floats(norm->running_mean) == std::vector<float>{0, 0});
+    CHECK(floats(norm->running_var) == std::vector<float>{1, 1});
+    CHECK(norm->num_batches_tracked.item<int64_t>() == 1);
+  }
+}
+
 TEST_CASE("a batch that is refused does not count") {
   nn::BatchNorm2d norm(2);
   CHECK_THROWS_WITH_AS(norm(ones({1, 2, 1, 1})), doctest::Contains("Expected more than 1 value per channel"),

@@ -14,6 +14,21 @@ namespace {
 const Tensor kRow = tensor(std::vector<float>{-2, 0.5, 3}, {1, 3});
 }  // namespace
 
+TEST_CASE("Linear without features on either side gives nothing, or the bias, and has gradients") {
+  const nn::Linear to_none(10, 0), from_none(0, 3);
+  const Tensor x = ones({4, 10}).requires_grad_();
+  const Tensor none = to_none->forward(x);
+  CHECK(none.sizes() == Shape{4, 0});
+  const Tensor y = from_none->forward(none);
+  CHECK(y.to_vector<float>() == std::vector<float>(12));  // a bias of zeros, as in PyTorch
+  y.sum().backward();
+  CHECK(x.grad().to_vector<float>() == std::vector<float>(40));
+  CHECK(from_none->weight.grad().sizes() == Shape{3, 0});
+  CHECK(from_none->bias.grad().to_vector<float>() == std::vector<float>{4, 4, 4});
+  CHECK(to_none->weight.grad().sizes() == Shape{0, 10});
+  CHECK_THROWS_WITH_AS(nn::Linear(-1, 3), doctest::Contains("must be at least 0, got -1 and 3"), ValueError);
+}
+
 TEST_CASE("Linear is x times weight transposed plus bias") {
   nn::Linear linear(2, 1);
   nn::init::constant_(linear->bias, 1);
@@ -27,7 +42,6 @@ TEST_CASE("Linear is x times weight transposed plus bias") {
   CHECK(by_options(ones({5, 3, 4}, kFloat64)).sizes() == Shape{5, 3, 2});
   CHECK(names_of(by_options->named_parameters()) == std::vector<std::string>{"weight"});
   CHECK_THROWS_AS(linear(ones({1, 3})), ShapeError);
-  CHECK_THROWS_WITH_AS(nn::Linear(0, 3), doctest::Contains("must be at least 1, got 0 and 3"), ValueError);
 }
 
 TEST_CASE("Conv2d takes its sizes as one number or two") {

@@ -30,7 +30,8 @@ TEST_CASE("clip_grad_norm_ scales all gradients by the norm of all together") {
 }
 
 TEST_CASE("the norm and the clipping by it, apart, do what clip_grad_norm_ does") {
-  for (const double norm_type : {1.0, 2.0, static_cast<double>(INFINITY)}) {
+  for (const double norm_type :
+       {1.0, 2.0, static_cast<double>(INFINITY), 0.0, 0.5, 3.0, -1.0, -2.5, -static_cast<double>(INFINITY)}) {
     for (const double max_norm : {2.0, 100.0}) {
       CAPTURE(norm_type);
       CAPTURE(max_norm);
@@ -58,13 +59,33 @@ TEST_CASE("the norm and the clipping by it, apart, do what clip_grad_norm_ does"
   const Tensor bad = with_gradient({NAN}), good = with_gradient({8}, kFloat32);
   optim::clip_grads_with_norm_({bad, good}, 1, optim::get_total_norm({bad.grad(), good.grad()}));
   CHECK(std::isnan(good.grad().to_vector<double>()[0]));
-  CHECK_THROWS_WITH_AS(optim::get_total_norm({}, 3), doctest::Contains("expected norm_type 1, 2 or infinity, got 3"),
-                       ValueError);
+  CHECK_THROWS_WITH_AS(optim::get_total_norm({}, NAN), doctest::Contains("norm_type is not a number"), ValueError);
   CHECK_THROWS_WITH_AS(optim::clip_grads_with_norm_({good}, -1, full({}, 1)),
                        doctest::Contains("max_norm must be at least 0, got -1"), ValueError);
   CHECK_THROWS_WITH_AS(optim::clip_grads_with_norm_({good}, 1, full({}, 1, kInt64)),
                        doctest::Contains("expected a total_norm of float32 or float64"), DTypeError);
   CHECK_THROWS_AS(optim::clip_grads_with_norm_({good}, 1, full({2}, 1)), ShapeError);
+}
+
+TEST_CASE("total norms of any order are those of all numbers in a row; that of order 0 counts tensors") {
+  const std::vector<double> values{3, -4, 0.5, -2, 6, 1.5};
+  const std::vector<Tensor> tensors{tensor(std::vector<double>(values.begin(), values.begin() + 3), {3}),
+                                    tensor(std::vector<double>(values.begin() + 3, values.end()), {3, 1}).to(kFloat32),
+                                    empty({0}, kFloat64)};
+  for (const double p : {0.5, 1.0, 2.0, 3.0, 7.5, -1.0, -3.0}) {
+    CAPTURE(p);
+    double sum = 0;
+    for (const double value : values)
+      sum += std::pow(std::abs(value), p);
+    CHECK(optim::get_total_norm(tensors, p).item() == doctest::Approx(std::pow(sum, 1 / p)).epsilon(1e-13));
+  }
+  CHECK(optim::get_total_norm(tensors, INFINITY).item() == 6);
+  CHECK(optim::get_total_norm(tensors, -INFINITY).item() == 0.5);
+  CHECK(optim::get_total_norm(tensors, 0).item() == 2);
+  const std::vector<Tensor> with_zeros{tensor(std::vector<double>{0, 2}, {2}), tensor(std::vector<double>{0, 0}, {2})};
+  CHECK(optim::get_total_norm(with_zeros, 0).item() == 1);
+  CHECK(optim::get_total_norm(with_zeros, -1).item() == 0);
+  CHECK(std::isnan(optim::get_total_norm({tensor(std::vector<double>{1, NAN}, {2})}, -INFINITY).item()));
 }
 
 TEST_CASE("gradients within the norm are left alone, to the bit") {

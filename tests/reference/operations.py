@@ -1,4 +1,6 @@
 """What an operation of the table is in PyTorch. Most names are found by themselves (torch.nn.functional, torch, Tensor); the others stand here."""
+import builtins
+
 import torch
 import torch.nn.functional as F
 import torch.utils.checkpoint
@@ -255,6 +257,16 @@ def where(condition, a, *b, other=None):
 
 
 # --- by index: the inputs are tensors, the dimension is an argument
+@operation
+def index(x, rows, columns, skip=0):
+    return x[(builtins.slice(None),) * skip + (rows, columns)]
+
+
+@operation
+def index_put(x, value, rows, columns):
+    return x.index_put((rows, columns), value)
+
+
 @operation
 def gather(x, index, dim):
     return torch.gather(x, dim, index)

@@ -18,7 +18,8 @@ inline constexpr int64_t kSlicePiece = 1 << 16;  // elements of a long row that 
 template <class T>
 inline constexpr int64_t kStrip = sizeof(T) == 2 ? 512 : 256;  // columns at a time
 inline constexpr int64_t kWorthFolding = 16;                   // elements of a row from which on vectors are faster
-inline constexpr int64_t kGroup = 64;  // rows of a strip that are added up before groups are joined
+inline constexpr int64_t kGroup = 64;        // rows of a strip that are added up before groups are joined
+inline constexpr int64_t kManyStrips = 128;  // more than a few threads need
 
 // A row of n elements, pairwise above blocks, so that the error of a sum grows with log(n).
 template <class T, class R>
@@ -96,41 +97,115 @@ void for_rows(const ReductionPlan& r, const T* x, Row row, Join join, Store stor
       r.reduced);
 }
 
-// Calls strip(first element, width, first result) for strips of columns.
-template <class T, class Strip>
-void for_strips(const ReductionPlan& r, const T* x, Strip strip) {
-  const int64_t strips = (r.inner + kStrip<T> - 1) / kStrip<T>;
+// Rows of columns beside each other, `width` elements of each, `step` elements apart.
+template <class T>
+struct ColumnRows {
+  const T* first;
+  int64_t rows, step, width;
+};
+
+// Calls part(ColumnRows, Value* totals), which reduces each column to one Value, for strips of columns
+// and fixed pieces of their rows; joins the pieces in pairs; then store(i, Value). Where a row is
+// narrow, several rows are taken as one, so that vectors are full, and their columns are joined in the
+// end. The order follows from the shape alone, whatever the number of threads.
+template <class Value, class T, class Part, class Join, class Store>
+void for_columns(const ReductionPlan& r, const T* x, Part part, Join join, Store store) {
+  if (r.outer * r.inner == 0) return;
+  if (r.reduced == 0) {
+    parallel_for(r.outer * r.inner, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        Value nothing[1];
+        part(ColumnRows<T>{x, 0, r.inner, 1}, nothing);
+        store(i, nothing[0]);
+      }
+    });
+    return;
+  }
+  constexpr int64_t kWide = kStrip<T>;
+  const int64_t together = std::clamp<int64_t>(kWide / r.inner, 1, r.reduced);
+  const int64_t row = together * r.inner;  // elements
+  const int64_t rows = r.reduced / together;
+  const int64_t strips = (row + kWide - 1) / kWide;
+  // With enough strips for any number of threads pieces only keep the error small.
+  const int64_t least = r.outer * strips >= kManyStrips ? kGroup * kGroup : kSlicePiece / std::min(row, kWide);
+  const int64_t piece = std::max(kGroup, least);
+  const int64_t pieces = (rows + piece - 1) / piece;
+
+  // Of `width` columns of a strip of one piece.
+  const auto total_of = [&](const T* slice, int64_t p, int64_t column, int64_t width, Value* totals) {
+    part(ColumnRows<T>{slice + p * piece * row + column, std::min(piece, rows - p * piece), row, width}, totals);
+    if (together == 1) return;
+    for (int64_t left = together; left > 1;) {
+      const int64_t half = (left + 1) / 2;
+      for (int64_t j = 0; j < (left - half) * r.inner; ++j)
+        totals[j] = join(totals[j], totals[half * r.inner + j]);
+      left = half;
+    }
+    if (const int64_t rest = r.reduced - rows * together; rest > 0 && p == pieces - 1) {
+      Value last[kWide];
+      part(ColumnRows<T>{slice + rows * row, rest, r.inner, r.inner}, last);
+      for (int64_t j = 0; j < r.inner; ++j)
+        totals[j] = join(totals[j], last[j]);
+    }
+  };
+
+  std::vector<Value> parts(static_cast<size_t>(pieces > 1 ? r.outer * pieces * r.inner : 0));
   parallel_for(
-      r.outer * strips,
+      r.outer * pieces * strips,
       [&](int64_t begin, int64_t end) {
+        Value totals[kWide];
         for (int64_t task = begin; task < end; ++task) {
-          const int64_t o = task / strips;
-          const int64_t column = task % strips * kStrip<T>;
-          strip(x + o * r.reduced * r.inner + column, std::min(kStrip<T>, r.inner - column), o * r.inner + column);
+          const int64_t column = task % strips * kWide;
+          const int64_t p = task / strips % pieces;
+          const int64_t o = task / strips / pieces;
+          const int64_t width = std::min(kWide, row - column);
+          const int64_t columns = together == 1 ? width : r.inner;
+          total_of(x + o * r.reduced * r.inner, p, column, width, totals);
+          if (pieces > 1) {
+            std::copy_n(totals, columns, parts.begin() + (o * pieces + p) * r.inner + column);
+          } else {
+            for (int64_t j = 0; j < columns; ++j)
+              store(o * r.inner + column + j, totals[j]);
+          }
         }
       },
-      r.reduced * std::min(r.inner, kStrip<T>));
+      std::min(piece, rows) * std::min(row, kWide));
+  if (pieces == 1) return;
+  parallel_for(
+      r.outer * r.inner,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          Value* const of = parts.data() + i / r.inner * pieces * r.inner + i % r.inner;
+          for (int64_t apart = 1; apart < pieces; apart *= 2) {
+            for (int64_t p = 0; p + apart < pieces; p += 2 * apart)
+              of[p * r.inner] = join(of[p * r.inner], of[(p + apart) * r.inner]);
+          }
+          store(i, of[0]);
+        }
+      },
+      pieces);
 }
 
-// Groups of rows of a strip are taken into `group` by into(first element of a row, group, width), and
+// Groups of rows of columns are taken into `group` by into(first element of a row, group, width), and
 // the groups are joined.
 template <class T, class R, class Into>
-void reduce_strips(const ReductionPlan& r, const R& reducer, Into into) {
+void reduce_columns(const ReductionPlan& r, const R& reducer, Into into) {
   using Value = typename R::Value;
-  for_strips(r, static_cast<const T*>(r.x.raw_data()), [&](const T* first, int64_t width, int64_t result) {
-    Value total[kStrip<T>];
-    Value group[kStrip<T>];
-    std::fill(total, total + width, reducer.nothing());
-    for (int64_t row = 0; row < r.reduced; row += kGroup) {
-      std::fill(group, group + width, reducer.nothing());
-      for (int64_t k = row; k < std::min(r.reduced, row + kGroup); ++k)
-        into(first + k * r.inner, group, width);
-      for (int64_t j = 0; j < width; ++j)
-        total[j] = reducer.join(total[j], group[j]);
-    }
-    for (int64_t j = 0; j < width; ++j)
-      reducer.store(result + j, total[j]);
-  });
+  for_columns<Value>(
+      r, static_cast<const T*>(r.x.raw_data()),
+      [&](const ColumnRows<T>& of, Value* totals) {
+        Value group[kStrip<T>];
+        std::fill(totals, totals + of.width, reducer.nothing());
+        for (int64_t row = 0; row < of.rows; row += kGroup) {
+          std::fill(group, group + of.width, reducer.nothing());
+          for (int64_t k = row; k < std::min(of.rows, row + kGroup); ++k)
+            into(of.first + k * of.step, group, of.width);
+          for (int64_t j = 0; j < of.width; ++j)
+            totals[j] = reducer.join(totals[j], group[j]);
+        }
+      },
+      [&](const Value& a, const Value& b) { return reducer.join(a, b); },
+      [&](int64_t i, const Value& value) { reducer.store(i, value); });
 }
 
 template <class T, class R, class Row>
@@ -148,7 +223,7 @@ void reduce_slices(const ReductionPlan& r, const R& reducer) {
     reduce_rows<T>(r, reducer, [&](const T* row, int64_t n) { return reduce_row(row, n, reducer); });
     return;
   }
-  reduce_strips<T>(r, reducer, [&](const T* row, Value* group, int64_t width) {
+  reduce_columns<T>(r, reducer, [&](const T* row, Value* group, int64_t width) {
     compute_type<T> wide[kStrip<T>];
     const auto* const source = in_compute_type(row, wide, width);
     for (int64_t j = 0; j < width; ++j)
@@ -162,7 +237,7 @@ void reduce_slices(const ReductionPlan& r, const R& reducer, Fold fold) {
   if constexpr (!std::is_same_v<typename R::Value, float>) {
     reduce_slices<T>(r, reducer);
   } else if (r.inner > 1) {
-    reduce_strips<T>(r, reducer, [fold](const T* row, float* group, int64_t width) {
+    reduce_columns<T>(r, reducer, [fold](const T* row, float* group, int64_t width) {
       fold_into(fold, dtype_of<T>, row, group, width);
     });
   } else if (r.reduced < kWorthFolding) {

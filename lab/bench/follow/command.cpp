@@ -1,4 +1,4 @@
-// brigade bench follow ddp, allreduce: starts the ranks and waits for the lines to end.
+// brigade bench follow ddp, allreduce: starts the ranks and waits for the lines to end; accuracy: has no ranks.
 #include <brigade/core/device_runtime.h>
 #include <brigade/lab/bench/bench_options.h>
 #include <brigade/lab/bench/benchmark.h>
@@ -45,6 +45,14 @@ void add_commands(Command& bench) {
            true);
   add_case(follow, "allreduce", "All-reduces: DTYPE BYTES WAY CALLS, where WAY is in_place or staged",
            kFollowAllreduceJob, "float32 1048576 in_place 10");
+  Command accuracy = follow.add_command("accuracy", "Errors of long sums in float32: OPERATION LENGTH");
+  accuracy.footer(
+      "Example:\n  echo 'dot 4194304' | brigade bench follow accuracy\nBeside PyTorch, of the same numbers: "
+      "bench/beside_torch.py accuracy");
+  accuracy.action([] {
+    follow_accuracy();
+    return 0;
+  });
 }
 
 const AddBenchmark add_follow(7, &add_commands);

@@ -19,6 +19,11 @@ using CaseSamples = std::function<std::vector<double>(const std::vector<std::str
 // Collective.
 void follow(dist::ProcessGroup& group, const CaseSamples& samples_of);
 
+// Reads lines of "OPERATION LENGTH" from standard input until it ends, and answers with {"case": the
+// line, "error": the largest relative error of the operation in float32, beside float64}. Throws
+// ValueError for a line that names no case.
+void follow_accuracy();
+
 // A whole number above 0 of at most `most`; throws ValueError that names `what` otherwise.
 int64_t count_of(const std::string& word, const char* what, int64_t most);
 

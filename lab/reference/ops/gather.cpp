@@ -1,5 +1,6 @@
 // Gather, scatter, masked_select and the like by name, for `brigade check`.
 #include <brigade/autograd/ops/gather.h>
+#include <brigade/autograd/ops/indexing.h>
 #include <brigade/lab/reference/operation.h>
 
 namespace brigade::lab::reference {
@@ -7,6 +8,17 @@ namespace brigade::lab::reference {
 namespace {
 
 const AddOperations add_gather{
+    {"index",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       if (args.has("skip")) return in[0].index({indexing::Slice(), in[1], in[2]});
+       return in[0].index({in[1], in[2]});
+     }},
+    {"index_put",
+     [](const Inputs& in, const Arguments&) -> Outputs {
+       const Tensor y = in[0].clone();
+       y.index_put_({in[2], in[3]}, in[1]);
+       return y;
+     }},
     {"gather",
      [](const Inputs& in, const Arguments& args) -> Outputs { return gather(in[0], args.integer("dim"), in[1]); }},
     {"take_along_dim",

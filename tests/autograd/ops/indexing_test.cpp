@@ -1,5 +1,7 @@
 // Reading, writing and choosing by index, as PyTorch does it; rows that get no gradient; running products with zeros.
 #include <brigade/autograd/functional.h>
+#include <brigade/autograd/gradcheck.h>
+#include <brigade/autograd/ops/indexing.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/factory.h>
 
@@ -18,6 +20,116 @@ Tensor counted(const Shape& sizes) {
 }
 
 }  // namespace
+
+TEST_CASE("several tensors of places take element by element, where the first stands or in front") {
+  using namespace indexing;
+  const Tensor x = counted({3, 4, 5});
+  const Tensor rows = tensor<int64_t>({2, 0}), columns = tensor<int64_t>({1, -1});
+  const auto at = [](int64_t i, int64_t j, int64_t k) { return static_cast<float>((i * 4 + j) * 5 + k); };
+  CHECK(values(x.index({rows, columns}).select(1, 3)) == Values{at(2, 1, 3), at(0, 3, 3)});
+  CHECK(values(x.index({rows, columns, 2})) == Values{at(2, 1, 2), at(0, 3, 2)});
+  CHECK(values(x.index({2, rows, columns})) == Values{at(2, 2, 1), at(2, 0, 4)});
+  // Neighbours stay where they are; others, and what None parts, go in front.
+  CHECK(x.index({Slice(), rows, columns}).sizes() == Shape{3, 2});
+  CHECK(values(x.index({Slice(), rows, columns})) ==
+        Values{at(0, 2, 1), at(0, 0, 4), at(1, 2, 1), at(1, 0, 4), at(2, 2, 1), at(2, 0, 4)});
+  CHECK(x.index({rows, Slice(), columns}).sizes() == Shape{2, 4});
+  CHECK(x.index({rows, Slice(), columns}).select(1, 1).to_vector<float>() == Values{at(2, 1, 1), at(0, 1, 4)});
+  CHECK(x.index({Slice(), rows, None, columns}).sizes() == Shape{2, 3, 1});
+  CHECK(x.index({rows, 1, columns}).sizes() == Shape{2});
+  // Broadcast against each other: a grid. int32, and masks of one and of several dimensions beside places.
+  const Tensor grid = x.index({rows.unsqueeze(1), columns.to(kInt32), "..."});
+  CHECK(grid.sizes() == Shape{2, 2, 5});
+  CHECK(grid.select(0, 1).select(0, 1).to_vector<float>() ==
+        Values{at(0, 3, 0), at(0, 3, 1), at(0, 3, 2), at(0, 3, 3), at(0, 3, 4)});
+  const Tensor two_of_three = tensor<bool>({true, false, true});
+  CHECK(values(x.index({two_of_three, columns, 0})) == Values{at(0, 1, 0), at(2, 3, 0)});
+  CHECK(x.index({x.select(2, 0) >= 30.0}).sizes() == Shape{6, 5});
+  CHECK(x.index({"...", x.select(0, 0) >= 10.0}).sizes() == Shape{3, 10});
+  CHECK(x.index({tensor<int64_t>({}), rows.slice(0, 0, 1)}).sizes() == Shape{0, 5});
+  // A row that is named twice gets the sum of both gradients.
+  const Tensor leaf = counted({2, 2}).requires_grad_();
+  (leaf.index({tensor<int64_t>({1, 1, 0}), tensor<int64_t>({0, 0, 1})}) * tensor<float>({1, 2, 4})).sum().backward();
+  CHECK(values(leaf.grad()) == Values{0, 4, 3, 0});
+}
+
+TEST_CASE("index_put_ writes at places and masks, and its gradients are those of what stays and of the value") {
+  using namespace indexing;
+  const Tensor rows = tensor<int64_t>({2, 0}), columns = tensor<int64_t>({1, -1});
+  Tensor x = zeros({3, 4});
+  x.index_put_({rows, columns}, tensor<float>({5, 6}));
+  CHECK(values(x) == Values{0, 0, 0, 6, 0, 0, 0, 0, 0, 5, 0, 0});
+  x.index_put_({rows}, 1.0);
+  CHECK(values(x) == Values{1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1});
+  x.index_put_({Slice(), columns}, tensor(Values{7, 8, 9}, {1, 3, 1}));  // broadcast, its first 1 dropped
+  CHECK(values(x) == Values{1, 7, 1, 7, 0, 8, 0, 8, 1, 9, 1, 9});
+  x.index_put_({ge(x, 8.0)}, tensor<float>({1, 2, 3, 4}));
+  CHECK(values(x) == Values{1, 7, 1, 7, 0, 1, 0, 2, 1, 3, 1, 4});
+  const Tensor cube = zeros({2, 3, 2});
+  cube.index_put_({tensor<int64_t>({0, 1}), Slice(), tensor<int64_t>({1, 0})},
+                  tensor(Values{1, 2, 3, 4, 5, 6}, {2, 3}));
+  CHECK(values(cube) == Values{0, 1, 0, 2, 0, 3, 4, 0, 5, 0, 6, 0});
+  CHECK_THROWS_AS(x.index_put_({rows, columns}, zeros({3})), ShapeError);
+
+  const auto number = [](const Shape& sizes, int64_t first) {
+    return arange(static_cast<double>(first), static_cast<double>(first + sizes.numel()), 1, {kFloat64})
+               .reshape(sizes) *
+           0.37;
+  };
+  const auto put = [&](const std::vector<Tensor>& in) {
+    const Tensor y = in[0] * in[0];
+    y.index_put_({rows, Slice(1, 3), columns}, in[1] * in[1]);
+    return y * y;
+  };
+  const auto take = [&](const std::vector<Tensor>& in) {
+    const Tensor y = in[0] * in[0];
+    return y.index({Slice(), rows.unsqueeze(1), columns}) * in[1];
+  };
+  const std::vector<Tensor> to_put{number({3, 4, 2}, 1).requires_grad_(), number({2, 2}, 3).requires_grad_()};
+  const std::vector<Tensor> to_take{number({2, 3, 4}, 1).requires_grad_(), number({2, 2, 2}, 3).requires_grad_()};
+  CHECK(autograd::gradcheck(put, to_put).ok);
+  CHECK(autograd::gradgradcheck(put, to_put).ok);
+  CHECK(autograd::gradcheck(take, to_take).ok);
+  CHECK(autograd::gradgradcheck(take, to_take).ok);
+}
+
+TEST_CASE("an index out of range is named with its dimension of the tensor that was indexed") {
+  using namespace indexing;
+  const Tensor x = zeros({4, 5, 6});
+  CHECK_THROWS_WITH_AS(x.index({0, 5}),
+                       doctest::Contains("index 5 is out of bounds for dimension 1 with size 5 (called at"),
+                       IndexError);
+  CHECK_THROWS_WITH_AS(x.index({0, 0, -7}), doctest::Contains("index -7 is out of bounds for dimension 2 with size 6"),
+                       IndexError);
+  CHECK_THROWS_WITH_AS(x.index({None, 0, "...", 6}),
+                       doctest::Contains("index 6 is out of bounds for dimension 2 with size 6"), IndexError);
+  CHECK_THROWS_WITH_AS(x.index({0, tensor<int64_t>({1, 2}), tensor<int64_t>({0, 6})}),
+                       doctest::Contains("index 6 is out of bounds for dimension 2 with size 6"), IndexError);
+  CHECK_THROWS_WITH_AS(x.index_put_({tensor<int64_t>({4})}, 1.0),
+                       doctest::Contains("index 4 is out of bounds for dimension 0 with size 4"), IndexError);
+  CHECK_THROWS_WITH_AS(x.index({tensor<int64_t>({1, 2}), tensor<int64_t>({0, 1, 2})}),
+                       doctest::Contains("indexing tensors could not be broadcast together with shapes [2], [3]"),
+                       IndexError);
+  CHECK_THROWS_WITH_AS(x.index({0, 0, 0, 0}), doctest::Contains("too many indices for tensor of dimension 3"),
+                       IndexError);
+  CHECK_THROWS_WITH_AS(x.index({ones({4, 4}, kBool)}),
+                       doctest::Contains("expected a mask whose sizes are those of dimensions 0"), ValueError);
+}
+
+TEST_CASE("a tensor of shape [0] joins tensors of any shape, and adds nothing") {
+  const Tensor none = zeros({0}, kFloat64).requires_grad_(), x = counted({2, 3}).requires_grad_();
+  const Tensor y = cat({none, x, none, x}, 1);
+  CHECK(y.sizes() == Shape{2, 6});
+  CHECK(y.dtype() == kFloat64);
+  (y * 2.0).sum().backward();
+  CHECK(values(x.grad()) == Values(6, 4));
+  CHECK(none.grad().sizes() == Shape{0});
+  CHECK(cat({zeros({0}), zeros({0})}).sizes() == Shape{0});
+  CHECK(cat({zeros({0}), tensor<float>({1, 2})}).sizes() == Shape{2});
+  CHECK_THROWS_AS(cat({zeros({0}), x}, 2), IndexError);
+  CHECK_THROWS_WITH_AS(cat({zeros({0}), x, zeros({0, 2})}, 1),
+                       doctest::Contains("tensor 2 has shape [0, 2], which differs from tensor 1 [2, 3]"), ShapeError);
+}
 
 TEST_CASE("take_along_dim broadcasts beside the dimension") {
   const Tensor x = counted({2, 3});

@@ -24,7 +24,11 @@ const AddCases add_attention_cases([] {
        {.roundings = 2}},
       {"scaled_dot_product_attention added mask",
        [](const Inputs& i) { return scaled_dot_product_attention(i[0], i[1], i[2], i[3]); },
-       {input({2, 3, 4}), input({2, 5, 4}, 2), input({2, 5, 4}, 3), fixed({2, 1, 5}, 6)},
+       {input({2, 3, 4}), input({2, 5, 4}, 2), input({2, 5, 4}, 3), input({2, 1, 5}, 6)},
+       {.roundings = 2}},
+      {"scaled_dot_product_attention shared heads",
+       [](const Inputs& i) { return scaled_dot_product_attention(i[0], i[1], i[2], i[3], 0, false, {}, true); },
+       {input({4, 3, 2}), input({2, 5, 2}, 2), input({1, 5, 3}, 3), input({3, 5}, 6)},
        {.roundings = 2}},
       {"scaled_dot_product_attention dropout",
        [](const Inputs& i) {

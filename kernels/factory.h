@@ -27,12 +27,12 @@ Tensor linspace(double start, double end, int64_t steps, TensorOptions options =
 Tensor eye(int64_t n, TensorOptions options = {});
 Tensor eye(int64_t rows, int64_t columns, TensorOptions options = {});
 // Uniform in [0, 1), with as many bits as the dtype holds there: 53, 24, 11, 8.
-Tensor rand(const Shape& sizes, TensorOptions options = {}, Generator* generator = nullptr);
+Tensor rand(const Shape& sizes, TensorOptions options = {}, RandomGenerator* generator = nullptr);
 // Standard normal (Box-Muller on Philox words).
-Tensor randn(const Shape& sizes, TensorOptions options = {}, Generator* generator = nullptr);
+Tensor randn(const Shape& sizes, TensorOptions options = {}, RandomGenerator* generator = nullptr);
 // Integers in [low, high).
 Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions options = {kInt64},
-               Generator* generator = nullptr);
+               RandomGenerator* generator = nullptr);
 // Integers in [0, high).
 inline Tensor randint(int64_t high, const Shape& sizes, TensorOptions options = {kInt64}) {
   return randint(0, high, sizes, options);
@@ -40,12 +40,12 @@ inline Tensor randint(int64_t high, const Shape& sizes, TensorOptions options = 
 inline Tensor rand_like(const Tensor& tensor) { return rand(tensor.sizes(), tensor.options()); }
 inline Tensor randn_like(const Tensor& tensor) { return randn(tensor.sizes(), tensor.options()); }
 // A random permutation of 0..n-1 (int64). Throws ValueError for a negative count.
-Tensor randperm(int64_t n, Generator* generator = nullptr);
+Tensor randperm(int64_t n, RandomGenerator* generator = nullptr);
 
 namespace kernels {
 // The part of a generator's stream (of the calling thread's, unless one is given) that a fill of
 // `out` takes: a word for each element, two of float64.
-PhiloxState reserve_random(const Tensor& out, Generator* generator = nullptr);
+PhiloxState reserve_random(const Tensor& out, RandomGenerator* generator = nullptr);
 extern Kernel<void(const Tensor& out, PhiloxState state, double low, double high)> fill_uniform;
 extern Kernel<void(const Tensor& out, PhiloxState state, double mean, double stddev)> fill_normal;
 }  // namespace kernels

@@ -132,7 +132,7 @@ Checkpoint& Checkpoint::add(const std::string& name, decltype(Part::what) what) 
 
 Checkpoint& Checkpoint::module(const std::string& name, nn::Module& module) { return add(name, &module); }
 Checkpoint& Checkpoint::optimizer(const std::string& name, Optimizer& optimizer) { return add(name, &optimizer); }
-Checkpoint& Checkpoint::generator(const std::string& name, Generator& generator) { return add(name, &generator); }
+Checkpoint& Checkpoint::generator(const std::string& name, RandomGenerator& generator) { return add(name, &generator); }
 Checkpoint& Checkpoint::number(const std::string& name, int64_t& number) { return add(name, &number); }
 Checkpoint& Checkpoint::number(const std::string& name, double& number) { return add(name, &number); }
 Checkpoint& Checkpoint::part(const std::string& name, std::function<OptimizerState()> save,
@@ -180,7 +180,7 @@ void Checkpoint::save(const std::string& path) const {
       const OptimizerState state = (*optimizer)->state_dict();
       writer.begin(kind, state.optimizer);
       writer.state(state);
-    } else if (auto* const* generator = std::get_if<Generator*>(&part.what)) {
+    } else if (auto* const* generator = std::get_if<RandomGenerator*>(&part.what)) {
       writer.begin(kind, "");
       writer.number("seed", (*generator)->seed());
       writer.number("offset", (*generator)->offset());
@@ -231,7 +231,7 @@ void Checkpoint::load(const std::string& path, SourceLocation where) {
       last.emplace_back([&file, &name, module = *module, where] {
         module->load_state_dict(file.part(name).tensors, /*strict=*/true, where);
       });
-    } else if (auto* const* generator = std::get_if<Generator*>(&part.what)) {
+    } else if (auto* const* generator = std::get_if<RandomGenerator*>(&part.what)) {
       check_simple(path, name, file.part(name), 2);
       const auto seed = file.number<uint64_t>(name, "seed");
       const auto offset = file.number<uint64_t>(name, "offset");

@@ -43,7 +43,7 @@ class Checkpoint {
   Checkpoint& scheduler(const std::string& name, LRScheduler& scheduler);
   Checkpoint& scheduler(const std::string& name, ReduceLROnPlateau& scheduler);
   // Seed and position of a stream of random numbers (dropout, shuffling).
-  Checkpoint& generator(const std::string& name, Generator& generator);
+  Checkpoint& generator(const std::string& name, RandomGenerator& generator);
   // Counters and values of the training loop.
   Checkpoint& number(const std::string& name, int64_t& number);
   Checkpoint& number(const std::string& name, double& number);
@@ -68,7 +68,7 @@ class Checkpoint {
   };
   struct Part {
     std::string name;
-    std::variant<nn::Module*, Optimizer*, Generator*, int64_t*, double*, Custom> what;
+    std::variant<nn::Module*, Optimizer*, RandomGenerator*, int64_t*, double*, Custom> what;
     const char* kind() const;  // "optimizer"
   };
   template <class Scheduler>

@@ -43,7 +43,7 @@ void fill_normal_cpu(const Tensor& out, PhiloxState state, double mean, double s
 
 }  // namespace
 
-PhiloxState reserve_random(const Tensor& out, Generator* generator) {
+PhiloxState reserve_random(const Tensor& out, RandomGenerator* generator) {
   const uint64_t words = out.dtype() == kFloat64 ? 2 : 1;
   return (generator ? *generator : default_generator()).reserve(words * static_cast<uint64_t>(out.numel()));
 }
@@ -54,7 +54,7 @@ constinit Kernel<void(const Tensor&, PhiloxState, double, double)> fill_normal("
 }  // namespace kernels
 
 namespace {
-PhiloxState reserve(Generator* generator, int64_t count) {
+PhiloxState reserve(RandomGenerator* generator, int64_t count) {
   return (generator ? *generator : default_generator()).reserve(static_cast<uint64_t>(count));
 }
 
@@ -120,19 +120,19 @@ Tensor eye(int64_t rows, int64_t columns, TensorOptions options) {
   return result;
 }
 
-Tensor rand(const Shape& sizes, TensorOptions options, Generator* generator) {
+Tensor rand(const Shape& sizes, TensorOptions options, RandomGenerator* generator) {
   Tensor result = empty(sizes, options);
   kernels::fill_uniform(result, kernels::reserve_random(result, generator), 0, 1);
   return result;
 }
 
-Tensor randn(const Shape& sizes, TensorOptions options, Generator* generator) {
+Tensor randn(const Shape& sizes, TensorOptions options, RandomGenerator* generator) {
   Tensor result = empty(sizes, options);
   kernels::fill_normal(result, kernels::reserve_random(result, generator), 0, 1);
   return result;
 }
 
-Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions options, Generator* generator) {
+Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions options, RandomGenerator* generator) {
   if (high <= low) throw ValueError("randint: expected low < high, got {} and {}", low, high);
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   const Tensor values = empty(sizes, kInt64);
@@ -147,7 +147,7 @@ Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions opti
   return placed(values, options);
 }
 
-Tensor randperm(int64_t n, Generator* generator) {
+Tensor randperm(int64_t n, RandomGenerator* generator) {
   if (n < 0) throw ValueError("randperm: the count must not be negative, got {}", n);
   const Tensor result = empty({n}, kInt64);
   int64_t* const order = result.data_ptr<int64_t>();

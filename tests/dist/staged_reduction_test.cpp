@@ -125,7 +125,7 @@ TEST_CASE("a staged all_reduce in pieces has the bits of one in memory of the gr
 
 // Whatever the machine: where ranks outnumber its processors, groups do not use pieces.
 TEST_CASE("ranks that go on in any order come to the sums, whoever of them stages") {
-  Generator random(7);
+  RandomGenerator random(7);
   const auto pick = [&](int64_t below) { return randint(0, below, {1}, {kInt64}, &random).item<int64_t>(); };
   const int64_t count = 11 * static_cast<int64_t>(StagedReduction::kPieceBytes / sizeof(float)) + 5;
   for (const int ranks : {2, 3, 4}) {

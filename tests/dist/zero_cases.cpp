@@ -24,7 +24,7 @@ using Ddp = dist::DistributedDataParallel<Net>;
 constexpr int kSteps = 5;
 
 void backward(Ddp& ddp, int rank, int step) {
-  Generator generator(100 + 7 * static_cast<uint64_t>(rank) + 31 * static_cast<uint64_t>(step));
+  RandomGenerator generator(100 + 7 * static_cast<uint64_t>(rank) + 31 * static_cast<uint64_t>(step));
   mean(square(ddp(randn({5, 4}, kFloat32, &generator)) - 1.0)).backward();
 }
 

@@ -15,13 +15,13 @@ using namespace brigade::kernels;
 using test::at;
 
 TEST_CASE("random fills follow the documented stream and have the right moments") {
-  Generator generator(11);
+  RandomGenerator generator(11);
   const Tensor u = rand({100'001}, kFloat32, &generator);
   const PhiloxState state{11, 0};
   for (const int64_t i : {int64_t{0}, int64_t{5}, int64_t{100'000}})
     CHECK(at(u, i) == uniform_from_word(state.word(static_cast<uint64_t>(i))));
   CHECK(at(mean(u, {}), 0) == doctest::Approx(0.5).epsilon(0.01));
-  Generator again(11);
+  RandomGenerator again(11);
   CHECK(rand({100'001}, kFloat32, &again).to_vector<float>() == u.to_vector<float>());
   const Tensor z = randn({100'000}, kFloat64, &generator);
   CHECK(std::abs(at(mean(z, {}), 0)) < 0.02);
@@ -56,7 +56,7 @@ TEST_CASE("fills of any range, and of any mean and spread, are those of the stan
     const double bound = 8 * test::tolerance(dtype);
     for (const int64_t n : {0, 1, 7, 1025}) {
       CAPTURE(n);
-      Generator generator(12);
+      RandomGenerator generator(12);
       const Tensor standard = empty({n}, dtype), moved = empty({n}, dtype);
       const PhiloxState state = reserve_random(standard, &generator);
       fill_normal(standard, state, 0, 1);

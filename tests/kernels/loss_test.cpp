@@ -66,7 +66,7 @@ const std::vector<Row> kLosses{
 
 // In 0.02 .. 0.98, so that logarithms stay small.
 Tensor probabilities(const Shape& sizes, uint64_t seed, DType dtype) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   return cast(binary_scalar(binary_scalar(rand(sizes, kFloat64, &generator), 0.96, BinaryOp::Mul, false), 0.02,
                             BinaryOp::Add, false),
               dtype);

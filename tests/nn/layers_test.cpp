@@ -55,7 +55,7 @@ TEST_CASE("Conv2d takes its sizes as one number or two") {
        {2, 6, 8, 4},
        "Conv2d(4, 6, kernel_size=[3, 3], stride=[1, 2], padding=[1, 1])"},
   };
-  Generator generator(3);
+  RandomGenerator generator(3);
   const Tensor x = randn({2, 4, 8, 8}, kFloat32, &generator);
   for (const Case& c : cases) {
     CAPTURE(c.text);
@@ -71,7 +71,7 @@ TEST_CASE("Conv2d takes its sizes as one number or two") {
 }
 
 TEST_CASE("pooling layers take PyTorch's options, stride being the kernel's size by default") {
-  Generator generator(4);
+  RandomGenerator generator(4);
   const Tensor x = randn({2, 3, 5, 6}, kFloat32, &generator);
   CHECK(floats(nn::MaxPool2d(2)(x)) == floats(max_pool2d(x, 2)));
   CHECK(floats(nn::AvgPool2d(2)(x)) == floats(avg_pool2d(x, 2)));

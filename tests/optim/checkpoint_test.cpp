@@ -154,7 +154,7 @@ TEST_CASE("numbers come back with all their bits, and any part with its tensors"
   const TemporaryFolder folder;
   int64_t integers[] = {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
   double numbers[] = {0.1, -0.0, 5e-324, -1.7976931348623157e308, INFINITY, std::nan("")};
-  Generator generator(~uint64_t{0});
+  RandomGenerator generator(~uint64_t{0});
   generator.set_offset(~uint64_t{0} - 1);
   optim::OptimizerState state{"schedule", {{"t", tensor<float>({1, 2})}}, {{"x", 1.0 / 3}}};
   optim::Checkpoint checkpoint;
@@ -222,7 +222,7 @@ TEST_CASE("what does not fit is named, and then nothing has been changed") {
   const optim::OptimizerState adam_before = job.optimizer->state_dict();
   int64_t step = 42;
   double best = 17;
-  Generator generator(8);
+  RandomGenerator generator(8);
   const auto message = [&](nn::Module& module, optim::Optimizer& optimizer) {
     optim::Checkpoint checkpoint;
     checkpoint.number("step", step).number("best", best).generator("random", generator);
@@ -307,7 +307,7 @@ TEST_CASE("a damaged checkpoint is named with the entry") {
   const std::string path = folder / "f";
   int64_t step = 3;
   double rate = 4;
-  Generator generator(8);
+  RandomGenerator generator(8);
   optim::Checkpoint checkpoint;
   checkpoint.number("step", step).number("rate", rate).generator("random", generator);
   const auto message = [&](const SafetensorsMetadata& metadata, const nn::Named<Tensor>& tensors = {}) {
@@ -366,7 +366,7 @@ TEST_CASE("a checkpoint of which any bit has changed is refused, and nothing has
   const std::string path = folder / "f";
   nn::Linear linear(2, 1);
   int64_t step = 3;
-  Generator generator(8);
+  RandomGenerator generator(8);
   optim::Checkpoint checkpoint;
   checkpoint.module("model", *linear.ptr()).number("step", step).generator("random", generator);
   checkpoint.save(path);

@@ -101,7 +101,7 @@ TEST_CASE("the gradient of a product with one zero, and with two") {
   CHECK(gradient([](const Tensor& t) { return prod(t, {1}); }, {}, {2, 0}).empty());
   CHECK(prod(tensor<int32_t>({2, 3})).dtype() == kInt64);
   // In float16 the product of the others would be rounded seven times.
-  Generator generator(3);
+  RandomGenerator generator(3);
   const Tensor x = (rand({8}, {kFloat64}, &generator) + 0.5).to(kFloat16).requires_grad_();
   prod(x).backward();
   const auto values = x.to_vector<double>();

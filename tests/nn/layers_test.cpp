@@ -90,6 +90,22 @@ TEST_CASE("pooling layers take PyTorch's options, stride being the kernel's size
   CHECK_THROWS_WITH_AS(nn::MaxPool2d(0), doctest::Contains("at least 1"), ValueError);
 }
 
+namespace {
+template <class Options>
+concept TakesNamelessBraces = requires {
+  Options{2, 1};
+};
+}  // namespace
+
+TEST_CASE("options of convolutions and pools are written by name: LibTorch reads {2, 1} as a stride") {
+  CHECK_FALSE(TakesNamelessBraces<nn::Conv1dOptions>);
+  CHECK_FALSE(TakesNamelessBraces<nn::Conv2dOptions>);
+  CHECK_FALSE(TakesNamelessBraces<nn::ConvTranspose1dOptions>);
+  CHECK_FALSE(TakesNamelessBraces<nn::ConvTranspose2dOptions>);
+  CHECK_FALSE(TakesNamelessBraces<nn::MaxPool2dOptions>);
+  CHECK_FALSE(TakesNamelessBraces<nn::AvgPool1dOptions>);
+}
+
 TEST_CASE("activations compute what their functions do, and print their options") {
   CHECK(floats(nn::ReLU()(kRow)) == floats(relu(kRow)));
   CHECK(floats(nn::LeakyReLU(0.2)(kRow)) == floats(leaky_relu(kRow, 0.2)));

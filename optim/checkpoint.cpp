@@ -201,7 +201,7 @@ void Checkpoint::save(const std::string& path) const {
   save_safetensors(path, tensors, metadata, {.checksums = true});
 }
 
-void Checkpoint::load(const std::string& path, SourceLocation where) {
+void Checkpoint::load(const std::string& path, const CheckpointLoadOptions& options, SourceLocation where) {
   const detail::CheckpointFile file(path);
   Differences differences;
   std::set<std::string> own;
@@ -216,10 +216,13 @@ void Checkpoint::load(const std::string& path, SourceLocation where) {
     }
   }
   for (const auto& [name, saved] : file.parts()) {
-    if (!own.contains(name))
+    if (options.strict && !own.contains(name))
       differences.add("unexpected part " + in_quotes(name) + " of kind " + in_quotes(saved.kind));
   }
-  if (!differences.text().empty()) throw ValueError("{} was saved from other parts:{}", path, differences.text());
+  if (!differences.text().empty()) {
+    throw ValueError("{} was saved from other parts (load(path, {.strict = false}) leaves unread what is not named):{}",
+                     path, differences.text());
+  }
 
   // What can be checked before anything changes is checked now; what checks itself while it loads
   // comes next, and is undone when a later one does not fit; then what cannot fail.

@@ -10,15 +10,18 @@ namespace brigade {
 
 Tensor zeros(const Shape& sizes, TensorOptions options = {});
 Tensor ones(const Shape& sizes, TensorOptions options = {});
-Tensor full(const Shape& sizes, double value, TensorOptions options = {});
+// Of the dtype of the value, float32, int64 or bool, unless options name one: full({2}, 3) is int64,
+// full({2}, 3.0) float32.
+Tensor full(const Shape& sizes, Scalar value, TensorOptions options = {});
 Tensor zeros_like(const Tensor& tensor);
 Tensor ones_like(const Tensor& tensor);
-Tensor full_like(const Tensor& tensor, double value);
-// start, start + step, ... below end; int64 unless options say otherwise. Throws ValueError for a
-// zero or wrong-signed step, and for numbers that are not finite.
-Tensor arange(double start, double end, double step = 1, TensorOptions options = {kInt64});
+Tensor full_like(const Tensor& tensor, Scalar value);
+// start, start + step, ... below end; of the dtype that options name, else int64, or float32 where
+// one of the numbers is floating: arange(5), arange(0, 1, 0.25). Throws ValueError for a zero or
+// wrong-signed step, and for numbers that are not finite.
+Tensor arange(Scalar start, Scalar end, Scalar step = 1, TensorOptions options = {});
 // 0, 1, ... below end.
-inline Tensor arange(double end, TensorOptions options = {kInt64}) { return arange(0, end, 1, options); }
+inline Tensor arange(Scalar end, TensorOptions options = {}) { return arange(0, end, 1, options); }
 // `steps` numbers from start to end, both included, at equal distances; of one number, start.
 // Throws ValueError for a negative count.
 Tensor linspace(double start, double end, int64_t steps, TensorOptions options = {});

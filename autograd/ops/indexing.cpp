@@ -60,7 +60,7 @@ Tensor at_places(const Tensor& x, int dim, const Tensor& at, SourceLocation wher
   if (at.dtype() != kInt64 && at.dtype() != kInt32)
     throw ValueError(where, "index: expected a tensor of int64, int32 or bool, got {}", describe(at));
   const int64_t size = x.size(dim);
-  const Tensor from_start = brigade::where(lt(at, 0.0, where), add(at, static_cast<double>(size), where), at, where);
+  const Tensor from_start = brigade::where(lt(at, 0, where), add(at, size, where), at, where);
   const Tensor taken = index_select(x, dim, from_start.reshape({-1}, where), where);
   Shape shape;
   for (int d = 0; d < x.dim(); ++d) {
@@ -120,7 +120,7 @@ const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, 
   part_of(x, indices, where).copy_(value, where);
   return x;
 }
-const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, double value, SourceLocation where) {
+const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, Scalar value, SourceLocation where) {
   if (is_mask_of(x, indices)) return x.copy_(masked_fill(x, *tensor_of(indices.front()), value, where), where);
   part_of(x, indices, where).fill_(value, where);
   return x;
@@ -130,7 +130,7 @@ const Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, con
                                  SourceLocation where) const {
   return brigade::index_put_(*this, std::span(indices.begin(), indices.size()), value, where);
 }
-const Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, double value, SourceLocation where) const {
+const Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, Scalar value, SourceLocation where) const {
   return brigade::index_put_(*this, std::span(indices.begin(), indices.size()), value, where);
 }
 

@@ -68,32 +68,49 @@ Tensor placed(const Tensor& values, TensorOptions options) {
 }
 }  // namespace
 
-Tensor full(const Shape& sizes, double value, TensorOptions options) {
-  Tensor result = empty(sizes, options);
+Tensor full(const Shape& sizes, Scalar value, TensorOptions options) {
+  Tensor result = empty(sizes, options.or_dtype(value.dtype()));
   kernels::fill(result, value);
   return result;
 }
-Tensor zeros(const Shape& sizes, TensorOptions options) { return full(sizes, 0, options); }
-Tensor ones(const Shape& sizes, TensorOptions options) { return full(sizes, 1, options); }
-Tensor full_like(const Tensor& tensor, double value) { return full(tensor.sizes(), value, tensor.options()); }
+Tensor zeros(const Shape& sizes, TensorOptions options) { return full(sizes, 0.0, options); }
+Tensor ones(const Shape& sizes, TensorOptions options) { return full(sizes, 1.0, options); }
+Tensor full_like(const Tensor& tensor, Scalar value) { return full(tensor.sizes(), value, tensor.options()); }
 Tensor zeros_like(const Tensor& tensor) { return full_like(tensor, 0); }
 Tensor ones_like(const Tensor& tensor) { return full_like(tensor, 1); }
 
-Tensor arange(double start, double end, double step, TensorOptions options) {
-  if (step == 0 || (end - start) / step < 0) {
+namespace {
+// start, start + step, ... below end, which the type holds.
+template <class T>
+Tensor range(Scalar start, Scalar end, Scalar step) {
+  const T first = start.to<T>(), by = step.to<T>();
+  const double length = end.to<double>() - start.to<double>();
+  if (by == T(0) || length / step.to<double>() < 0) {
     throw ValueError("arange: a step of {} does not lead from {} to {}", step, start, end);
   }
-  const double count = std::ceil((end - start) / step);
+  const double count = std::ceil(length / step.to<double>());
   if (!(count < 0x1p63)) {
     throw ValueError(
         "arange: expected finite numbers and fewer than 2^63 of them, got a start of {}, an end of {} and a step of {}",
         start, end, step);
   }
-  const Tensor values = empty({static_cast<int64_t>(count)}, kFloat64);
-  double* const numbers = values.data_ptr<double>();
+  int64_t number = static_cast<int64_t>(count);
+  if constexpr (std::is_integral_v<T>) {
+    const __int128_t way = static_cast<__int128_t>(end.to<T>()) - first;
+    number = static_cast<int64_t>(way / by + (way % by != 0 ? 1 : 0));
+  }
+  const Tensor values = empty({number}, dtype_of<T>);
+  T* const numbers = values.data_ptr<T>();
   for (int64_t i = 0; i < values.numel(); ++i)
-    numbers[i] = start + static_cast<double>(i) * step;
-  return placed(values, options);
+    numbers[i] = first + static_cast<T>(i) * by;
+  return values;
+}
+}  // namespace
+
+Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options) {
+  const bool is_real = start.is_floating_point() || end.is_floating_point() || step.is_floating_point();
+  const Tensor values = is_real ? range<double>(start, end, step) : range<int64_t>(start, end, step);
+  return placed(values, options.or_dtype(is_real ? kFloat32 : kInt64));
 }
 
 Tensor linspace(double start, double end, int64_t steps, TensorOptions options) {

@@ -165,9 +165,9 @@ TEST_CASE("the last piece may be of one element, and all pieces full") {
     const auto per_piece = static_cast<int64_t>(StagedReduction::kPieceBytes / sizeof(float));
     const auto from = static_cast<int64_t>(StagedReduction::kFrom / sizeof(float));
     for (const int64_t count : {from + 1, from + per_piece, from + per_piece + 1}) {
-      const Tensor tensor = full({count}, group->rank() + 1);
+      const Tensor tensor = full({count}, group->rank() + 1.0);
       group->all_reduce(tensor, {})->wait();
-      if (!same_bits(tensor, full({count}, 3))) return "other numbers for " + std::to_string(count);
+      if (!same_bits(tensor, full({count}, 3.0))) return "other numbers for " + std::to_string(count);
     }
     return std::string("same");
   });

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace brigade::test::factory_test {
@@ -37,6 +38,23 @@ TEST_CASE("random fills follow the documented stream and have the right moments"
   CHECK(arange(4).dtype() == kInt64);
   CHECK(arange(4).to_vector<int64_t>() == std::vector<int64_t>{0, 1, 2, 3});
   CHECK(arange(3, kFloat32).to_vector<float>() == std::vector<float>{0, 1, 2});
+  CHECK(arange(0, 1, 0.25).dtype() == kFloat32);
+  CHECK(arange(0, 1, 0.25).to_vector<float>() == std::vector<float>{0, 0.25, 0.5, 0.75});
+  CHECK(arange(3.0).dtype() == kFloat32);
+  CHECK(arange(3.0, kInt32).dtype() == kInt32);
+  CHECK(arange(7, 0, -3).to_vector<int64_t>() == std::vector<int64_t>{7, 4, 1});
+  // Exactly, where double has steps of 1024, and no further than 64 bits reach.
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  CHECK(arange(kMost - 3, kMost).to_vector<int64_t>() == std::vector<int64_t>{kMost - 3, kMost - 2, kMost - 1});
+  CHECK(arange(-kMost, kMost, kMost).to_vector<int64_t>() == std::vector<int64_t>{-kMost, 0});
+  CHECK(full({2}, 3).dtype() == kInt64);
+  CHECK(full({2}, 3.0).dtype() == kFloat32);
+  CHECK(full({2}, true).dtype() == kBool);
+  CHECK(full({2}, 3, kFloat16).dtype() == kFloat16);
+  CHECK(full({1}, kMost - 1).item<int64_t>() == kMost - 1);
+  CHECK(full({2}, 3, device(Device())).dtype() == kInt64);
+  CHECK(zeros({2}, device(Device())).dtype() == kFloat32);
+  CHECK(tensor({1, 2}, device(Device())).dtype() == kInt64);
   CHECK_THROWS_AS(arange(-1), ValueError);
   CHECK_THROWS_AS(arange(0, 1, -1), ValueError);
   CHECK(linspace(0, 1, 5).to_vector<float>() == std::vector<float>{0, 0.25, 0.5, 0.75, 1});

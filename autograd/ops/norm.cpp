@@ -12,8 +12,11 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/norm.h>
+#include <brigade/kernels/promotion.h>
 #include <brigade/kernels/reduce.h>
+#include <brigade/kernels/where.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace brigade {
@@ -140,16 +143,23 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
   }
   const Shape sizes = located("cosine_similarity", where, [&] { return broadcast_shapes(a.sizes(), b.sizes()); });
   const int at = dimension_of("cosine_similarity", dim, sizes.size(), where);
+  const DType dtype = kernels::result_type({a, b});
+  if (!is_floating_point(dtype))
+    throw DTypeError(where, "cosine_similarity: expected a floating dtype, got {}; convert with .to(kFloat32)",
+                     name(dtype));
+  // A power of two, by which a vector is made no longer than its largest element, so that the length
+  // of finite numbers is one too.
+  const double unit = std::exp2(-std::ceil(std::log2(std::max<double>(1, static_cast<double>(sizes[at]))) / 2));
   const auto scaled = [&](const Tensor& x) {
-    const Tensor wide = x.expand(sizes, where);
-    const Tensor size = norm(wide, 2, {at}, true, where);
+    const Tensor vector = mul(widened(in_dtype(x, dtype)).expand(sizes, where), unit, where);
+    const Tensor size = norm(vector, 2, {at}, true, where);
     // What a clamp adds, without a derivative.
-    const Tensor is_small = ones_where(size, kernels::CompareOp::Less, eps);
-    const Tensor missing = kernels::binary(kernels::binary_scalar(size, eps, kernels::BinaryOp::Sub, true), is_small,
-                                           kernels::BinaryOp::Mul);
-    return div(wide, add(size, missing, where), where);
+    const Tensor is_small = kernels::compare_scalar(size, eps * unit, kernels::CompareOp::Less);
+    const Tensor missing =
+        kernels::where(is_small, kernels::binary_scalar(size, eps * unit, kernels::BinaryOp::Sub, true), 0.0);
+    return div(vector, add(size, missing, where), where);
   };
-  return sum(mul(scaled(a), scaled(b), where), {at}, false, where);
+  return in_dtype(sum(mul(scaled(a), scaled(b), where), {at}, false, where), dtype);
 }
 
 }  // namespace brigade

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace brigade {
 
@@ -147,16 +148,24 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
   if (!is_floating_point(dtype))
     throw DTypeError(where, "cosine_similarity: expected a floating dtype, got {}; convert with .to(kFloat32)",
                      name(dtype));
-  // A power of two, by which a vector is made no longer than its largest element, so that the length
-  // of finite numbers is one too.
-  const double unit = std::exp2(-std::ceil(std::log2(std::max<double>(1, static_cast<double>(sizes[at]))) / 2));
+  const DType wide = is_half(dtype) ? kFloat32 : dtype;
+  const double most = wide == kFloat64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  const double limit = std::sqrt(most / static_cast<double>(std::max<int64_t>(1, sizes[at])));
   const auto scaled = [&](const Tensor& x) {
-    const Tensor vector = mul(widened(in_dtype(x, dtype)).expand(sizes, where), unit, where);
+    const Tensor given = in_dtype(x, wide).expand(sizes, where);
+    // Where squares would be infinite the vector is divided by its largest element first: a constant
+    // that the cosine does not depend on.
+    const Tensor largest =
+        kernels::binary_scalar(kernels::norm(given, std::numeric_limits<double>::infinity(), {at}, true), most,
+                               kernels::BinaryOp::Minimum, false);
+    const Tensor unit =
+        kernels::where(kernels::compare_scalar(largest, limit, kernels::CompareOp::Greater), largest, 1.0);
+    const Tensor vector = div(given, unit, where);
     const Tensor size = norm(vector, 2, {at}, true, where);
     // What a clamp adds, without a derivative.
-    const Tensor is_small = kernels::compare_scalar(size, eps * unit, kernels::CompareOp::Less);
-    const Tensor missing =
-        kernels::where(is_small, kernels::binary_scalar(size, eps * unit, kernels::BinaryOp::Sub, true), 0.0);
+    const Tensor least = kernels::binary_scalar(unit, eps, kernels::BinaryOp::Div, true);
+    const Tensor is_small = kernels::compare(size, least, kernels::CompareOp::Less);
+    const Tensor missing = kernels::where(is_small, kernels::binary(least, size, kernels::BinaryOp::Sub), 0.0);
     return div(vector, add(size, missing, where), where);
   };
   return in_dtype(sum(mul(scaled(a), scaled(b), where), {at}, false, where), dtype);

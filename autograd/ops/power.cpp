@@ -164,7 +164,7 @@ Tensor power(const Tensor& base, Scalar number) {
     if (exponent == -1) return unary(base, UnaryOp::Reciprocal);
   } else if (number.is_floating_point() && base.dtype() != kBool) {
     return power(kernels::cast(base, kernels::result_type(base, number)), number);
-  } else if (exponent < 0) {
+  } else if (exponent < 0 && base.dtype() != kBool) {
     throw ValueError("pow: integers have no integer power below 0 (got {}); a floating exponent, {}.0, gives float32",
                      number, number);
   }

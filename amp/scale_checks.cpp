@@ -56,9 +56,9 @@ std::string fault_of(const ScaleOrigin& origin, const Asking& scaler) {
     return "was scaled by another scaler: " + origin_in_words(origin) + ", and this one's scale is " + scale +
            ". Step each optimizer by the scaler that scaled its loss";
   }
-  if (origin.scale == scaler.scale * scaler.scale) {
-    return "was scaled twice: " + origin_in_words(origin) + "; this scaler's scale is " + scale +
-           ". Call scale() once for each loss";
+  if (origin.times > 1) {
+    return "was scaled " + (origin.times == 2 ? "twice" : std::to_string(origin.times) + " times") + ": " +
+           origin_in_words(origin) + "; this scaler's scale is " + scale + ". Call scale() once for each loss";
   }
   return "was made at another scale: " + origin_in_words(origin) + ", and would be unscaled by " + scale +
          scaler.change + ". Call update() once per iteration, after the steps of all its optimizers";

@@ -9,7 +9,8 @@
 namespace brigade {
 
 struct BackwardOptions {
-  // The gradient of the root; may be undefined for a root with one element (1 is taken).
+  // The gradient of the root, in any dtype: it is taken in the root's. May be undefined for a root
+  // with one element (1 is taken).
   Tensor gradient = {};
   // Keep what forward saved, for another backward through the same graph.
   bool retain_graph = false;

@@ -24,7 +24,7 @@ struct CheckpointNode final : Node {
   size_t input_count = 0;
   std::unique_ptr<SavedTensor[]> saved;
   std::vector<Tensor> captured;  // what requires grad and the segment used besides its inputs: parameters, results
-  Generator generator;           // as it stood when forward began
+  RandomGenerator generator;     // as it stood when forward began
   AutocastState autocast;        // likewise
 
   void backward(BackwardContext& context) override {
@@ -56,10 +56,10 @@ struct CheckpointNode final : Node {
     {
       std::optional<Tape::Instead> recording;
       if (tape) recording.emplace(*tape);
-      const Generator now = default_generator();
+      const RandomGenerator now = default_generator();
       default_generator() = generator;
       struct Restore {
-        Generator state;
+        RandomGenerator state;
         ~Restore() { default_generator() = state; }
       } restore{now};
       const EnableGradGuard grad_on;
@@ -101,7 +101,7 @@ struct CheckpointNode final : Node {
 }  // namespace
 
 Tensor checkpoint(const Segment& segment, const std::vector<Tensor>& inputs, SourceLocation where) {
-  const Generator generator = default_generator();
+  const RandomGenerator generator = default_generator();
   if (!GradMode::is_enabled()) return segment(inputs);
   std::vector<Tensor> all = inputs;
   Tensor result;

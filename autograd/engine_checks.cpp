@@ -59,8 +59,7 @@ void Engine::check_roots() {
                           "Mismatch in shape: grad_output[{}] has a shape of {} and output[{}] has a shape of {}.", i,
                           gradient.sizes(), i, root.sizes());
     } else if (gradient.dtype() != root.dtype()) {
-      throw AutogradError(where_, "Mismatch in dtype: grad_output[{}] is {} and output[{}] is {}.", i,
-                          brigade::name(gradient.dtype()), i, brigade::name(root.dtype()));
+      gradient = gradient.to(root.dtype(), where_);
     }
   }
 }

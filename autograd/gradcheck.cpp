@@ -57,7 +57,7 @@ GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)
   const auto scalar = [&] {
     const Tensor result = function(inputs);
     if (!weights.defined()) {
-      Generator generator(options.seed);
+      RandomGenerator generator(options.seed);
       weights = randn(result.sizes(), {kFloat64}, &generator).to(result.device());
     }
     return sum(mul(result, weights));
@@ -95,7 +95,7 @@ GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)
 GradcheckResult gradgradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                               const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
   const Tensor result = function(inputs);
-  Generator generator(options.seed + 1);
+  RandomGenerator generator(options.seed + 1);
   std::vector<Tensor> all = inputs;
   all.push_back(randn(result.sizes(), {kFloat64}, &generator).to(result.device()).requires_grad_());
   std::vector<Tensor> weights;

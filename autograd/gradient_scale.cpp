@@ -54,6 +54,7 @@ ScaleLabel ScaleLabel::through(const ScaleMark* mark) const noexcept {
   for (ScaleOrigin* origin : {&result.first, &result.second}) {
     origin->scaler = mark->scaler;
     origin->scale *= mark->scale;
+    ++origin->times;
     origin->scaled_at = mark->where;
   }
   return result;

@@ -47,7 +47,8 @@ struct ScaleMark {
 struct ScaleOrigin {
   uint64_t scaler = 0;  // 0: no scaler had to do with it
   double scale = 1;
-  SourceLocation scaled_at;    // of scale(); unknown without a scaler
+  uint32_t times = 0;          // that a scaler's scale() was gone through
+  SourceLocation scaled_at;    // of the last of them; unknown without a scaler
   SourceLocation backward_at;  // that brought it
   SourceLocation unscaled_at;  // where the scale was divided away; then `scale` is 1
   double unscaled_by = 1;      // what it was

@@ -66,9 +66,10 @@ template Tensor from_values(std::span<const int32_t>, const Shape&);
 template Tensor from_values(std::span<const uint8_t>, const Shape&);
 template Tensor from_values(std::span<const bool>, const Shape&);
 
-Tensor tensor(const NestedList& values) { return tensor(values, values.dtype()); }
+Tensor tensor(const NestedList& values) { return tensor(values, TensorOptions()); }
 
 Tensor tensor(const NestedList& values, TensorOptions options) {
+  options = options.or_dtype(values.dtype());
   const Tensor result = empty(values.sizes(), options.dtype);
   visit_dtype(options.dtype, [&]<class T>() {
     T* const to = static_cast<T*>(result.raw_data());
@@ -81,7 +82,7 @@ Tensor tensor(const NestedList& values, TensorOptions options) {
   return moved;
 }
 
-Tensor scalar_tensor(double value, TensorOptions options) { return tensor(value, options); }
+Tensor scalar_tensor(double value, TensorOptions options) { return tensor(value, options.or_dtype(kFloat32)); }
 
 Tensor from_blob(void* data, const Shape& sizes, TensorOptions options, std::function<void()> release) {
   if (options.device != Device()) device_runtime(options.device);  // throws when there is no such device

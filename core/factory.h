@@ -21,8 +21,8 @@ Tensor empty_like(const Tensor& tensor, DType dtype);
 template <class T>
 Tensor from_values(std::span<const T> values, const Shape& sizes);
 // tensor({{1, 2}, {3, 4}}), tensor({0.5, 1}), tensor(7): on the CPU, int64 from whole numbers,
-// float32 from others, bool from bools, as in libtorch; or of the dtype and on the device that
-// `options` say. Throws ShapeError for entries of different shapes.
+// float32 from others, bool from bools, as in libtorch, unless `options` name a dtype; on the device
+// that they say. Throws ShapeError for entries of different shapes.
 Tensor tensor(const NestedList& values);
 Tensor tensor(const NestedList& values, TensorOptions options);
 // tensor<double>({1, 2}): of the dtype that is named, likewise from a vector in row-major order.

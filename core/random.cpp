@@ -5,9 +5,9 @@
 
 namespace brigade {
 
-Generator& default_generator() noexcept {
+RandomGenerator& default_generator() noexcept {
   static std::atomic<uint64_t> threads{0};
-  thread_local Generator generator(threads.fetch_add(1, std::memory_order_relaxed));
+  thread_local RandomGenerator generator(threads.fetch_add(1, std::memory_order_relaxed));
   return generator;
 }
 

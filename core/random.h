@@ -56,10 +56,11 @@ struct PhiloxState {
 constexpr float uniform_from_word(uint32_t word) noexcept { return static_cast<float>(word >> 8) * 0x1p-24f; }
 
 // A stream that remembers how far it was used. Not thread-safe: each thread (each rank) has its
-// own.
-class Generator {
+// own. (PyTorch's Generator; that name is left to the networks of programs that say `using namespace
+// brigade`.)
+class RandomGenerator {
  public:
-  explicit Generator(uint64_t seed = 0) noexcept : state_{seed, 0, nullptr} {}
+  explicit RandomGenerator(uint64_t seed = 0) noexcept : state_{seed, 0, nullptr} {}
   void manual_seed(uint64_t seed) noexcept { state_ = {seed, 0, nullptr}; }
   uint64_t seed() const noexcept { return state_.seed; }
   uint64_t offset() const noexcept { return state_.offset; }
@@ -84,7 +85,7 @@ class Generator {
 // The generator of the calling thread. Threads that nobody has seeded draw different numbers: the
 // first thread that asks has seed 0, the next one seed 1, and so on. Ranks that are threads have
 // their rank as seed (dist::run_threads).
-Generator& default_generator() noexcept;
+RandomGenerator& default_generator() noexcept;
 // Seeds the generator of the calling thread, and of no other. As in PyTorch, ranks that all call it
 // with one number draw the same dropout masks: seed with one number before the model is made, and
 // with number + rank after.

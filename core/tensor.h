@@ -7,6 +7,7 @@
 #pragma once
 
 #include <brigade/core/dtype.h>
+#include <brigade/core/scalar.h>
 #include <brigade/core/shape.h>
 #include <brigade/core/storage.h>
 
@@ -83,19 +84,26 @@ struct TensorImpl : RefCounted<TensorImpl>, detail::Pooled {
   bool has_stale_history() const noexcept { return view_base && history != view_base->history; }
 };
 
-// A dtype, a device, and whether the result wants a gradient: what factories need besides a shape.
+// A dtype and a device: what factories need besides a shape.
 struct TensorOptions {
   DType dtype = DType::Float32;
   Device device;
+  bool has_dtype = false;  // whether one was named: full(), arange() and tensor() take that of their numbers otherwise
 
   TensorOptions() = default;
-  TensorOptions(DType d) : dtype(d) {}
-  TensorOptions(DType d, Device where) : dtype(d), device(where) {}
+  TensorOptions(DType d) : dtype(d), has_dtype(true) {}
+  TensorOptions(DType d, Device where) : dtype(d), device(where), has_dtype(true) {}
+  // The same, with this dtype unless one was named.
+  TensorOptions or_dtype(DType otherwise) const { return {has_dtype ? dtype : otherwise, device}; }
 };
 
 // For factories: zeros({2}, dtype(kInt64)).
 inline TensorOptions dtype(DType dtype) { return {dtype}; }
-inline TensorOptions device(Device device) { return {kFloat32, device}; }
+inline TensorOptions device(Device device) {
+  TensorOptions options;
+  options.device = device;
+  return options;
+}
 
 // Where backward starts and what it leaves behind; see Tensor::backward. (Defined in
 // autograd/backward.h.)
@@ -260,13 +268,13 @@ class Tensor {
   Tensor log(SourceLocation where = SourceLocation::current()) const;
   Tensor sqrt(SourceLocation where = SourceLocation::current()) const;
   Tensor square(SourceLocation where = SourceLocation::current()) const;
-  Tensor pow(double exponent, SourceLocation where = SourceLocation::current()) const;
+  Tensor pow(Scalar exponent, SourceLocation where = SourceLocation::current()) const;
   Tensor relu(SourceLocation where = SourceLocation::current()) const;
   Tensor sigmoid(SourceLocation where = SourceLocation::current()) const;
   Tensor tanh(SourceLocation where = SourceLocation::current()) const;
-  Tensor clamp(double min, double max, SourceLocation where = SourceLocation::current()) const;
-  Tensor clamp_min(double min, SourceLocation where = SourceLocation::current()) const;
-  Tensor clamp_max(double max, SourceLocation where = SourceLocation::current()) const;
+  Tensor clamp(Scalar min, Scalar max, SourceLocation where = SourceLocation::current()) const;
+  Tensor clamp_min(Scalar min, SourceLocation where = SourceLocation::current()) const;
+  Tensor clamp_max(Scalar max, SourceLocation where = SourceLocation::current()) const;
   Tensor softmax(int64_t dim, SourceLocation where = SourceLocation::current()) const;
   Tensor log_softmax(int64_t dim, SourceLocation where = SourceLocation::current()) const;
   Tensor matmul(const Tensor& other, SourceLocation where = SourceLocation::current()) const;
@@ -282,8 +290,13 @@ class Tensor {
   Tensor argmin(int64_t dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
   Tensor norm(double p = 2, SourceLocation where = SourceLocation::current()) const;
   Tensor norm(double p, const Dims& dims, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
+  // Behind `using namespace brigade` a call of std(x) cannot be told from the namespace std: this is its name then.
   Tensor std(SourceLocation where = SourceLocation::current()) const;
+  Tensor std(const Dims& dims, double correction = 1, bool keepdim = false,
+             SourceLocation where = SourceLocation::current()) const;
   Tensor var(SourceLocation where = SourceLocation::current()) const;
+  Tensor var(const Dims& dims, double correction = 1, bool keepdim = false,
+             SourceLocation where = SourceLocation::current()) const;
   Tensor prod(SourceLocation where = SourceLocation::current()) const;
   Tensor any(SourceLocation where = SourceLocation::current()) const;
   Tensor all(SourceLocation where = SourceLocation::current()) const;
@@ -292,7 +305,7 @@ class Tensor {
   SortResult topk(int64_t k, int64_t dim = -1, SourceLocation where = SourceLocation::current()) const;
   Tensor gather(int64_t dim, const Tensor& index, SourceLocation where = SourceLocation::current()) const;
   Tensor index_select(int64_t dim, const Tensor& indices, SourceLocation where = SourceLocation::current()) const;
-  Tensor masked_fill(const Tensor& mask, double value, SourceLocation where = SourceLocation::current()) const;
+  Tensor masked_fill(const Tensor& mask, Scalar value, SourceLocation where = SourceLocation::current()) const;
   Tensor repeat(const Shape& repeats, SourceLocation where = SourceLocation::current()) const;
   std::vector<Tensor> chunk(int64_t count, int64_t dim = 0, SourceLocation where = SourceLocation::current()) const;
   std::vector<Tensor> split(int64_t size, int64_t dim = 0, SourceLocation where = SourceLocation::current()) const;
@@ -300,21 +313,21 @@ class Tensor {
   // In place. On a leaf that requires grad outside no_grad: AutogradError "a leaf Variable that
   // requires grad is being used in an in-place operation." Each bumps the version. Return *this.
   const Tensor& copy_(const Tensor& source, SourceLocation where = SourceLocation::current()) const;
-  const Tensor& fill_(double value, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& fill_(Scalar value, SourceLocation where = SourceLocation::current()) const;
   const Tensor& zero_(SourceLocation where = SourceLocation::current()) const;
   // this += alpha * other (broadcast to this)
-  const Tensor& add_(const Tensor& other, double alpha = 1, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& add_(const Tensor& other, Scalar alpha = 1, SourceLocation where = SourceLocation::current()) const;
   const Tensor& mul_(const Tensor& other, SourceLocation where = SourceLocation::current()) const;
-  const Tensor& mul_(double factor, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& mul_(Scalar factor, SourceLocation where = SourceLocation::current()) const;
   const Tensor& index_put_(std::initializer_list<TensorIndex> indices, const Tensor& value,
                            SourceLocation where = SourceLocation::current()) const;
-  const Tensor& index_put_(std::initializer_list<TensorIndex> indices, double value,
+  const Tensor& index_put_(std::initializer_list<TensorIndex> indices, Scalar value,
                            SourceLocation where = SourceLocation::current()) const;
-  const Tensor& add_(double number, SourceLocation where = SourceLocation::current()) const;
-  const Tensor& sub_(const Tensor& other, double alpha = 1, SourceLocation where = SourceLocation::current()) const;
-  const Tensor& sub_(double number, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& add_(Scalar number, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& sub_(const Tensor& other, Scalar alpha = 1, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& sub_(Scalar number, SourceLocation where = SourceLocation::current()) const;
   const Tensor& div_(const Tensor& other, SourceLocation where = SourceLocation::current()) const;
-  const Tensor& div_(double number, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& div_(Scalar number, SourceLocation where = SourceLocation::current()) const;
 
  private:
   TensorImpl& state() const {

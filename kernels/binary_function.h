@@ -19,6 +19,6 @@ enum class BinaryFunction : uint8_t {
 extern Kernel<Tensor(const Tensor& a, const Tensor& b, BinaryFunction f)> binary_function;
 // f(a, number), or f(number, a) when `reversed`; the dtype is that of binary_scalar
 // (elementwise.h).
-extern Kernel<Tensor(const Tensor& a, double number, BinaryFunction f, bool reversed)> binary_function_scalar;
+extern Kernel<Tensor(const Tensor& a, Scalar number, BinaryFunction f, bool reversed)> binary_function_scalar;
 
 }  // namespace brigade::kernels

@@ -16,25 +16,28 @@ enum class UnaryOp : uint8_t { Neg, Abs, Exp, Log, Sqrt, Reciprocal, Square, Sig
 // a op b, broadcast, in result_type({a, b}). Div of integers gives float32. Throws ShapeError,
 // DeviceError.
 extern Kernel<Tensor(const Tensor& a, const Tensor& b, BinaryOp op)> binary;
-// a op scalar, or scalar op a when `reversed`; keeps the dtype of a floating `a`. An integer `a`
-// stays integer if the scalar is whole and op is not Div, and gives float32 otherwise.
-extern Kernel<Tensor(const Tensor& a, double scalar, BinaryOp op, bool reversed)> binary_scalar;
-// Bool results.
+// a op scalar, or scalar op a when `reversed`, in result_type(a, scalar). Div of integers gives
+// float32.
+extern Kernel<Tensor(const Tensor& a, Scalar scalar, BinaryOp op, bool reversed)> binary_scalar;
+// Bool results. Integers are compared with an integer as such, with a floating number in double.
 extern Kernel<Tensor(const Tensor& a, const Tensor& b, CompareOp op)> compare;
-extern Kernel<Tensor(const Tensor& a, double scalar, CompareOp op)> compare_scalar;
-// Floating dtypes; Neg, Abs, Square, Sign also take integers. Square of a bool gives int64, Sign of
-// it gives it back.
+extern Kernel<Tensor(const Tensor& a, Scalar scalar, CompareOp op)> compare_scalar;
+// Whether it is defined for integers as well; the others take floating dtypes.
+constexpr bool takes_integers(UnaryOp op) {
+  return op == UnaryOp::Neg || op == UnaryOp::Abs || op == UnaryOp::Square || op == UnaryOp::Sign;
+}
+// Square of a bool gives int64, Sign of it gives it back.
 extern Kernel<Tensor(const Tensor& x, UnaryOp op)> unary;
 
 // In place; `out` may be strided; `a` and `x` broadcast to its shape. The caller bumps the version.
 // out = x, with a cast when the dtypes differ
 extern Kernel<void(const Tensor& out, const Tensor& x)> copy;
-extern Kernel<void(const Tensor& out, double value)> fill;
+extern Kernel<void(const Tensor& out, Scalar value)> fill;
 // out += alpha * x
-extern Kernel<void(const Tensor& out, const Tensor& x, double alpha)> add_inplace;
+extern Kernel<void(const Tensor& out, const Tensor& x, Scalar alpha)> add_inplace;
 // out *= x
 extern Kernel<void(const Tensor& out, const Tensor& x)> mul_inplace;
-extern Kernel<void(const Tensor& out, double factor)> scale_inplace;
+extern Kernel<void(const Tensor& out, Scalar factor)> scale_inplace;
 
 // A contiguous copy (also of a contiguous tensor).
 Tensor clone(const Tensor& x);

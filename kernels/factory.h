@@ -10,15 +10,18 @@ namespace brigade {
 
 Tensor zeros(const Shape& sizes, TensorOptions options = {});
 Tensor ones(const Shape& sizes, TensorOptions options = {});
-Tensor full(const Shape& sizes, double value, TensorOptions options = {});
+// Of the dtype of the value, float32, int64 or bool, unless options name one: full({2}, 3) is int64,
+// full({2}, 3.0) float32.
+Tensor full(const Shape& sizes, Scalar value, TensorOptions options = {});
 Tensor zeros_like(const Tensor& tensor);
 Tensor ones_like(const Tensor& tensor);
-Tensor full_like(const Tensor& tensor, double value);
-// start, start + step, ... below end; int64 unless options say otherwise. Throws ValueError for a
-// zero or wrong-signed step, and for numbers that are not finite.
-Tensor arange(double start, double end, double step = 1, TensorOptions options = {kInt64});
+Tensor full_like(const Tensor& tensor, Scalar value);
+// start, start + step, ... below end; of the dtype that options name, else int64, or float32 where
+// one of the numbers is floating: arange(5), arange(0, 1, 0.25). Throws ValueError for a zero or
+// wrong-signed step, and for numbers that are not finite.
+Tensor arange(Scalar start, Scalar end, Scalar step = 1, TensorOptions options = {});
 // 0, 1, ... below end.
-inline Tensor arange(double end, TensorOptions options = {kInt64}) { return arange(0, end, 1, options); }
+inline Tensor arange(Scalar end, TensorOptions options = {}) { return arange(0, end, 1, options); }
 // `steps` numbers from start to end, both included, at equal distances; of one number, start.
 // Throws ValueError for a negative count.
 Tensor linspace(double start, double end, int64_t steps, TensorOptions options = {});
@@ -27,12 +30,12 @@ Tensor linspace(double start, double end, int64_t steps, TensorOptions options =
 Tensor eye(int64_t n, TensorOptions options = {});
 Tensor eye(int64_t rows, int64_t columns, TensorOptions options = {});
 // Uniform in [0, 1), with as many bits as the dtype holds there: 53, 24, 11, 8.
-Tensor rand(const Shape& sizes, TensorOptions options = {}, Generator* generator = nullptr);
+Tensor rand(const Shape& sizes, TensorOptions options = {}, RandomGenerator* generator = nullptr);
 // Standard normal (Box-Muller on Philox words).
-Tensor randn(const Shape& sizes, TensorOptions options = {}, Generator* generator = nullptr);
+Tensor randn(const Shape& sizes, TensorOptions options = {}, RandomGenerator* generator = nullptr);
 // Integers in [low, high).
 Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions options = {kInt64},
-               Generator* generator = nullptr);
+               RandomGenerator* generator = nullptr);
 // Integers in [0, high).
 inline Tensor randint(int64_t high, const Shape& sizes, TensorOptions options = {kInt64}) {
   return randint(0, high, sizes, options);
@@ -40,12 +43,12 @@ inline Tensor randint(int64_t high, const Shape& sizes, TensorOptions options = 
 inline Tensor rand_like(const Tensor& tensor) { return rand(tensor.sizes(), tensor.options()); }
 inline Tensor randn_like(const Tensor& tensor) { return randn(tensor.sizes(), tensor.options()); }
 // A random permutation of 0..n-1 (int64). Throws ValueError for a negative count.
-Tensor randperm(int64_t n, Generator* generator = nullptr);
+Tensor randperm(int64_t n, RandomGenerator* generator = nullptr);
 
 namespace kernels {
 // The part of a generator's stream (of the calling thread's, unless one is given) that a fill of
 // `out` takes: a word for each element, two of float64.
-PhiloxState reserve_random(const Tensor& out, Generator* generator = nullptr);
+PhiloxState reserve_random(const Tensor& out, RandomGenerator* generator = nullptr);
 extern Kernel<void(const Tensor& out, PhiloxState state, double low, double high)> fill_uniform;
 extern Kernel<void(const Tensor& out, PhiloxState state, double mean, double stddev)> fill_normal;
 }  // namespace kernels

@@ -17,7 +17,7 @@ extern Kernel<Tensor(const Tensor& x, int dim, const Tensor& index)> gather;
 // What is put at the places that an index names.
 struct Scatter {
   Tensor source = {};  // of the dtype of x, at least of the shape of the index; undefined: `value`
-  double value = 0;
+  Scalar value = 0;
   bool add = false;       // the source is added; half types in float, rounded once
   bool slices = false;    // the index is [n] and names whole slices of x; the source has n of them
   bool distinct = false;  // the caller knows that the index names no place twice

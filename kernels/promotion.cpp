@@ -29,6 +29,13 @@ DType result_type(std::initializer_list<std::reference_wrapper<const Tensor>> op
   return is_higher ? promote_types(*with_dims, *without_dims) : *with_dims;
 }
 
+DType result_type(const Tensor& x, Scalar number) {
+  const DType dtype = x.dtype();
+  if (is_floating_point(dtype)) return dtype;
+  if (number.is_floating_point()) return kFloat32;
+  return dtype == kBool ? number.dtype() : dtype;
+}
+
 void check_result_type(const char* op, DType result, const Tensor& self) {
   const bool loses_fraction = is_floating_point(result) && !is_floating_point(self.dtype());
   const bool loses_number = self.dtype() == kBool && result != kBool;

@@ -5,20 +5,24 @@
 
 #include <brigade/kernels/kernel.h>
 
+#include <type_traits>
+
 namespace brigade::kernels {
 
 // One side of a choice: a tensor, or a number where the tensor is undefined.
 struct Choice {
   Tensor tensor;
-  double number = 0;
+  Scalar number = 0;
 
   Choice(const Tensor& t) : tensor(t) {}
-  Choice(double n) : number(n) {}
+  Choice(Scalar n) : number(n) {}
+  template <class T>
+  requires std::is_arithmetic_v<T> Choice(T n) : number(n) {}
 };
 
 // a where `condition` (bool) holds, b elsewhere, all three broadcast. Two tensors give
-// result_type({a, b}); a tensor and a number the tensor's dtype (float32 for an integer tensor and
-// a number that is not whole); two numbers float32. Throws DTypeError, ShapeError, DeviceError.
+// result_type of both; two numbers the wider of float32, int64 and bool that they are. Throws
+// DTypeError, ShapeError, DeviceError.
 extern Kernel<Tensor(const Tensor& condition, const Choice& a, const Choice& b)> where;
 
 }  // namespace brigade::kernels

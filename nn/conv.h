@@ -7,6 +7,7 @@
 namespace brigade::nn {
 
 struct Conv1dOptions {
+  [[no_unique_address]] NamedOnly named = NamedOnly();
   int64_t stride = 1;
   ConvPadding<1> padding = 0;  // zeros at either end, or "same", "valid"
   int64_t dilation = 1;
@@ -15,9 +16,12 @@ struct Conv1dOptions {
   DType dtype = DType::Float32;
 
   // What the function takes of them.
-  operator Conv1dFuncOptions() const { return {stride, padding, dilation, groups}; }  // NOLINT(*explicit*)
+  operator Conv1dFuncOptions() const {
+    return {.stride = stride, .padding = padding, .dilation = dilation, .groups = groups};
+  }  // NOLINT(*explicit*)
 };
 struct Conv2dOptions {
+  [[no_unique_address]] NamedOnly named = NamedOnly();
   Size2 stride = 1;
   ConvPadding<2> padding = 0;  // zeros around the image, or "same", "valid"
   Size2 dilation = 1;
@@ -26,7 +30,9 @@ struct Conv2dOptions {
   DType dtype = DType::Float32;
 
   // What the function takes of them.
-  operator Conv2dFuncOptions() const { return {stride, padding, dilation, groups}; }  // NOLINT(*explicit*)
+  operator Conv2dFuncOptions() const {
+    return {.stride = stride, .padding = padding, .dilation = dilation, .groups = groups};
+  }  // NOLINT(*explicit*)
 };
 
 // [N, in_channels, L] -> [N, out_channels, L'] (or without N); as Conv2d over one dimension.

@@ -8,6 +8,7 @@ namespace brigade::nn {
 
 // As the options of the functions conv_transpose1d and conv_transpose2d.
 struct ConvTranspose1dOptions {
+  [[no_unique_address]] NamedOnly named = NamedOnly();
   int64_t stride = 1;
   int64_t padding = 0;
   int64_t output_padding = 0;
@@ -18,10 +19,12 @@ struct ConvTranspose1dOptions {
 
   // What the function takes of them.
   operator ConvTranspose1dFuncOptions() const {
-    return {stride, padding, output_padding, groups, dilation};
+    return {
+        .stride = stride, .padding = padding, .output_padding = output_padding, .groups = groups, .dilation = dilation};
   }  // NOLINT(*explicit*)
 };
 struct ConvTranspose2dOptions {
+  [[no_unique_address]] NamedOnly named = NamedOnly();
   Size2 stride = 1;
   Size2 padding = 0;
   Size2 output_padding = 0;
@@ -32,7 +35,8 @@ struct ConvTranspose2dOptions {
 
   // What the function takes of them.
   operator ConvTranspose2dFuncOptions() const {
-    return {stride, padding, output_padding, groups, dilation};
+    return {
+        .stride = stride, .padding = padding, .output_padding = output_padding, .groups = groups, .dilation = dilation};
   }  // NOLINT(*explicit*)
 };
 

@@ -132,7 +132,7 @@ Checkpoint& Checkpoint::add(const std::string& name, decltype(Part::what) what) 
 
 Checkpoint& Checkpoint::module(const std::string& name, nn::Module& module) { return add(name, &module); }
 Checkpoint& Checkpoint::optimizer(const std::string& name, Optimizer& optimizer) { return add(name, &optimizer); }
-Checkpoint& Checkpoint::generator(const std::string& name, Generator& generator) { return add(name, &generator); }
+Checkpoint& Checkpoint::generator(const std::string& name, RandomGenerator& generator) { return add(name, &generator); }
 Checkpoint& Checkpoint::number(const std::string& name, int64_t& number) { return add(name, &number); }
 Checkpoint& Checkpoint::number(const std::string& name, double& number) { return add(name, &number); }
 Checkpoint& Checkpoint::part(const std::string& name, std::function<OptimizerState()> save,
@@ -180,7 +180,7 @@ void Checkpoint::save(const std::string& path) const {
       const OptimizerState state = (*optimizer)->state_dict();
       writer.begin(kind, state.optimizer);
       writer.state(state);
-    } else if (auto* const* generator = std::get_if<Generator*>(&part.what)) {
+    } else if (auto* const* generator = std::get_if<RandomGenerator*>(&part.what)) {
       writer.begin(kind, "");
       writer.number("seed", (*generator)->seed());
       writer.number("offset", (*generator)->offset());
@@ -201,7 +201,7 @@ void Checkpoint::save(const std::string& path) const {
   save_safetensors(path, tensors, metadata, {.checksums = true});
 }
 
-void Checkpoint::load(const std::string& path, SourceLocation where) {
+void Checkpoint::load(const std::string& path, const CheckpointLoadOptions& options, SourceLocation where) {
   const detail::CheckpointFile file(path);
   Differences differences;
   std::set<std::string> own;
@@ -216,10 +216,13 @@ void Checkpoint::load(const std::string& path, SourceLocation where) {
     }
   }
   for (const auto& [name, saved] : file.parts()) {
-    if (!own.contains(name))
+    if (options.strict && !own.contains(name))
       differences.add("unexpected part " + in_quotes(name) + " of kind " + in_quotes(saved.kind));
   }
-  if (!differences.text().empty()) throw ValueError("{} was saved from other parts:{}", path, differences.text());
+  if (!differences.text().empty()) {
+    throw ValueError("{} was saved from other parts (load(path, {.strict = false}) leaves unread what is not named):{}",
+                     path, differences.text());
+  }
 
   // What can be checked before anything changes is checked now; what checks itself while it loads
   // comes next, and is undone when a later one does not fit; then what cannot fail.
@@ -231,7 +234,7 @@ void Checkpoint::load(const std::string& path, SourceLocation where) {
       last.emplace_back([&file, &name, module = *module, where] {
         module->load_state_dict(file.part(name).tensors, /*strict=*/true, where);
       });
-    } else if (auto* const* generator = std::get_if<Generator*>(&part.what)) {
+    } else if (auto* const* generator = std::get_if<RandomGenerator*>(&part.what)) {
       check_simple(path, name, file.part(name), 2);
       const auto seed = file.number<uint64_t>(name, "seed");
       const auto offset = file.number<uint64_t>(name, "offset");

@@ -33,6 +33,12 @@
 
 namespace brigade::optim {
 
+struct CheckpointLoadOptions {
+  // Every part of the file has to be named; else those that are not stay unread, so that a program that has the model
+  // alone loads it from the checkpoint of a training.
+  bool strict = true;
+};
+
 class Checkpoint {
  public:
   // Each names a part and returns *this. What is given is used by save and load, and has to live
@@ -43,7 +49,7 @@ class Checkpoint {
   Checkpoint& scheduler(const std::string& name, LRScheduler& scheduler);
   Checkpoint& scheduler(const std::string& name, ReduceLROnPlateau& scheduler);
   // Seed and position of a stream of random numbers (dropout, shuffling).
-  Checkpoint& generator(const std::string& name, Generator& generator);
+  Checkpoint& generator(const std::string& name, RandomGenerator& generator);
   // Counters and values of the training loop.
   Checkpoint& number(const std::string& name, int64_t& number);
   Checkpoint& number(const std::string& name, double& number);
@@ -58,7 +64,9 @@ class Checkpoint {
   // Throws IoError for a file that cannot be read or is damaged; ValueError that names the part,
   // and what is missing, unknown or differs in shape or dtype, when the file was saved from other
   // parts. Then nothing has been changed.
-  void load(const std::string& path, SourceLocation where = SourceLocation::current());
+  //   Checkpoint().module("model", *net).load(path, {.strict = false});
+  void load(const std::string& path, const CheckpointLoadOptions& options = {},
+            SourceLocation where = SourceLocation::current());
 
  private:
   struct Custom {
@@ -68,7 +76,7 @@ class Checkpoint {
   };
   struct Part {
     std::string name;
-    std::variant<nn::Module*, Optimizer*, Generator*, int64_t*, double*, Custom> what;
+    std::variant<nn::Module*, Optimizer*, RandomGenerator*, int64_t*, double*, Custom> what;
     const char* kind() const;  // "optimizer"
   };
   template <class Scheduler>

@@ -4,6 +4,7 @@
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/gelu.h>
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/activation.h>
 
@@ -17,6 +18,7 @@ using autograd::Node;
 using autograd::record;
 using autograd::SavedTensor;
 using autograd::detail::located;
+using autograd::detail::of_reals;
 
 // Keeps what the derivative is computed from: x for some activations, the result for others.
 // Backward is one kernel, or, where it is to be differentiated itself, the same by differentiable
@@ -101,13 +103,13 @@ Tensor gelu(const Tensor& x, GeluApproximation approximate, SourceLocation where
 }
 
 Tensor tanh(const Tensor& x, SourceLocation where) {
-  Tensor y = located(where, [&] { return kernels::tanh(x); });
+  Tensor y = located(where, [&] { return of_reals(x, [](const Tensor& r) { return kernels::tanh(r); }); });
   if (auto* node = record<TanhNode>({.op = "tanh", .where = where}, {x}, y)) node->saved.save_output(*node, y);
   return y;
 }
 
 Tensor sigmoid(const Tensor& x, SourceLocation where) {
-  Tensor y = located(where, [&] { return kernels::sigmoid(x); });
+  Tensor y = located(where, [&] { return of_reals(x, [](const Tensor& r) { return kernels::sigmoid(r); }); });
   if (auto* node = record<SigmoidNode>({.op = "sigmoid", .where = where}, {x}, y)) node->saved.save_output(*node, y);
   return y;
 }

@@ -1,4 +1,5 @@
-// Activations: element by element, floating dtypes; the result has the shape of x.
+// Activations: element by element, floating dtypes; the result has the shape of x. tanh and sigmoid
+// take integers and bools as float32.
 #pragma once
 
 #include <brigade/core/tensor.h>

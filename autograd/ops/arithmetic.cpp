@@ -23,6 +23,7 @@ using autograd::record;
 using autograd::SavedTensor;
 using autograd::detail::in_dtype;
 using autograd::detail::located;
+using autograd::detail::of_reals;
 using autograd::detail::widened;
 using kernels::BinaryOp;
 using kernels::CompareOp;
@@ -136,7 +137,7 @@ struct ScaleNode final : Node {
   const autograd::ScaleMark* scale_mark() const noexcept override { return autograd::mark_of_number(factor); }
 };
 
-Tensor with_number(const char* op, const Tensor& x, double number, BinaryOp kernel, bool reversed, double factor,
+Tensor with_number(const char* op, const Tensor& x, Scalar number, BinaryOp kernel, bool reversed, double factor,
                    SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::binary_scalar(x, number, kernel, reversed); });
   if (auto* node = record<ScaleNode>({.op = op, .where = where}, {x}, y)) node->factor = factor;
@@ -155,7 +156,10 @@ struct UnaryNode final : Node {
 
 template <class Derivative>
 Tensor unary(const char* op, const Tensor& x, UnaryOp kernel, bool keep_input, bool keep_output, SourceLocation where) {
-  Tensor y = located(where, [&] { return kernels::unary(x, kernel); });
+  Tensor y = located(where, [&] {
+    if (kernels::takes_integers(kernel)) return kernels::unary(x, kernel);
+    return of_reals(x, [kernel](const Tensor& r) { return kernels::unary(r, kernel); });
+  });
   if (auto* node = record<UnaryNode<Derivative>>({.op = op, .where = where}, {x}, y)) {
     if (keep_input) node->x.save_input(*node, x);
     if (keep_output) node->y.save_output(*node, y);
@@ -189,7 +193,7 @@ Tensor compare(const char* op, const Tensor& a, const Tensor& b, CompareOp kerne
   return y;
 }
 
-Tensor compare(const char* op, const Tensor& a, double b, CompareOp kernel, SourceLocation where) {
+Tensor compare(const char* op, const Tensor& a, Scalar b, CompareOp kernel, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::compare_scalar(a, b, kernel); });
   autograd::record_without_node({.op = op, .where = where, .differentiable = false}, {a}, y);
   return y;
@@ -224,25 +228,25 @@ Tensor div(const Tensor& a, const Tensor& b, SourceLocation where) {
 Tensor maximum(const Tensor& a, const Tensor& b, SourceLocation where) { return extremum(a, b, true, where); }
 Tensor minimum(const Tensor& a, const Tensor& b, SourceLocation where) { return extremum(a, b, false, where); }
 
-Tensor add(const Tensor& a, double b, SourceLocation where) {
+Tensor add(const Tensor& a, Scalar b, SourceLocation where) {
   return with_number("add", a, b, BinaryOp::Add, false, 1, where);
 }
-Tensor sub(const Tensor& a, double b, SourceLocation where) {
+Tensor sub(const Tensor& a, Scalar b, SourceLocation where) {
   return with_number("sub", a, b, BinaryOp::Sub, false, 1, where);
 }
-Tensor sub(double a, const Tensor& b, SourceLocation where) {
+Tensor sub(Scalar a, const Tensor& b, SourceLocation where) {
   return with_number("sub", b, a, BinaryOp::Sub, true, -1, where);
 }
-Tensor mul(const Tensor& a, double b, SourceLocation where) {
-  return with_number("mul", a, b, BinaryOp::Mul, false, b, where);
+Tensor mul(const Tensor& a, Scalar b, SourceLocation where) {
+  return with_number("mul", a, b, BinaryOp::Mul, false, b.to<double>(), where);
 }
-Tensor div(const Tensor& a, double b, SourceLocation where) {
+Tensor div(const Tensor& a, Scalar b, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::binary_scalar(a, b, BinaryOp::Div, false); });
-  if (auto* node = record<DivNumberNode>({.op = "div", .where = where}, {a}, y)) node->divisor = b;
+  if (auto* node = record<DivNumberNode>({.op = "div", .where = where}, {a}, y)) node->divisor = b.to<double>();
   return y;
 }
 
-Tensor div(double a, const Tensor& b, SourceLocation where) {
+Tensor div(Scalar a, const Tensor& b, SourceLocation where) {
   if (autograd::autocast_is_on()) [[unlikely]] {
     if (const auto in = autograd::cast_inputs<"rdiv">(where, b)) return div(a, in[0], where);
   }
@@ -250,7 +254,7 @@ Tensor div(double a, const Tensor& b, SourceLocation where) {
   if (auto* node = record<NumberDivNode>({.op = "div", .where = where}, {b}, y)) {
     // A copy of its own: both b and the result may be written to before backward, as in PyTorch.
     node->y.save_output(*node, kernels::clone(y));
-    node->numerator = a;
+    node->numerator = a.to<double>();
   }
   return y;
 }
@@ -315,12 +319,12 @@ Tensor gt(const Tensor& a, const Tensor& b, SourceLocation where) {
 Tensor ge(const Tensor& a, const Tensor& b, SourceLocation where) {
   return compare("ge", a, b, CompareOp::GreaterEqual, where);
 }
-Tensor eq(const Tensor& a, double b, SourceLocation where) { return compare("eq", a, b, CompareOp::Equal, where); }
-Tensor ne(const Tensor& a, double b, SourceLocation where) { return compare("ne", a, b, CompareOp::NotEqual, where); }
-Tensor lt(const Tensor& a, double b, SourceLocation where) { return compare("lt", a, b, CompareOp::Less, where); }
-Tensor le(const Tensor& a, double b, SourceLocation where) { return compare("le", a, b, CompareOp::LessEqual, where); }
-Tensor gt(const Tensor& a, double b, SourceLocation where) { return compare("gt", a, b, CompareOp::Greater, where); }
-Tensor ge(const Tensor& a, double b, SourceLocation where) {
+Tensor eq(const Tensor& a, Scalar b, SourceLocation where) { return compare("eq", a, b, CompareOp::Equal, where); }
+Tensor ne(const Tensor& a, Scalar b, SourceLocation where) { return compare("ne", a, b, CompareOp::NotEqual, where); }
+Tensor lt(const Tensor& a, Scalar b, SourceLocation where) { return compare("lt", a, b, CompareOp::Less, where); }
+Tensor le(const Tensor& a, Scalar b, SourceLocation where) { return compare("le", a, b, CompareOp::LessEqual, where); }
+Tensor gt(const Tensor& a, Scalar b, SourceLocation where) { return compare("gt", a, b, CompareOp::Greater, where); }
+Tensor ge(const Tensor& a, Scalar b, SourceLocation where) {
   return compare("ge", a, b, CompareOp::GreaterEqual, where);
 }
 

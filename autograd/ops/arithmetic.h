@@ -16,16 +16,17 @@ Tensor div(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocati
 // Where a and b are equal each gets half of the gradient, as in PyTorch.
 Tensor maximum(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
 Tensor minimum(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
-Tensor add(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
-Tensor sub(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
-Tensor sub(double a, const Tensor& b, SourceLocation where = SourceLocation::current());
-Tensor mul(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
-Tensor div(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
-Tensor div(double a, const Tensor& b, SourceLocation where = SourceLocation::current());
+Tensor add(const Tensor& a, Scalar b, SourceLocation where = SourceLocation::current());
+Tensor sub(const Tensor& a, Scalar b, SourceLocation where = SourceLocation::current());
+Tensor sub(Scalar a, const Tensor& b, SourceLocation where = SourceLocation::current());
+Tensor mul(const Tensor& a, Scalar b, SourceLocation where = SourceLocation::current());
+Tensor div(const Tensor& a, Scalar b, SourceLocation where = SourceLocation::current());
+Tensor div(Scalar a, const Tensor& b, SourceLocation where = SourceLocation::current());
 
 Tensor neg(const Tensor& x, SourceLocation where = SourceLocation::current());
 // Gradient 0 at 0.
 Tensor abs(const Tensor& x, SourceLocation where = SourceLocation::current());
+// Integers and bools give float32.
 Tensor exp(const Tensor& x, SourceLocation where = SourceLocation::current());
 Tensor log(const Tensor& x, SourceLocation where = SourceLocation::current());
 Tensor sqrt(const Tensor& x, SourceLocation where = SourceLocation::current());
@@ -40,35 +41,35 @@ Tensor lt(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocatio
 Tensor le(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
 Tensor gt(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
 Tensor ge(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
-Tensor eq(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
-Tensor ne(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
-Tensor lt(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
-Tensor le(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
-Tensor gt(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
-Tensor ge(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
+Tensor eq(const Tensor& a, Scalar b, SourceLocation where = SourceLocation::current());
+Tensor ne(const Tensor& a, Scalar b, SourceLocation where = SourceLocation::current());
+Tensor lt(const Tensor& a, Scalar b, SourceLocation where = SourceLocation::current());
+Tensor le(const Tensor& a, Scalar b, SourceLocation where = SourceLocation::current());
+Tensor gt(const Tensor& a, Scalar b, SourceLocation where = SourceLocation::current());
+Tensor ge(const Tensor& a, Scalar b, SourceLocation where = SourceLocation::current());
 
 inline Tensor operator+(TensorArg a, const Tensor& b) { return add(a.tensor, b, a.where); }
 inline Tensor operator-(TensorArg a, const Tensor& b) { return sub(a.tensor, b, a.where); }
 inline Tensor operator*(TensorArg a, const Tensor& b) { return mul(a.tensor, b, a.where); }
 inline Tensor operator/(TensorArg a, const Tensor& b) { return div(a.tensor, b, a.where); }
-inline Tensor operator+(TensorArg a, double b) { return add(a.tensor, b, a.where); }
-inline Tensor operator-(TensorArg a, double b) { return sub(a.tensor, b, a.where); }
-inline Tensor operator*(TensorArg a, double b) { return mul(a.tensor, b, a.where); }
-inline Tensor operator/(TensorArg a, double b) { return div(a.tensor, b, a.where); }
-inline Tensor operator+(double a, TensorArg b) { return add(b.tensor, a, b.where); }
-inline Tensor operator-(double a, TensorArg b) { return sub(a, b.tensor, b.where); }
-inline Tensor operator*(double a, TensorArg b) { return mul(b.tensor, a, b.where); }
-inline Tensor operator/(double a, TensorArg b) { return div(a, b.tensor, b.where); }
+inline Tensor operator+(TensorArg a, Scalar b) { return add(a.tensor, b, a.where); }
+inline Tensor operator-(TensorArg a, Scalar b) { return sub(a.tensor, b, a.where); }
+inline Tensor operator*(TensorArg a, Scalar b) { return mul(a.tensor, b, a.where); }
+inline Tensor operator/(TensorArg a, Scalar b) { return div(a.tensor, b, a.where); }
+inline Tensor operator+(Scalar a, TensorArg b) { return add(b.tensor, a, b.where); }
+inline Tensor operator-(Scalar a, TensorArg b) { return sub(a, b.tensor, b.where); }
+inline Tensor operator*(Scalar a, TensorArg b) { return mul(b.tensor, a, b.where); }
+inline Tensor operator/(Scalar a, TensorArg b) { return div(a, b.tensor, b.where); }
 inline Tensor operator-(TensorArg x) { return neg(x.tensor, x.where); }
 // In place.
 inline const Tensor& operator+=(TensorArg a, const Tensor& b) { return a.tensor.add_(b, 1, a.where); }
 inline const Tensor& operator-=(TensorArg a, const Tensor& b) { return a.tensor.add_(b, -1, a.where); }
 inline const Tensor& operator*=(TensorArg a, const Tensor& b) { return a.tensor.mul_(b, a.where); }
-inline const Tensor& operator*=(TensorArg a, double b) { return a.tensor.mul_(b, a.where); }
+inline const Tensor& operator*=(TensorArg a, Scalar b) { return a.tensor.mul_(b, a.where); }
 inline const Tensor& operator/=(TensorArg a, const Tensor& b) { return a.tensor.div_(b, a.where); }
-inline const Tensor& operator/=(TensorArg a, double b) { return a.tensor.div_(b, a.where); }
-inline const Tensor& operator+=(TensorArg a, double b) { return a.tensor.add_(b, a.where); }
-inline const Tensor& operator-=(TensorArg a, double b) { return a.tensor.sub_(b, a.where); }
+inline const Tensor& operator/=(TensorArg a, Scalar b) { return a.tensor.div_(b, a.where); }
+inline const Tensor& operator+=(TensorArg a, Scalar b) { return a.tensor.add_(b, a.where); }
+inline const Tensor& operator-=(TensorArg a, Scalar b) { return a.tensor.sub_(b, a.where); }
 // Of each pair of elements (Tensor::is_same tells whether two handles are of one tensor).
 inline Tensor operator==(TensorArg a, TensorArg b) { return eq(a.tensor, b.tensor, a.where); }
 inline Tensor operator!=(TensorArg a, TensorArg b) { return ne(a.tensor, b.tensor, a.where); }
@@ -76,11 +77,11 @@ inline Tensor operator<(TensorArg a, TensorArg b) { return lt(a.tensor, b.tensor
 inline Tensor operator<=(TensorArg a, TensorArg b) { return le(a.tensor, b.tensor, a.where); }
 inline Tensor operator>(TensorArg a, TensorArg b) { return gt(a.tensor, b.tensor, a.where); }
 inline Tensor operator>=(TensorArg a, TensorArg b) { return ge(a.tensor, b.tensor, a.where); }
-inline Tensor operator==(TensorArg a, double b) { return eq(a.tensor, b, a.where); }
-inline Tensor operator!=(TensorArg a, double b) { return ne(a.tensor, b, a.where); }
-inline Tensor operator<(TensorArg a, double b) { return lt(a.tensor, b, a.where); }
-inline Tensor operator<=(TensorArg a, double b) { return le(a.tensor, b, a.where); }
-inline Tensor operator>(TensorArg a, double b) { return gt(a.tensor, b, a.where); }
-inline Tensor operator>=(TensorArg a, double b) { return ge(a.tensor, b, a.where); }
+inline Tensor operator==(TensorArg a, Scalar b) { return eq(a.tensor, b, a.where); }
+inline Tensor operator!=(TensorArg a, Scalar b) { return ne(a.tensor, b, a.where); }
+inline Tensor operator<(TensorArg a, Scalar b) { return lt(a.tensor, b, a.where); }
+inline Tensor operator<=(TensorArg a, Scalar b) { return le(a.tensor, b, a.where); }
+inline Tensor operator>(TensorArg a, Scalar b) { return gt(a.tensor, b, a.where); }
+inline Tensor operator>=(TensorArg a, Scalar b) { return ge(a.tensor, b, a.where); }
 
 }  // namespace brigade

@@ -7,6 +7,7 @@
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/clamp.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/promotion.h>
 
 namespace brigade {
 
@@ -29,8 +30,8 @@ struct ClampNode final : autograd::Node {
       return;
     }
     Tensor grad = context.grad();
-    if (borders.lower) grad = choose(input > *borders.lower, grad, 0.0);
-    if (borders.upper) grad = choose(input < *borders.upper, grad, 0.0);
+    if (borders.lower) grad = choose(input > borders.lower->to<double>(), grad, 0.0);
+    if (borders.upper) grad = choose(input < borders.upper->to<double>(), grad, 0.0);
     context.set(0, grad);
   }
 };
@@ -81,14 +82,14 @@ Tensor clamp_between(const autograd::OpInfo& info, const Tensor& x, const kernel
 
 }  // namespace
 
-Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max, SourceLocation where) {
+Tensor clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> max, SourceLocation where) {
   if (!min && !max) throw_no_border(where);
   return clamp_between({.op = "clamp", .where = where}, x, {min, max});
 }
-Tensor clamp_min(const Tensor& x, double min, SourceLocation where) {
+Tensor clamp_min(const Tensor& x, Scalar min, SourceLocation where) {
   return clamp_between({.op = "clamp_min", .where = where}, x, {min, std::nullopt});
 }
-Tensor clamp_max(const Tensor& x, double max, SourceLocation where) {
+Tensor clamp_max(const Tensor& x, Scalar max, SourceLocation where) {
   return clamp_between({.op = "clamp_max", .where = where}, x, {std::nullopt, max});
 }
 
@@ -96,8 +97,11 @@ Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max, SourceLocati
   if (!min.defined() && !max.defined()) throw_no_border(where);
   if (!max.defined()) return maximum(x, min, where);
   if (!min.defined()) return minimum(x, max, where);
-  Tensor y = located(
-      where, [&] { return kernels::binary(kernels::binary(x, min, BinaryOp::Maximum), max, BinaryOp::Minimum); });
+  Tensor y = located(where, [&] {
+    const DType dtype = kernels::result_type({x, min, max});  // of all three: pairs may promote otherwise
+    const auto same = [dtype](const Tensor& t) { return kernels::cast(t, dtype); };
+    return kernels::binary(kernels::binary(same(x), same(min), BinaryOp::Maximum), same(max), BinaryOp::Minimum);
+  });
   const Tensor* const inputs[] = {&x, &min, &max};
   const Tensor* const outputs[] = {&y};
   if (auto* node = record<ClampTensorsNode>({.op = "clamp", .where = where}, inputs, outputs)) {

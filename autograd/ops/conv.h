@@ -1,6 +1,7 @@
 // Convolution (cross-correlation) over one or two spatial dimensions, and its transpose.
 #pragma once
 
+#include <brigade/core/named_only.h>
 #include <brigade/core/size2.h>
 #include <brigade/core/tensor.h>
 
@@ -42,12 +43,14 @@ class ConvPadding {
 };
 
 struct Conv1dFuncOptions {
+  [[no_unique_address]] NamedOnly named = NamedOnly();
   int64_t stride = 1;
   ConvPadding<1> padding = 0;
   int64_t dilation = 1;
   int64_t groups = 1;  // divides both channel counts
 };
 struct Conv2dFuncOptions {
+  [[no_unique_address]] NamedOnly named = NamedOnly();
   Size2 stride = 1;
   ConvPadding<2> padding = 0;
   Size2 dilation = 1;
@@ -61,12 +64,19 @@ struct Conv2dFuncOptions {
 //   conv2d(x, weight, bias, {.stride = 2, .padding = {1, 2}})
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv2dFuncOptions& options = {},
               SourceLocation where = SourceLocation::current());
+// The same with LibTorch's arguments: conv2d(x, weight, {}, {2, 2}) has a stride of 2.
+inline Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, Size2 stride,
+                     const ConvPadding<2>& padding = 0, Size2 dilation = 1, int64_t groups = 1,
+                     SourceLocation where = SourceLocation::current()) {
+  return conv2d(x, weight, bias, {.stride = stride, .padding = padding, .dilation = dilation, .groups = groups}, where);
+}
 // The same over [N, C, L] or [C, L] with weight [out, C / groups, k].
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv1dFuncOptions& options = {},
               SourceLocation where = SourceLocation::current());
 
 // The options are those of the convolution that this one transposes.
 struct ConvTranspose1dFuncOptions {
+  [[no_unique_address]] NamedOnly named = NamedOnly();
   int64_t stride = 1;
   int64_t padding = 0;         // rows that the result loses at either end
   int64_t output_padding = 0;  // rows that it gets at the end; below the larger of stride and dilation
@@ -74,6 +84,7 @@ struct ConvTranspose1dFuncOptions {
   int64_t dilation = 1;
 };
 struct ConvTranspose2dFuncOptions {
+  [[no_unique_address]] NamedOnly named = NamedOnly();
   Size2 stride = 1;
   Size2 padding = 0;
   Size2 output_padding = 0;
@@ -89,6 +100,15 @@ struct ConvTranspose2dFuncOptions {
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const ConvTranspose2dFuncOptions& options = {},
                         SourceLocation where = SourceLocation::current());
+// The same with LibTorch's arguments, dilation last.
+inline Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, Size2 stride,
+                               Size2 padding = 0, Size2 output_padding = 0, int64_t groups = 1, Size2 dilation = 1,
+                               SourceLocation where = SourceLocation::current()) {
+  return conv_transpose2d(
+      x, weight, bias,
+      {.stride = stride, .padding = padding, .output_padding = output_padding, .groups = groups, .dilation = dilation},
+      where);
+}
 // The same over [N, C, L] or [C, L] with weight [C, out / groups, k].
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const ConvTranspose1dFuncOptions& options = {},

@@ -14,6 +14,7 @@
 #include <brigade/kernels/cross_entropy.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/kernels/promotion.h>
 #include <brigade/kernels/reduce.h>
 
 namespace brigade {
@@ -158,7 +159,8 @@ Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target, const Cros
   }
   const Tensor losses =
       neg(sum(mul(log_softmax(widened(logits), dim, where), share, where), {dim}, false, where), where);
-  return in_dtype(reduced(losses, options.reduction, where), logits.dtype());
+  const DType dtype = kernels::result_type({logits, target, options.weight});
+  return in_dtype(reduced(losses, options.reduction, where), dtype);
 }
 
 }  // namespace

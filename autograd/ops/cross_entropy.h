@@ -15,8 +15,8 @@ struct CrossEntropyLossOptions {
 };
 // Logits [N, C, d1...] or [C] against
 //   class indices, int64 [N, d1...] or []: Mean divides by the weights of the targets that count, or
-//   probabilities of the classes, floating, of the shape of the logits, differentiable as well: Mean divides by the
-//   number of positions; ignore_index has no meaning for them.
+//   probabilities of the classes, floating, of the shape of the logits, differentiable as well: the loss has the
+//   common dtype of both, Mean divides by the number of positions; ignore_index has no meaning for them.
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyLossOptions& options,
                      SourceLocation where = SourceLocation::current());
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction = Reduction::Mean,

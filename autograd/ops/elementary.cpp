@@ -22,6 +22,7 @@ using autograd::record;
 using autograd::SavedTensor;
 using autograd::detail::in_dtype;
 using autograd::detail::located;
+using autograd::detail::of_reals;
 using autograd::detail::widened;
 using kernels::Function;
 
@@ -40,7 +41,7 @@ struct FunctionNode final : autograd::Node {
 
 template <class Derivative>
 Tensor unary(const char* op, const Tensor& x, Function f, Keeps keeps, SourceLocation where) {
-  Tensor y = located(where, [&] { return kernels::function(x, f); });
+  Tensor y = located(where, [&] { return of_reals(x, [f](const Tensor& r) { return kernels::function(r, f); }); });
   if (auto* node = record<FunctionNode<Derivative>>({.op = op, .where = where}, {x}, y)) {
     if (keeps == Keeps::Input) {
       node->saved.save_input(*node, x);

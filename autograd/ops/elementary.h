@@ -1,5 +1,5 @@
-// Elementary functions, element by element, in floating dtypes; the result has the shape and dtype
-// of x. Throw DTypeError for others. (exp, log, sqrt and the like are in arithmetic.h.)
+// Elementary functions, element by element; the result has the shape and dtype of x, float32 for
+// integers and bools. (exp, log, sqrt and the like are in arithmetic.h.)
 #pragma once
 
 #include <brigade/core/tensor.h>

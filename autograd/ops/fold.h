@@ -1,6 +1,7 @@
 // Sliding windows as matrices, and rearrangements of channels and space.
 #pragma once
 
+#include <brigade/core/named_only.h>
 #include <brigade/core/size2.h>
 #include <brigade/core/tensor.h>
 
@@ -8,6 +9,7 @@ namespace brigade {
 
 // Of the functions and of the layers.
 struct FoldOptions {
+  [[no_unique_address]] NamedOnly named = NamedOnly();
   Size2 dilation = 1;
   Size2 padding = 0;
   Size2 stride = 1;

@@ -156,7 +156,7 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& given, const Tensor& 
   return y;
 }
 
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& given, double value, SourceLocation where) {
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& given, Scalar value, SourceLocation where) {
   const int at = dimension_of("scatter", dim, x.dim(), where);
   const Tensor index = as_indices(given);
   Tensor y = located("scatter", where, [&] { return kernels::scatter(x, at, index, {.value = value}); });
@@ -178,9 +178,9 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& given, const Tens
   return y;
 }
 
-Tensor index_add(const Tensor& x, int64_t dim, const Tensor& given, const Tensor& source, double alpha,
+Tensor index_add(const Tensor& x, int64_t dim, const Tensor& given, const Tensor& source, Scalar alpha,
                  SourceLocation where) {
-  if (alpha != 1) return index_add(x, dim, given, mul(source, alpha, where), 1, where);
+  if (alpha.to<double>() != 1) return index_add(x, dim, given, mul(source, alpha, where), 1, where);
   const int at = dimension_of("index_add", dim, x.dim(), where);
   const Tensor index = as_indices(given);
   Tensor y = located("index_add", where,
@@ -205,7 +205,7 @@ Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& given, const Tenso
   return y;
 }
 
-Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& given, double value, SourceLocation where) {
+Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& given, Scalar value, SourceLocation where) {
   const int at = dimension_of("index_fill", dim, x.dim(), where);
   const Tensor index = as_indices(given);
   Tensor y =

@@ -25,7 +25,7 @@ Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int6
 // PyTorch, the gradient is that of an index that names each place once.
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
                SourceLocation where = SourceLocation::current());
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, double value,
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Scalar value,
                SourceLocation where = SourceLocation::current());
 // The same with += in place of =: added in the order of the positions, the same bits each time.
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
@@ -34,11 +34,11 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tens
 // Whole slices of x along `dim`, named by an index [n]; the source has the shape of x, with n along
 // `dim`. Of a tensor without dimensions the only slice is itself.
 // x + alpha * source
-Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, double alpha = 1,
+Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha = 1,
                  SourceLocation where = SourceLocation::current());
 Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
                   SourceLocation where = SourceLocation::current());
-Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, double value,
+Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, Scalar value,
                   SourceLocation where = SourceLocation::current());
 
 // The elements of x where the bool mask holds, in row-major order: [count]. x and the mask are

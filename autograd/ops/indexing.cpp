@@ -283,7 +283,7 @@ const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, 
   }
   return x;
 }
-const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, double value, SourceLocation where) {
+const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, Scalar value, SourceLocation where) {
   if (is_mask_of(x, indices)) return x.copy_(masked_fill(x, *tensor_of(indices.front()), value, where), where);
   const Chosen chosen = choose(x, indices, where);
   if (chosen.places.empty()) {
@@ -298,7 +298,7 @@ const Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, con
                                  SourceLocation where) const {
   return brigade::index_put_(*this, std::span(indices.begin(), indices.size()), value, where);
 }
-const Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, double value, SourceLocation where) const {
+const Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, Scalar value, SourceLocation where) const {
   return brigade::index_put_(*this, std::span(indices.begin(), indices.size()), value, where);
 }
 

@@ -80,7 +80,7 @@ Tensor index(const Tensor& x, std::span<const TensorIndex> indices, SourceLocati
 // and ShapeError for a value that does not broadcast.
 const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, const Tensor& value,
                          SourceLocation where = SourceLocation::current());
-const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, double value,
+const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, Scalar value,
                          SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade

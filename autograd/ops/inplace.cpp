@@ -13,8 +13,6 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/promotion.h>
 
-#include <cmath>
-
 namespace brigade {
 
 namespace {
@@ -34,19 +32,13 @@ Tensor as_it_is(const Tensor& operand, const Tensor& self) {
   return autograd::with_history_of(operand, kernels::clone(operand));
 }
 
-// Of a tensor and a number, which is an integer where it is whole.
-DType type_with(const Tensor& x, double number) {
-  if (is_floating_point(x.dtype())) return x.dtype();
-  return number != std::floor(number) ? kFloat32 : x.dtype() == kBool ? kInt64 : x.dtype();
-}
-
-void check_sum(const Tensor& self, const Tensor& other, double alpha) {
+void check_sum(const Tensor& self, const Tensor& other, Scalar alpha) {
   const DType type = kernels::result_type({self, other});
   kernels::check_result_type("add_", type, self);
-  if (type == kBool && alpha != 1) {
+  if (type == kBool && alpha.to<double>() != 1) {
     throw DTypeError("add_: bool tensors are added with alpha 1 only, got {}; convert with .to(kInt64) first", alpha);
   }
-  if (!is_floating_point(type) && alpha != std::floor(alpha)) {
+  if (!is_floating_point(type) && alpha.is_floating_point()) {
     throw ValueError("For integral input tensors, argument alpha must not be a floating point number: got {} for {}",
                      alpha, describe(self));
   }
@@ -99,7 +91,7 @@ const Tensor& copy_as(const char* op, const Tensor& self, const Tensor& source, 
   return self;
 }
 
-const Tensor& fill_all(const char* op, const Tensor& self, double value, SourceLocation where) {
+const Tensor& fill_all(const char* op, const Tensor& self, Scalar value, SourceLocation where) {
   check_inplace(self, false, where, autograd::Repeats::AreAlike);
   kernels::fill(self, value);
   record_inplace<FillNode>({.op = op, .where = where}, {self}, self);
@@ -111,16 +103,16 @@ const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
   return copy_as("copy_", *this, source, where);
 }
 
-const Tensor& Tensor::fill_(double value, SourceLocation where) const { return fill_all("fill_", *this, value, where); }
+const Tensor& Tensor::fill_(Scalar value, SourceLocation where) const { return fill_all("fill_", *this, value, where); }
 const Tensor& Tensor::zero_(SourceLocation where) const { return fill_all("zero_", *this, 0, where); }
 
-const Tensor& Tensor::add_(const Tensor& other, double alpha, SourceLocation where) const {
+const Tensor& Tensor::add_(const Tensor& other, Scalar alpha, SourceLocation where) const {
   check_inplace(*this, other.requires_grad(), where);
   located(where, [&] { check_sum(*this, other, alpha); });
   const Tensor operand = as_it_is(other, *this);
   located(where, [&] { kernels::add_inplace(*this, operand, alpha); });
   if (auto* node = record_inplace<AddInplaceNode>({.op = "add_", .where = where}, {*this, operand}, *this))
-    node->alpha = alpha;
+    node->alpha = alpha.to<double>();
   return *this;
 }
 
@@ -139,12 +131,12 @@ const Tensor& Tensor::mul_(const Tensor& other, SourceLocation where) const {
   return *this;
 }
 
-const Tensor& Tensor::mul_(double factor, SourceLocation where) const {
+const Tensor& Tensor::mul_(Scalar factor, SourceLocation where) const {
   check_inplace(*this, false, where);
-  located(where, [&] { kernels::check_result_type("mul_", type_with(*this, factor), *this); });
+  located(where, [&] { kernels::check_result_type("mul_", kernels::result_type(*this, factor), *this); });
   kernels::scale_inplace(*this, factor);
   if (auto* node = record_inplace<ScaleInplaceNode>({.op = "mul_", .where = where}, {*this}, *this))
-    node->factor = factor;
+    node->factor = factor.to<double>();
   return *this;
 }
 
@@ -169,7 +161,7 @@ const Tensor& write_back(const char* op, const Tensor& x, bool other_requires_gr
 
 }  // namespace
 
-const Tensor& sub_(const Tensor& x, const Tensor& other, double alpha, SourceLocation where) {
+const Tensor& sub_(const Tensor& x, const Tensor& other, Scalar alpha, SourceLocation where) {
   located(where, [&] { kernels::check_difference(x.dtype(), other.dtype()); });
   return x.add_(other, -alpha, where);
 }
@@ -178,22 +170,22 @@ const Tensor& div_(const Tensor& x, const Tensor& other, SourceLocation where) {
   return write_back("div_", x, other.requires_grad(), where,
                     [&](const Tensor& value) { return div(value, operand, where); });
 }
-const Tensor& div_(const Tensor& x, double number, SourceLocation where) {
+const Tensor& div_(const Tensor& x, Scalar number, SourceLocation where) {
   return write_back("div_", x, false, where, [&](const Tensor& value) { return div(value, number, where); });
 }
-const Tensor& Tensor::add_(double number, SourceLocation where) const {
+const Tensor& Tensor::add_(Scalar number, SourceLocation where) const {
   return write_back("add_", *this, false, where, [&](const Tensor& value) { return add(value, number, where); });
 }
-const Tensor& Tensor::sub_(double number, SourceLocation where) const {
+const Tensor& Tensor::sub_(Scalar number, SourceLocation where) const {
   return write_back("sub_", *this, false, where, [&](const Tensor& value) { return sub(value, number, where); });
 }
-const Tensor& Tensor::sub_(const Tensor& other, double alpha, SourceLocation where) const {
+const Tensor& Tensor::sub_(const Tensor& other, Scalar alpha, SourceLocation where) const {
   return brigade::sub_(*this, other, alpha, where);
 }
 const Tensor& Tensor::div_(const Tensor& other, SourceLocation where) const {
   return brigade::div_(*this, other, where);
 }
-const Tensor& Tensor::div_(double number, SourceLocation where) const { return brigade::div_(*this, number, where); }
+const Tensor& Tensor::div_(Scalar number, SourceLocation where) const { return brigade::div_(*this, number, where); }
 
 const Tensor& neg_(const Tensor& x, SourceLocation where) {
   return write_back("neg_", x, false, where, [&](const Tensor& value) { return neg(value, where); });

@@ -9,10 +9,10 @@
 namespace brigade {
 
 // x -= alpha * other
-const Tensor& sub_(const Tensor& x, const Tensor& other, double alpha = 1,
+const Tensor& sub_(const Tensor& x, const Tensor& other, Scalar alpha = 1,
                    SourceLocation where = SourceLocation::current());
 const Tensor& div_(const Tensor& x, const Tensor& other, SourceLocation where = SourceLocation::current());
-const Tensor& div_(const Tensor& x, double number, SourceLocation where = SourceLocation::current());
+const Tensor& div_(const Tensor& x, Scalar number, SourceLocation where = SourceLocation::current());
 const Tensor& neg_(const Tensor& x, SourceLocation where = SourceLocation::current());
 const Tensor& exp_(const Tensor& x, SourceLocation where = SourceLocation::current());
 const Tensor& sqrt_(const Tensor& x, SourceLocation where = SourceLocation::current());

@@ -8,6 +8,7 @@
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/kernels/promotion.h>
 
 #include <algorithm>
 
@@ -95,7 +96,22 @@ struct PairLossNode final : Node {
   }
 };
 
+// Whether input and target of two dtypes are taken in the common one.
+bool promotes(PairLossKind kind, DType x, DType target) {
+  switch (kind) {
+    case PairLossKind::BinaryCrossEntropy: return false;
+    case PairLossKind::BceWithLogits:
+    case PairLossKind::KlDivergence:
+    case PairLossKind::KlDivergenceLog: return is_floating_point(x) && is_floating_point(target);
+    default: return true;
+  }
+}
+
 Tensor pair_loss(const OpInfo& info, const PairLoss& loss, const Tensor& x, const Tensor& target, Reduction reduction) {
+  if (x.dtype() != target.dtype() && promotes(loss.kind, x.dtype(), target.dtype())) {
+    const DType dtype = kernels::result_type({x, target});
+    return pair_loss(info, loss, x.to(dtype, info.where), target.to(dtype, info.where), reduction);
+  }
   Tensor y = located(info.where, [&] { return kernels::pair_loss(x, target, loss, reduction); });
   if (auto* node = record<PairLossNode>(info, {x, target}, y)) {
     node->x.save_input(*node, x);

@@ -1,7 +1,9 @@
 // Losses of an input and a target, element by element. `reduction` is Mean unless said otherwise;
-// the loss is then a tensor without dimensions. Input and target have one shape and one floating
-// dtype (nothing is broadcast: that is rarely meant); differentiable with respect to both. Throw
-// ShapeError, DTypeError, DeviceError.
+// the loss is then a tensor without dimensions. Input and target have one shape (nothing is broadcast:
+// that is rarely meant). Where their dtypes differ both are taken in the common one, as by bfloat16
+// logits and a float32 target: the loss is float32, and each gradient has the dtype of its tensor.
+// mse_loss, l1_loss, smooth_l1_loss and huber_loss take a target of integers too. Differentiable
+// with respect to both. Throw ShapeError, DTypeError, DeviceError.
 //
 // Losses against classes: cross_entropy.h; of pairs and triplets with a margin: margin_loss.h; of
 // distributions: likelihood_loss.h.
@@ -32,7 +34,7 @@ struct BCELossOptions {
   Reduction reduction = Reduction::Mean;
 };
 // -(target log(x) + (1 - target) log(1 - x)) of probabilities x in 0..1, the logarithms not below
-// -100. Throws ValueError for an x outside (on a CUDA device its loss is NaN).
+// -100. One dtype, as in PyTorch. Throws ValueError for an x outside (on a CUDA device its loss is NaN).
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const BCELossOptions& options,
                             SourceLocation where = SourceLocation::current());
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::Mean,

@@ -12,9 +12,13 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/norm.h>
+#include <brigade/kernels/promotion.h>
 #include <brigade/kernels/reduce.h>
+#include <brigade/kernels/where.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace brigade {
 
@@ -140,16 +144,31 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
   }
   const Shape sizes = located("cosine_similarity", where, [&] { return broadcast_shapes(a.sizes(), b.sizes()); });
   const int at = dimension_of("cosine_similarity", dim, sizes.size(), where);
+  const DType dtype = kernels::result_type({a, b});
+  if (!is_floating_point(dtype))
+    throw DTypeError(where, "cosine_similarity: expected a floating dtype, got {}; convert with .to(kFloat32)",
+                     name(dtype));
+  const DType wide = is_half(dtype) ? kFloat32 : dtype;
+  const double most = wide == kFloat64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  const double limit = std::sqrt(most / static_cast<double>(std::max<int64_t>(1, sizes[at])));
   const auto scaled = [&](const Tensor& x) {
-    const Tensor wide = x.expand(sizes, where);
-    const Tensor size = norm(wide, 2, {at}, true, where);
+    const Tensor given = in_dtype(x, wide).expand(sizes, where);
+    // Where squares would be infinite the vector is divided by its largest element first: a constant
+    // that the cosine does not depend on.
+    const Tensor largest =
+        kernels::binary_scalar(kernels::norm(given, std::numeric_limits<double>::infinity(), {at}, true), most,
+                               kernels::BinaryOp::Minimum, false);
+    const Tensor unit =
+        kernels::where(kernels::compare_scalar(largest, limit, kernels::CompareOp::Greater), largest, 1.0);
+    const Tensor vector = div(given, unit, where);
+    const Tensor size = norm(vector, 2, {at}, true, where);
     // What a clamp adds, without a derivative.
-    const Tensor is_small = ones_where(size, kernels::CompareOp::Less, eps);
-    const Tensor missing = kernels::binary(kernels::binary_scalar(size, eps, kernels::BinaryOp::Sub, true), is_small,
-                                           kernels::BinaryOp::Mul);
-    return div(wide, add(size, missing, where), where);
+    const Tensor least = kernels::binary_scalar(unit, eps, kernels::BinaryOp::Div, true);
+    const Tensor is_small = kernels::compare(size, least, kernels::CompareOp::Less);
+    const Tensor missing = kernels::where(is_small, kernels::binary(least, size, kernels::BinaryOp::Sub), 0.0);
+    return div(vector, add(size, missing, where), where);
   };
-  return sum(mul(scaled(a), scaled(b), where), {at}, false, where);
+  return in_dtype(sum(mul(scaled(a), scaled(b), where), {at}, false, where), dtype);
 }
 
 }  // namespace brigade

@@ -130,7 +130,7 @@ int64_t longest_border(PadMode mode, int64_t size) {
   return size;
 }
 
-Tensor constant_pad(const Tensor& x, const std::vector<int64_t>& pads, double value, SourceLocation where) {
+Tensor constant_pad(const Tensor& x, const std::vector<int64_t>& pads, Scalar value, SourceLocation where) {
   Shape sizes = x.sizes();
   Tensor from = x;  // without what negative pads take away
   for (size_t i = 0; i < pads.size() / 2; ++i) {
@@ -161,7 +161,7 @@ Tensor constant_pad(const Tensor& x, const std::vector<int64_t>& pads, double va
 
 }  // namespace
 
-Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, PadMode mode, double value, SourceLocation where) {
+Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, PadMode mode, Scalar value, SourceLocation where) {
   if (pads.size() % 2 != 0 || pads.size() > static_cast<size_t>(2 * x.dim())) {
     throw ShapeError(where, "pad: expected two numbers for each dimension that changes, got {} for {}", listed(pads),
                      x.sizes());

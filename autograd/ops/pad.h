@@ -19,7 +19,7 @@ enum class PadMode : uint8_t {
 // Throws ShapeError when there are more pads than dimensions, when one takes away more than there
 // is, and when a border is longer than what it is made from (Reflect: one less than the size;
 // Circular: the size).
-Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, PadMode mode = PadMode::Constant, double value = 0,
+Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, PadMode mode = PadMode::Constant, Scalar value = 0,
            SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade

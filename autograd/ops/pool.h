@@ -4,6 +4,7 @@
 // sense.
 #pragma once
 
+#include <brigade/core/named_only.h>
 #include <brigade/core/size2.h>
 #include <brigade/core/tensor.h>
 #include <brigade/kernels/pool.h>
@@ -16,24 +17,28 @@ namespace brigade {
 // Of the functions and of the layers: H' = (H + 2 * padding - dilation * (kernel_size - 1) - 1) /
 // stride + 1, rounded up with ceil_mode (but no window starts behind the input).
 struct MaxPool1dOptions {
+  [[no_unique_address]] NamedOnly named = NamedOnly();
   std::optional<int64_t> stride;  // kernel_size unless given: windows that do not overlap
   int64_t padding = 0;            // at most half of kernel_size
   int64_t dilation = 1;
   bool ceil_mode = false;
 };
 struct MaxPool2dOptions {
+  [[no_unique_address]] NamedOnly named = NamedOnly();
   OptionalSize2 stride;
   Size2 padding = 0;
   Size2 dilation = 1;
   bool ceil_mode = false;
 };
 struct AvgPool1dOptions {
+  [[no_unique_address]] NamedOnly named = NamedOnly();
   std::optional<int64_t> stride;
   int64_t padding = 0;
   bool ceil_mode = false;
   bool count_include_pad = true;  // padding counts as zeros in the average
 };
 struct AvgPool2dOptions {
+  [[no_unique_address]] NamedOnly named = NamedOnly();
   OptionalSize2 stride;
   Size2 padding = 0;
   bool ceil_mode = false;
@@ -51,12 +56,36 @@ Tensor max_pool2d(const Tensor& x, Size2 kernel_size, const MaxPool2dOptions& op
                   SourceLocation where = SourceLocation::current());
 MaxPoolResult max_pool2d_with_indices(const Tensor& x, Size2 kernel_size, const MaxPool2dOptions& options = {},
                                       SourceLocation where = SourceLocation::current());
+// The same with LibTorch's arguments: max_pool2d(x, {3, 5}, {2, 2}, {1, 2}).
+inline Tensor max_pool2d(const Tensor& x, Size2 kernel_size, Size2 stride, Size2 padding = 0, Size2 dilation = 1,
+                         bool ceil_mode = false, SourceLocation where = SourceLocation::current()) {
+  return max_pool2d(x, kernel_size,
+                    {.stride = stride, .padding = padding, .dilation = dilation, .ceil_mode = ceil_mode}, where);
+}
+inline MaxPoolResult max_pool2d_with_indices(const Tensor& x, Size2 kernel_size, Size2 stride, Size2 padding = 0,
+                                             Size2 dilation = 1, bool ceil_mode = false,
+                                             SourceLocation where = SourceLocation::current()) {
+  return max_pool2d_with_indices(
+      x, kernel_size, {.stride = stride, .padding = padding, .dilation = dilation, .ceil_mode = ceil_mode}, where);
+}
 Tensor max_pool1d(const Tensor& x, int64_t kernel_size, const MaxPool1dOptions& options = {},
                   SourceLocation where = SourceLocation::current());
 MaxPoolResult max_pool1d_with_indices(const Tensor& x, int64_t kernel_size, const MaxPool1dOptions& options = {},
                                       SourceLocation where = SourceLocation::current());
 Tensor avg_pool2d(const Tensor& x, Size2 kernel_size, const AvgPool2dOptions& options = {},
                   SourceLocation where = SourceLocation::current());
+// The same with LibTorch's arguments: avg_pool2d(x, {3, 3}, {1, 1}).
+inline Tensor avg_pool2d(const Tensor& x, Size2 kernel_size, Size2 stride, Size2 padding = 0, bool ceil_mode = false,
+                         bool count_include_pad = true, std::optional<int64_t> divisor_override = std::nullopt,
+                         SourceLocation where = SourceLocation::current()) {
+  return avg_pool2d(x, kernel_size,
+                    {.stride = stride,
+                     .padding = padding,
+                     .ceil_mode = ceil_mode,
+                     .count_include_pad = count_include_pad,
+                     .divisor_override = divisor_override},
+                    where);
+}
 Tensor avg_pool1d(const Tensor& x, int64_t kernel_size, const AvgPool1dOptions& options = {},
                   SourceLocation where = SourceLocation::current());
 

@@ -12,6 +12,7 @@
 #include <brigade/kernels/elementary.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/kernels/promotion.h>
 
 #include <cmath>
 #include <limits>
@@ -143,16 +144,17 @@ Tensor remainder_of(const autograd::OpInfo& info, const Tensor& a, const Tensor&
   return y;
 }
 
-Tensor remainder_of(const autograd::OpInfo& info, const Tensor& a, double b, BinaryFunction f) {
+Tensor remainder_of(const autograd::OpInfo& info, const Tensor& a, Scalar b, BinaryFunction f) {
   Tensor y = located(info.where, [&] { return kernels::binary_function_scalar(a, b, f, false); });
   record<RemainderNumberNode>(info, {a}, y);
   return y;
 }
 
 // Exponents that have a function of their own.
-Tensor power(const Tensor& base, double exponent) {
+Tensor power(const Tensor& base, Scalar number) {
   using kernels::unary;
   using kernels::UnaryOp;
+  const double exponent = number.to<double>();
   if (is_floating_point(base.dtype())) {
     if (exponent == 1) return kernels::clone(base);
     if (exponent == 2) return unary(base, UnaryOp::Square);
@@ -160,10 +162,13 @@ Tensor power(const Tensor& base, double exponent) {
     if (exponent == 0.5) return unary(base, UnaryOp::Sqrt);
     if (exponent == -0.5) return kernels::function(base, kernels::Function::Rsqrt);
     if (exponent == -1) return unary(base, UnaryOp::Reciprocal);
-  } else if (exponent < 0 && exponent == std::floor(exponent)) {
-    throw ValueError("pow: integers have no negative power (got {}); convert the base with .to(kFloat32)", exponent);
+  } else if (number.is_floating_point() && base.dtype() != kBool) {
+    return power(kernels::cast(base, kernels::result_type(base, number)), number);
+  } else if (exponent < 0 && base.dtype() != kBool) {
+    throw ValueError("pow: integers have no integer power below 0 (got {}); a floating exponent, {}.0, gives float32",
+                     number, number);
   }
-  return kernels::binary_function_scalar(base, exponent, BinaryFunction::Pow, false);
+  return kernels::binary_function_scalar(base, number, BinaryFunction::Pow, false);
 }
 
 }  // namespace
@@ -180,19 +185,19 @@ Tensor pow(const Tensor& base, const Tensor& exponent, SourceLocation where) {
   return y;
 }
 
-Tensor pow(const Tensor& base, double exponent, SourceLocation where) {
+Tensor pow(const Tensor& base, Scalar exponent, SourceLocation where) {
   if (autograd::autocast_is_on()) [[unlikely]] {
     if (const auto in = autograd::cast_inputs<"pow">(where, base)) return pow(in[0], exponent, where);
   }
   Tensor y = located(where, [&] { return power(base, exponent); });
   if (auto* node = record<PowNumberNode>({.op = "pow", .where = where}, {base}, y)) {
     node->base.save_input(*node, base);
-    node->exponent = exponent;
+    node->exponent = exponent.to<double>();
   }
   return y;
 }
 
-Tensor pow(double base, const Tensor& exponent, SourceLocation where) {
+Tensor pow(Scalar base, const Tensor& exponent, SourceLocation where) {
   if (autograd::autocast_is_on()) [[unlikely]] {
     if (const auto in = autograd::cast_inputs<"pow">(where, exponent)) return pow(base, in[0], where);
   }
@@ -200,7 +205,7 @@ Tensor pow(double base, const Tensor& exponent, SourceLocation where) {
   if (auto* node = record<NumberPowNode>({.op = "pow", .where = where}, {exponent}, y)) {
     node->x.save_input(*node, exponent);
     node->y.save_output(*node, y);
-    node->base = base;
+    node->base = base.to<double>();
   }
   return y;
 }
@@ -217,13 +222,13 @@ Tensor atan2(const Tensor& y, const Tensor& x, SourceLocation where) {
 Tensor remainder(const Tensor& a, const Tensor& b, SourceLocation where) {
   return remainder_of({.op = "remainder", .where = where}, a, b, BinaryFunction::Remainder);
 }
-Tensor remainder(const Tensor& a, double b, SourceLocation where) {
+Tensor remainder(const Tensor& a, Scalar b, SourceLocation where) {
   return remainder_of({.op = "remainder", .where = where}, a, b, BinaryFunction::Remainder);
 }
 Tensor fmod(const Tensor& a, const Tensor& b, SourceLocation where) {
   return remainder_of({.op = "fmod", .where = where}, a, b, BinaryFunction::Fmod);
 }
-Tensor fmod(const Tensor& a, double b, SourceLocation where) {
+Tensor fmod(const Tensor& a, Scalar b, SourceLocation where) {
   return remainder_of({.op = "fmod", .where = where}, a, b, BinaryFunction::Fmod);
 }
 

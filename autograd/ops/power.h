@@ -1,6 +1,6 @@
 // Powers, and other functions of two numbers, element by element with broadcasting. Two tensors are
-// computed in their common dtype; beside a number an integer tensor stays such when the number is
-// whole, and gives float32 otherwise. Not bool. Throw ShapeError, DTypeError.
+// computed in their common dtype; beside a number an integer tensor stays such when the number is an
+// integer, and gives float32 when it is floating. Not bool. Throw ShapeError, DTypeError.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -8,11 +8,11 @@
 namespace brigade {
 
 // base^exponent; 0^0 is 1. An exponent of 0 has a gradient of 0, also at a base of 0; at a base of
-// 0 the gradient of an exponent >= 0 is 0. Throws ValueError for integers to a negative power, when
-// the exponent is a number.
+// 0 the gradient of an exponent >= 0 is 0. Throws ValueError for integers to an integer below 0: pow(i, -1.0)
+// is float32.
 Tensor pow(const Tensor& base, const Tensor& exponent, SourceLocation where = SourceLocation::current());
-Tensor pow(const Tensor& base, double exponent, SourceLocation where = SourceLocation::current());
-Tensor pow(double base, const Tensor& exponent, SourceLocation where = SourceLocation::current());
+Tensor pow(const Tensor& base, Scalar exponent, SourceLocation where = SourceLocation::current());
+Tensor pow(Scalar base, const Tensor& exponent, SourceLocation where = SourceLocation::current());
 
 // The angle of the point (x, y), -pi .. pi. Integers give float32. Gradient 0 at the origin.
 Tensor atan2(const Tensor& y, const Tensor& x, SourceLocation where = SourceLocation::current());
@@ -20,11 +20,11 @@ Tensor atan2(const Tensor& y, const Tensor& x, SourceLocation where = SourceLoca
 // What is left of a after whole multiples of b: remainder with the sign of b (quotients rounded
 // down), fmod with that of a (rounded towards 0). Integers by 0 give 0.
 Tensor remainder(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
-Tensor remainder(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
+Tensor remainder(const Tensor& a, Scalar b, SourceLocation where = SourceLocation::current());
 Tensor fmod(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
-Tensor fmod(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
+Tensor fmod(const Tensor& a, Scalar b, SourceLocation where = SourceLocation::current());
 
 inline Tensor operator%(TensorArg a, const Tensor& b) { return remainder(a.tensor, b, a.where); }
-inline Tensor operator%(TensorArg a, double b) { return remainder(a.tensor, b, a.where); }
+inline Tensor operator%(TensorArg a, Scalar b) { return remainder(a.tensor, b, a.where); }
 
 }  // namespace brigade

@@ -33,15 +33,15 @@ Tensor Tensor::exp(SourceLocation where) const { return brigade::exp(*this, wher
 Tensor Tensor::log(SourceLocation where) const { return brigade::log(*this, where); }
 Tensor Tensor::sqrt(SourceLocation where) const { return brigade::sqrt(*this, where); }
 Tensor Tensor::square(SourceLocation where) const { return brigade::square(*this, where); }
-Tensor Tensor::pow(double exponent, SourceLocation where) const { return brigade::pow(*this, exponent, where); }
+Tensor Tensor::pow(Scalar exponent, SourceLocation where) const { return brigade::pow(*this, exponent, where); }
 Tensor Tensor::relu(SourceLocation where) const { return brigade::relu(*this, where); }
 Tensor Tensor::sigmoid(SourceLocation where) const { return brigade::sigmoid(*this, where); }
 Tensor Tensor::tanh(SourceLocation where) const { return brigade::tanh(*this, where); }
-Tensor Tensor::clamp(double min, double max, SourceLocation where) const {
+Tensor Tensor::clamp(Scalar min, Scalar max, SourceLocation where) const {
   return brigade::clamp(*this, min, max, where);
 }
-Tensor Tensor::clamp_min(double min, SourceLocation where) const { return brigade::clamp_min(*this, min, where); }
-Tensor Tensor::clamp_max(double max, SourceLocation where) const { return brigade::clamp_max(*this, max, where); }
+Tensor Tensor::clamp_min(Scalar min, SourceLocation where) const { return brigade::clamp_min(*this, min, where); }
+Tensor Tensor::clamp_max(Scalar max, SourceLocation where) const { return brigade::clamp_max(*this, max, where); }
 Tensor Tensor::softmax(int64_t dim, SourceLocation where) const { return brigade::softmax(*this, dim, where); }
 Tensor Tensor::log_softmax(int64_t dim, SourceLocation where) const { return brigade::log_softmax(*this, dim, where); }
 Tensor Tensor::matmul(const Tensor& other, SourceLocation where) const { return brigade::matmul(*this, other, where); }
@@ -68,7 +68,13 @@ Tensor Tensor::norm(double p, const Dims& dims, bool keepdim, SourceLocation whe
   return brigade::norm(*this, p, dims, keepdim, where);
 }
 Tensor Tensor::std(SourceLocation where) const { return brigade::std(*this, {}, 1, false, where); }
+Tensor Tensor::std(const Dims& dims, double correction, bool keepdim, SourceLocation where) const {
+  return brigade::std(*this, dims, correction, keepdim, where);
+}
 Tensor Tensor::var(SourceLocation where) const { return brigade::var(*this, {}, 1, false, where); }
+Tensor Tensor::var(const Dims& dims, double correction, bool keepdim, SourceLocation where) const {
+  return brigade::var(*this, dims, correction, keepdim, where);
+}
 Tensor Tensor::prod(SourceLocation where) const { return brigade::prod(*this, {}, false, where); }
 Tensor Tensor::any(SourceLocation where) const { return brigade::any(*this, {}, false, where); }
 Tensor Tensor::all(SourceLocation where) const { return brigade::all(*this, {}, false, where); }
@@ -85,7 +91,7 @@ Tensor Tensor::gather(int64_t dim, const Tensor& index, SourceLocation where) co
 Tensor Tensor::index_select(int64_t dim, const Tensor& indices, SourceLocation where) const {
   return brigade::index_select(*this, dim, indices, where);
 }
-Tensor Tensor::masked_fill(const Tensor& mask, double value, SourceLocation where) const {
+Tensor Tensor::masked_fill(const Tensor& mask, Scalar value, SourceLocation where) const {
   return brigade::masked_fill(*this, mask, value, where);
 }
 Tensor Tensor::repeat(const Shape& repeats, SourceLocation where) const {

@@ -55,22 +55,25 @@ Tensor choose(const char* op, const Tensor& condition, const Choice& a, const Ch
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, SourceLocation where) {
   return choose("where", condition, a, b, where);
 }
-Tensor where(const Tensor& condition, const Tensor& a, double b, SourceLocation where) {
+Tensor where(const Tensor& condition, const Tensor& a, Scalar b, SourceLocation where) {
   return choose("where", condition, a, b, where);
 }
-Tensor where(const Tensor& condition, double a, const Tensor& b, SourceLocation where) {
+Tensor where(const Tensor& condition, Scalar a, const Tensor& b, SourceLocation where) {
   return choose("where", condition, a, b, where);
 }
-Tensor where(const Tensor& condition, double a, double b, SourceLocation where) {
+Tensor where(const Tensor& condition, Scalar a, Scalar b, SourceLocation where) {
   return choose("where", condition, a, b, where);
 }
 
-Tensor masked_fill(const Tensor& x, const Tensor& mask, double value, SourceLocation where) {
-  const bool is_whole = std::isfinite(value) && value == std::floor(value);
-  if (!is_floating_point(x.dtype()) && (!is_whole || (x.dtype() == kBool && value != 0 && value != 1))) {
+Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value, SourceLocation where) {
+  if (is_floating_point(x.dtype())) return choose("masked_fill", mask, value, x, where);
+  const double number = value.to<double>();
+  const bool is_whole = std::isfinite(number) && number == std::floor(number);
+  const bool is_truth = x.dtype() == kBool;
+  if (!is_whole || (is_truth && number != 0 && number != 1)) {
     throw ValueError(where, "masked_fill: {} cannot hold {}; convert x with .to(kFloat32)", name(x.dtype()), value);
   }
-  return choose("masked_fill", mask, value, x, where);
+  return choose("masked_fill", mask, is_truth ? Scalar(value.to<bool>()) : Scalar(value.to<int64_t>()), x, where);
 }
 
 }  // namespace brigade

@@ -9,17 +9,17 @@
 namespace brigade {
 
 // a where `condition` holds, b elsewhere; all three broadcast. The result has the common dtype of
-// two tensors, or the tensor's beside a number (float32 for an integer tensor and a number that is
-// not whole).
+// two tensors, or the tensor's beside a number (float32 for an integer tensor and a floating number,
+// int64 for a bool tensor and an integer).
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b,
              SourceLocation where = SourceLocation::current());
-Tensor where(const Tensor& condition, const Tensor& a, double b, SourceLocation where = SourceLocation::current());
-Tensor where(const Tensor& condition, double a, const Tensor& b, SourceLocation where = SourceLocation::current());
-// float32
-Tensor where(const Tensor& condition, double a, double b, SourceLocation where = SourceLocation::current());
+Tensor where(const Tensor& condition, const Tensor& a, Scalar b, SourceLocation where = SourceLocation::current());
+Tensor where(const Tensor& condition, Scalar a, const Tensor& b, SourceLocation where = SourceLocation::current());
+// float32, int64 or bool: the widest that one of the numbers is.
+Tensor where(const Tensor& condition, Scalar a, Scalar b, SourceLocation where = SourceLocation::current());
 
 // x with `value` where `mask` holds; both broadcast. Keeps the dtype of x. Throws ValueError for an
 // integer x and a value that it cannot hold.
-Tensor masked_fill(const Tensor& x, const Tensor& mask, double value, SourceLocation where = SourceLocation::current());
+Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value, SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade

@@ -30,11 +30,11 @@ Stream capture_stream(int device) {
 
 // A generator that captured kernels draw from.
 struct RandomSource {
-  Generator* registered;  // null: that of the thread
-  Generator before{};     // as it stood when the capture began
-  uint64_t drawn = 0;     // by the capture
+  RandomGenerator* registered;  // null: that of the thread
+  RandomGenerator before{};     // as it stood when the capture began
+  uint64_t drawn = 0;           // by the capture
 
-  Generator& generator() const noexcept { return registered ? *registered : default_generator(); }
+  RandomGenerator& generator() const noexcept { return registered ? *registered : default_generator(); }
 };
 
 }  // namespace
@@ -94,7 +94,7 @@ cudaError_t Graph::State::stop(cudaGraph_t* graph) noexcept {
 cudaGraph_t Graph::State::end() {
   bool lost = false;
   for (RandomSource& source : sources) {
-    const Generator& generator = source.generator();
+    const RandomGenerator& generator = source.generator();
     lost = lost || generator.replay() != words_of(source) || generator.offset() < source.before.offset();
     source.drawn = generator.offset() - source.before.offset();
   }
@@ -126,7 +126,7 @@ void Graph::State::write_words(const Stream& on) {
   replayed.block(on);
   const Allocation staged = pinned_allocate(words_bytes());
   for (size_t i = 0; i < sources.size(); ++i) {
-    Generator& generator = sources[i].generator();
+    RandomGenerator& generator = sources[i].generator();
     static_cast<PhiloxReplay*>(staged.data)[i] = {generator.seed(), generator.offset() - sources[i].before.offset()};
     generator.set_offset(generator.offset() + sources[i].drawn);
   }
@@ -256,7 +256,7 @@ void Graph::reset() {
 MemPoolId Graph::pool() const noexcept { return state_->pool; }
 size_t Graph::nodes() const noexcept { return state_->nodes; }
 
-void Graph::register_generator(Generator& generator) {
+void Graph::register_generator(RandomGenerator& generator) {
   if (state_->stream || state_->executable)
     throw DeviceError("register_generator: the graph is captured already: register generators before");
   for (const RandomSource& source : state_->sources) {

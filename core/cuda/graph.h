@@ -80,7 +80,7 @@ class Graph {
 
   // Before a capture: replays draw from `generator` as they do from the thread's own. It has to
   // outlive the graph.
-  void register_generator(Generator& generator);
+  void register_generator(RandomGenerator& generator);
 
  private:
   friend void detail::on_replay(const void* owner, const ReplayHook& hook);

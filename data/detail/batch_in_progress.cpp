@@ -32,12 +32,12 @@ BatchInProgress::~BatchInProgress() { default_generator() = saved_; }
 
 void BatchInProgress::getting(int64_t index) noexcept {
   at_ = index;
-  default_generator() = Generator(stream_of(key_, static_cast<uint64_t>(index), false));
+  default_generator() = RandomGenerator(stream_of(key_, static_cast<uint64_t>(index), false));
 }
 
 void BatchInProgress::getting_all() noexcept {
   at_ = kAll;
-  default_generator() = Generator(stream_of(key_, static_cast<uint64_t>(all_.front()), true));
+  default_generator() = RandomGenerator(stream_of(key_, static_cast<uint64_t>(all_.front()), true));
 }
 
 void BatchInProgress::collating() noexcept {

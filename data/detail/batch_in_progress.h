@@ -52,7 +52,7 @@ class BatchInProgress {
   std::span<const int64_t> all_;
   bool on_worker_;
   std::atomic<int64_t> at_{kAll};  // an index, or what is done with all
-  Generator saved_;
+  RandomGenerator saved_;
 };
 
 }  // namespace brigade::data::detail

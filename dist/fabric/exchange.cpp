@@ -86,7 +86,7 @@ void Fabric::save(const std::string& path, const optim::Checkpoint& checkpoint, 
 }
 
 void Fabric::load(const std::string& path, optim::Checkpoint& checkpoint, SourceLocation where) const {
-  all_or_none(*group(), path, "could not read", where, [&] { checkpoint.load(path, where); });
+  all_or_none(*group(), path, "could not read", where, [&] { checkpoint.load(path, {}, where); });
 }
 
 void Fabric::print(std::string_view text) const {

@@ -18,7 +18,7 @@ struct Circle : data::Dataset<> {
 
   int64_t size() const override { return 320; }
   data::Example get(int64_t index) const override {
-    Generator random(seed * 1000 + static_cast<uint64_t>(index));
+    RandomGenerator random(seed * 1000 + static_cast<uint64_t>(index));
     const Tensor point = randn({2}, kFloat32, &random);
     const bool is_inside = square(point).sum().item() < 1.4;
     return {point, scalar_tensor(is_inside ? 1 : 0, kInt64)};

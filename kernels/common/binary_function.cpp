@@ -32,7 +32,7 @@ Operands prepare_binary_function(const Tensor& a, const Tensor& b, BinaryFunctio
           empty(broadcast_shapes(a.sizes(), b.sizes()), TensorOptions(dtype, a.device()))};
 }
 
-Operands prepare_binary_function_scalar(const Tensor& a, double number, BinaryFunction f) {
+Operands prepare_binary_function_scalar(const Tensor& a, Scalar number, BinaryFunction f) {
   checked(a.dtype(), f);
   // Atan2 gives the dtype of a quotient, the others that of a product.
   return prepare_binary_scalar(a, number, f == BinaryFunction::Atan2 ? BinaryOp::Div : BinaryOp::Mul);

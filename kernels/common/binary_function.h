@@ -12,7 +12,7 @@ namespace brigade::kernels {
 
 // Throw DeviceError, DTypeError, ShapeError.
 Operands prepare_binary_function(const Tensor& a, const Tensor& b, BinaryFunction f);
-Operands prepare_binary_function_scalar(const Tensor& a, double number, BinaryFunction f);
+Operands prepare_binary_function_scalar(const Tensor& a, Scalar number, BinaryFunction f);
 
 // By squaring.
 template <class C>

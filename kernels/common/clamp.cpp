@@ -1,17 +1,15 @@
-// The dtype of a clamp: integers stay such where both borders are whole numbers.
+// The dtype of a clamp: integers stay such where both borders are integers.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/clamp.h>
 #include <brigade/kernels/elementwise.h>
-
-#include <cmath>
+#include <brigade/kernels/promotion.h>
 
 namespace brigade::kernels {
 
 ClampPlan prepare_clamp(const Tensor& x, const Borders& borders) {
   if (x.dtype() == kBool) throw DTypeError("clamp: not defined for a bool tensor; convert with .to(kInt64)");
-  const auto is_whole = [](std::optional<double> border) { return !border || *border == std::floor(*border); };
-  const bool keeps = is_floating_point(x.dtype()) || (is_whole(borders.lower) && is_whole(borders.upper));
-  const DType dtype = keeps ? x.dtype() : kFloat32;
+  const auto takes = [&](const std::optional<Scalar>& border) { return border ? result_type(x, *border) : x.dtype(); };
+  const DType dtype = promote_types(takes(borders.lower), takes(borders.upper));
   return {cast(x, dtype), empty(x.sizes(), {dtype, x.device()})};
 }
 

@@ -4,6 +4,7 @@
 #include <brigade/core/host_device.h>
 #include <brigade/kernels/clamp.h>
 
+#include <algorithm>
 #include <limits>
 #include <type_traits>
 
@@ -29,12 +30,15 @@ struct ClampBackward {
 
 // A border as an element; beyond the range of an integer type it is the end of that range.
 template <class C>
-C border(double value) {
+C border(Scalar number) {
   if constexpr (std::is_integral_v<C>) {
-    if (value <= static_cast<double>(std::numeric_limits<C>::lowest())) return std::numeric_limits<C>::lowest();
-    if (value >= static_cast<double>(std::numeric_limits<C>::max())) return std::numeric_limits<C>::max();
+    // Clamps are asked for integers only where the borders are integers, or open: infinite.
+    constexpr C kLowest = std::numeric_limits<C>::lowest(), kHighest = std::numeric_limits<C>::max();
+    if (number.is_floating_point()) return number.to<double>() < 0 ? kLowest : kHighest;
+    return static_cast<C>(std::clamp(number.to<int64_t>(), int64_t{kLowest}, int64_t{kHighest}));
+  } else {
+    return number.to<C>();
   }
-  return static_cast<C>(value);
 }
 template <class C>
 Clamp<C> clamping(const Borders& borders) {
@@ -43,7 +47,7 @@ Clamp<C> clamping(const Borders& borders) {
 }
 template <class C>
 ClampBackward<C> clamping_backward(const Borders& borders) {
-  return {static_cast<C>(borders.lower.value_or(0)), static_cast<C>(borders.upper.value_or(0)),
+  return {borders.lower.value_or(0).template to<C>(), borders.upper.value_or(0).template to<C>(),
           borders.lower.has_value(), borders.upper.has_value()};
 }
 

@@ -7,7 +7,6 @@
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/promotion.h>
 
-#include <cmath>
 #include <string>
 
 namespace brigade::kernels {
@@ -65,11 +64,11 @@ Operands prepare_compare(const Tensor& a, const Tensor& b) {
   return prepare(a, b, result_type({a, b}), kBool);
 }
 
-Operands prepare_binary_scalar(const Tensor& a, double scalar, BinaryOp op) {
+Operands prepare_binary_scalar(const Tensor& a, Scalar scalar, BinaryOp op) {
   DType dtype = a.dtype();
   if (op == BinaryOp::Sub) check_difference(dtype, dtype);
-  if (!is_floating_point(dtype) && (op == BinaryOp::Div || scalar != std::floor(scalar))) dtype = kFloat32;
-  if (dtype == kBool) dtype = kInt64;
+  dtype = result_type(a, scalar);
+  if (op == BinaryOp::Div && !is_floating_point(dtype)) dtype = kFloat32;
   return {cast(a, dtype), Tensor(), empty(a.sizes(), {dtype, a.device()})};
 }
 

@@ -16,7 +16,7 @@ void check_difference(DType a, DType b);
 Operands prepare_binary(const Tensor& a, const Tensor& b, BinaryOp op);
 Operands prepare_compare(const Tensor& a, const Tensor& b);
 // Of a op scalar; y is undefined.
-Operands prepare_binary_scalar(const Tensor& a, double scalar, BinaryOp op);
+Operands prepare_binary_scalar(const Tensor& a, Scalar scalar, BinaryOp op);
 
 // Of a bool: Square as int64, Sign as it is. Throws DTypeError for the others.
 Tensor unary_of_bool(const Tensor& x, UnaryOp op);

@@ -129,14 +129,15 @@ struct AnyCompare {
   }
 };
 
-// In double, so that an integer tensor compares with 0.5 as one expects.
-template <class F>
+// In the type of the number: double, so that an integer tensor compares with 0.5 as one expects, or
+// int64 for integers among themselves.
+template <class F, class Number>
 struct CompareWithNumber {
   F f;
-  double number;
+  Number number;
   template <class C>
   BRIGADE_HOST_DEVICE bool operator()(C x) const {
-    return f(static_cast<double>(x), number);
+    return f(static_cast<Number>(x), number);
   }
 };
 
@@ -178,8 +179,4 @@ void with_unary(UnaryOp op, Body&& body) {
     default: with_unary_any(op, body); break;
   }
 }
-inline bool takes_integers(UnaryOp op) {
-  return op == UnaryOp::Neg || op == UnaryOp::Abs || op == UnaryOp::Square || op == UnaryOp::Sign;
-}
-
 }  // namespace brigade::kernels

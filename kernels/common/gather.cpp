@@ -127,10 +127,10 @@ Tensor ScatterPlan::finished() const {
   return result;
 }
 
-uint64_t bits_of(double value, DType dtype) {
+uint64_t bits_of(Scalar value, DType dtype) {
   uint64_t bits = 0;
   visit_dtype(dtype, [&]<class T>() {
-    const T element = static_cast<T>(static_cast<compute_type<T>>(value));
+    const T element = static_cast<T>(value.to<compute_type<T>>());
     std::memcpy(&bits, &element, sizeof(T));
   });
   return bits;

@@ -46,6 +46,6 @@ struct ScatterPlan {
 ScatterPlan prepare_scatter(const Tensor& x, int dim, const Tensor& index, const Scatter& how);
 
 // The bits of `value` in a dtype, in the first bytes.
-uint64_t bits_of(double value, DType dtype);
+uint64_t bits_of(Scalar value, DType dtype);
 
 }  // namespace brigade::kernels

@@ -28,8 +28,12 @@ void check_loss_devices(const Tensor& x, const Tensor& target, const char* what)
 
 void check_pair(const Tensor& x, const Tensor& target, const char* what) {
   check_loss_devices(x, target, what);
-  if (x.sizes() != target.sizes() || x.dtype() != target.dtype()) {
+  if (x.sizes() != target.sizes()) {
     throw ShapeError("{}: expected a target like the input {}, got {}", what, describe(x), describe(target));
+  }
+  if (x.dtype() != target.dtype()) {
+    throw DTypeError("{}: expected a target of the input's dtype {}, got {}; convert it with .to()", what,
+                     brigade::name(x.dtype()), brigade::name(target.dtype()));
   }
   if (!is_floating_point(x.dtype())) {
     throw DTypeError("{}: expected a floating dtype, got {}; convert with .to(kFloat32)", what,

@@ -10,8 +10,8 @@ namespace brigade::kernels {
 
 // Throws DeviceError when they are on two devices.
 void check_loss_devices(const Tensor& x, const Tensor& target, const char* what);
-// Throws ShapeError unless x and target are alike, DTypeError unless they are floating, DeviceError
-// when they are on two devices.
+// Throws ShapeError unless x and target have one shape, DTypeError unless they have one floating
+// dtype, DeviceError when they are on two devices.
 void check_pair(const Tensor& x, const Tensor& target, const char* what);
 // Throws ShapeError unless `grad` has one element or, for Reduction::None, one for each loss.
 void check_loss_gradient(const Tensor& grad, const Shape& losses, const char* what);

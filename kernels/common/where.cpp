@@ -4,7 +4,6 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/promotion.h>
 
-#include <cmath>
 #include <string>
 
 namespace brigade::kernels {
@@ -13,12 +12,8 @@ namespace {
 
 DType result_dtype(const Choice& a, const Choice& b) {
   if (a.tensor.defined() && b.tensor.defined()) return result_type({a.tensor, b.tensor});
-  if (!a.tensor.defined() && !b.tensor.defined()) return kFloat32;
-  const DType dtype = a.tensor.defined() ? a.tensor.dtype() : b.tensor.dtype();
-  const double number = a.tensor.defined() ? b.number : a.number;
-  if (is_floating_point(dtype)) return dtype;
-  if (number != std::floor(number) || std::isinf(number)) return kFloat32;
-  return dtype == kBool && number != 0 && number != 1 ? kInt64 : dtype;
+  if (!a.tensor.defined() && !b.tensor.defined()) return promote_types(a.number.dtype(), b.number.dtype());
+  return a.tensor.defined() ? result_type(a.tensor, b.number) : result_type(b.tensor, a.number);
 }
 
 }  // namespace

@@ -29,10 +29,10 @@ void visit_words(DType dtype, Body&& body) {
 
 // The bits of a number as an element of `dtype`.
 template <class Word>
-Word word_of(double number, DType dtype) {
+Word word_of(Scalar number, DType dtype) {
   Word word{};
   visit_dtype(dtype, [&]<class T>() {
-    const T element = static_cast<T>(static_cast<compute_type<T>>(number));
+    const T element = static_cast<T>(number.to<compute_type<T>>());
     if constexpr (sizeof(T) == sizeof(Word)) std::memcpy(&word, &element, sizeof(T));
   });
   return word;

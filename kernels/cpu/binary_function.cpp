@@ -28,7 +28,7 @@ Tensor binary_function_cpu(const Tensor& a, const Tensor& b, BinaryFunction f) {
   return o.out;
 }
 
-Tensor binary_function_scalar_cpu(const Tensor& a, double number, BinaryFunction f, bool reversed) {
+Tensor binary_function_scalar_cpu(const Tensor& a, Scalar number, BinaryFunction f, bool reversed) {
   const Operands o = prepare_binary_function_scalar(a, number, f);
   // A number is a tensor without dimensions, in the type that is computed in.
   const DType dtype = o.out.dtype();
@@ -44,7 +44,7 @@ Tensor binary_function_scalar_cpu(const Tensor& a, double number, BinaryFunction
 
 constinit Kernel<Tensor(const Tensor&, const Tensor&, BinaryFunction)> binary_function("binary_function",
                                                                                        &binary_function_cpu);
-constinit Kernel<Tensor(const Tensor&, double, BinaryFunction, bool)> binary_function_scalar(
+constinit Kernel<Tensor(const Tensor&, Scalar, BinaryFunction, bool)> binary_function_scalar(
     "binary_function_scalar", &binary_function_scalar_cpu);
 
 }  // namespace brigade::kernels

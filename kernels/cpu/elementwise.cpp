@@ -4,10 +4,10 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/elementwise_functors.h>
-#include <brigade/kernels/common/scalar.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/arithmetic.h>
 #include <brigade/kernels/cpu/vector/functions.h>
+#include <brigade/kernels/factory.h>
 
 namespace brigade::kernels {
 
@@ -80,18 +80,19 @@ struct ByNumber {
 };
 
 // A number as an element of an integer dtype.
-int64_t integer_as(DType dtype, double number) {
-  return visit_dtype(dtype, [&]<class T>() { return static_cast<int64_t>(scalar_as<compute_type<T>>(number)); });
+int64_t integer_as(DType dtype, Scalar number) {
+  return visit_dtype(dtype, [&]<class T>() { return static_cast<int64_t>(number.to<compute_type<T>>()); });
 }
 
-Tensor binary_scalar_cpu(const Tensor& a, double scalar, BinaryOp op, bool reversed) {
+Tensor binary_scalar_cpu(const Tensor& a, Scalar scalar, BinaryOp op, bool reversed) {
   const Operands o = prepare_binary_scalar(a, scalar, op);
+  if (o.out.dtype() == kBool) return binary(a, full({}, scalar, a.options()), op);
   if (is_computed_in_float(o.out.dtype())) {
-    const auto number = scalar_as<float>(scalar);
+    const auto number = scalar.to<float>();
     cpu::map_floats({&o.x}, o.out,
                     [=](const cpu::FloatArrays& arrays) { cpu::binary_number_floats(op, number, reversed, arrays); });
   } else if (o.out.dtype() == kFloat64) {
-    cpu::map_doubles({&o.x}, o.out, ByNumber<double>{op, scalar, reversed});
+    cpu::map_doubles({&o.x}, o.out, ByNumber<double>{op, scalar.to<double>(), reversed});
   } else {
     cpu::map_integers({&o.x}, o.out, ByNumber<int64_t>{op, integer_as(o.out.dtype(), scalar), reversed});
   }
@@ -112,10 +113,15 @@ Tensor compare_cpu(const Tensor& a, const Tensor& b, CompareOp op) {
   return o.out;
 }
 
-Tensor compare_scalar_cpu(const Tensor& a, double scalar, CompareOp op) {
+Tensor compare_scalar_cpu(const Tensor& a, Scalar scalar, CompareOp op) {
   Tensor out = empty(a.sizes(), {kBool, a.device()});
   with_compare(op, [&](auto f) {
-    cpu::compare_doubles({&a}, out, loop1<double>(CompareWithNumber<decltype(f)>{f, scalar}));
+    using F = decltype(f);
+    if (is_floating_point(a.dtype()) || scalar.is_floating_point()) {
+      cpu::compare_doubles({&a}, out, loop1<double>(CompareWithNumber<F, double>{f, scalar.to<double>()}));
+    } else {
+      cpu::compare_integers({&a}, out, loop1<int64_t>(CompareWithNumber<F, int64_t>{f, scalar.to<int64_t>()}));
+    }
   });
   return out;
 }
@@ -138,9 +144,9 @@ Tensor unary_cpu(const Tensor& x, UnaryOp op) {
 }  // namespace
 
 constinit Kernel<Tensor(const Tensor&, const Tensor&, BinaryOp)> binary("binary", &binary_cpu);
-constinit Kernel<Tensor(const Tensor&, double, BinaryOp, bool)> binary_scalar("binary_scalar", &binary_scalar_cpu);
+constinit Kernel<Tensor(const Tensor&, Scalar, BinaryOp, bool)> binary_scalar("binary_scalar", &binary_scalar_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&, CompareOp)> compare("compare", &compare_cpu);
-constinit Kernel<Tensor(const Tensor&, double, CompareOp)> compare_scalar("compare_scalar", &compare_scalar_cpu);
+constinit Kernel<Tensor(const Tensor&, Scalar, CompareOp)> compare_scalar("compare_scalar", &compare_scalar_cpu);
 constinit Kernel<Tensor(const Tensor&, UnaryOp)> unary("unary", &unary_cpu);
 
 }  // namespace brigade::kernels

@@ -43,7 +43,7 @@ void fill_normal_cpu(const Tensor& out, PhiloxState state, double mean, double s
 
 }  // namespace
 
-PhiloxState reserve_random(const Tensor& out, Generator* generator) {
+PhiloxState reserve_random(const Tensor& out, RandomGenerator* generator) {
   const uint64_t words = out.dtype() == kFloat64 ? 2 : 1;
   return (generator ? *generator : default_generator()).reserve(words * static_cast<uint64_t>(out.numel()));
 }
@@ -54,7 +54,7 @@ constinit Kernel<void(const Tensor&, PhiloxState, double, double)> fill_normal("
 }  // namespace kernels
 
 namespace {
-PhiloxState reserve(Generator* generator, int64_t count) {
+PhiloxState reserve(RandomGenerator* generator, int64_t count) {
   return (generator ? *generator : default_generator()).reserve(static_cast<uint64_t>(count));
 }
 
@@ -68,32 +68,49 @@ Tensor placed(const Tensor& values, TensorOptions options) {
 }
 }  // namespace
 
-Tensor full(const Shape& sizes, double value, TensorOptions options) {
-  Tensor result = empty(sizes, options);
+Tensor full(const Shape& sizes, Scalar value, TensorOptions options) {
+  Tensor result = empty(sizes, options.or_dtype(value.dtype()));
   kernels::fill(result, value);
   return result;
 }
-Tensor zeros(const Shape& sizes, TensorOptions options) { return full(sizes, 0, options); }
-Tensor ones(const Shape& sizes, TensorOptions options) { return full(sizes, 1, options); }
-Tensor full_like(const Tensor& tensor, double value) { return full(tensor.sizes(), value, tensor.options()); }
+Tensor zeros(const Shape& sizes, TensorOptions options) { return full(sizes, 0.0, options); }
+Tensor ones(const Shape& sizes, TensorOptions options) { return full(sizes, 1.0, options); }
+Tensor full_like(const Tensor& tensor, Scalar value) { return full(tensor.sizes(), value, tensor.options()); }
 Tensor zeros_like(const Tensor& tensor) { return full_like(tensor, 0); }
 Tensor ones_like(const Tensor& tensor) { return full_like(tensor, 1); }
 
-Tensor arange(double start, double end, double step, TensorOptions options) {
-  if (step == 0 || (end - start) / step < 0) {
+namespace {
+// start, start + step, ... below end, which the type holds.
+template <class T>
+Tensor range(Scalar start, Scalar end, Scalar step) {
+  const T first = start.to<T>(), by = step.to<T>();
+  const double length = end.to<double>() - start.to<double>();
+  if (by == T(0) || length / step.to<double>() < 0) {
     throw ValueError("arange: a step of {} does not lead from {} to {}", step, start, end);
   }
-  const double count = std::ceil((end - start) / step);
+  const double count = std::ceil(length / step.to<double>());
   if (!(count < 0x1p63)) {
     throw ValueError(
         "arange: expected finite numbers and fewer than 2^63 of them, got a start of {}, an end of {} and a step of {}",
         start, end, step);
   }
-  const Tensor values = empty({static_cast<int64_t>(count)}, kFloat64);
-  double* const numbers = values.data_ptr<double>();
+  int64_t number = static_cast<int64_t>(count);
+  if constexpr (std::is_integral_v<T>) {
+    const __int128_t way = static_cast<__int128_t>(end.to<T>()) - first;
+    number = static_cast<int64_t>(way / by + (way % by != 0 ? 1 : 0));
+  }
+  const Tensor values = empty({number}, dtype_of<T>);
+  T* const numbers = values.data_ptr<T>();
   for (int64_t i = 0; i < values.numel(); ++i)
-    numbers[i] = start + static_cast<double>(i) * step;
-  return placed(values, options);
+    numbers[i] = first + static_cast<T>(i) * by;
+  return values;
+}
+}  // namespace
+
+Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options) {
+  const bool is_real = start.is_floating_point() || end.is_floating_point() || step.is_floating_point();
+  const Tensor values = is_real ? range<double>(start, end, step) : range<int64_t>(start, end, step);
+  return placed(values, options.or_dtype(is_real ? kFloat32 : kInt64));
 }
 
 Tensor linspace(double start, double end, int64_t steps, TensorOptions options) {
@@ -120,19 +137,19 @@ Tensor eye(int64_t rows, int64_t columns, TensorOptions options) {
   return result;
 }
 
-Tensor rand(const Shape& sizes, TensorOptions options, Generator* generator) {
+Tensor rand(const Shape& sizes, TensorOptions options, RandomGenerator* generator) {
   Tensor result = empty(sizes, options);
   kernels::fill_uniform(result, kernels::reserve_random(result, generator), 0, 1);
   return result;
 }
 
-Tensor randn(const Shape& sizes, TensorOptions options, Generator* generator) {
+Tensor randn(const Shape& sizes, TensorOptions options, RandomGenerator* generator) {
   Tensor result = empty(sizes, options);
   kernels::fill_normal(result, kernels::reserve_random(result, generator), 0, 1);
   return result;
 }
 
-Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions options, Generator* generator) {
+Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions options, RandomGenerator* generator) {
   if (high <= low) throw ValueError("randint: expected low < high, got {} and {}", low, high);
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   const Tensor values = empty(sizes, kInt64);
@@ -147,7 +164,7 @@ Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions opti
   return placed(values, options);
 }
 
-Tensor randperm(int64_t n, Generator* generator) {
+Tensor randperm(int64_t n, RandomGenerator* generator) {
   if (n < 0) throw ValueError("randperm: the count must not be negative, got {}", n);
   const Tensor result = empty({n}, kInt64);
   int64_t* const order = result.data_ptr<int64_t>();

@@ -81,9 +81,9 @@ void copy_cpu(const Tensor& out, const Tensor& x) {
   });
 }
 
-void fill_cpu(const Tensor& out, double value) {
+void fill_cpu(const Tensor& out, Scalar value) {
   visit_dtype(out.dtype(), [&]<class T>() {
-    const T element = static_cast<T>(scalar_as<compute_type<T>>(value));
+    const T element = static_cast<T>(value.to<compute_type<T>>());
     T* target = static_cast<T*>(out.raw_data());
     if (out.is_contiguous()) {
       parallel_for(out.numel(), [&](int64_t begin, int64_t end) { std::fill(target + begin, target + end, element); });
@@ -96,19 +96,20 @@ void fill_cpu(const Tensor& out, double value) {
   });
 }
 
-void add_inplace_cpu(const Tensor& out, const Tensor& x, double alpha) {
+void add_inplace_cpu(const Tensor& out, const Tensor& x, Scalar alpha) {
   check_fits(out, x, "add_");
   const Tensor same = cast(x, out.dtype());
   if (cpu::is_computed_in_float(out.dtype())) {
-    const auto factor = static_cast<float>(alpha);
+    const auto factor = alpha.to<float>();
     cpu::map_floats({&out, &same}, out, [=](const cpu::FloatArrays& arrays) {
       if (factor == 1.0F) return cpu::binary_floats(BinaryOp::Add, arrays);
       cpu::add_scaled_floats(factor, arrays);
     });
   } else if (out.dtype() == kFloat64) {
-    cpu::map_doubles({&out, &same}, out, cpu::loop2<double>([=](double t, double s) { return t + alpha * s; }));
+    cpu::map_doubles({&out, &same}, out,
+                     cpu::loop2<double>([factor = alpha.to<double>()](double t, double s) { return t + factor * s; }));
   } else {
-    const auto factor = scalar_as<int64_t>(alpha);
+    const auto factor = alpha.to<int64_t>();
     cpu::map_integers({&out, &same}, out, cpu::loop2<int64_t>([=](int64_t t, int64_t s) { return t + factor * s; }));
   }
 }
@@ -126,16 +127,16 @@ void mul_inplace_cpu(const Tensor& out, const Tensor& x) {
   }
 }
 
-void scale_inplace_cpu(const Tensor& out, double factor) {
+void scale_inplace_cpu(const Tensor& out, Scalar factor) {
   if (cpu::is_computed_in_float(out.dtype())) {
-    const auto number = static_cast<float>(factor);
+    const auto number = factor.to<float>();
     cpu::map_floats({&out}, out, [=](const cpu::FloatArrays& arrays) {
       cpu::binary_number_floats(BinaryOp::Mul, number, false, arrays);
     });
   } else if (out.dtype() == kFloat64) {
-    cpu::map_doubles({&out}, out, cpu::loop1<double>([=](double s) { return s * factor; }));
+    cpu::map_doubles({&out}, out, cpu::loop1<double>([number = factor.to<double>()](double s) { return s * number; }));
   } else {
-    const auto number = scalar_as<int64_t>(factor);
+    const auto number = factor.to<int64_t>();
     cpu::map_integers({&out}, out, cpu::loop1<int64_t>([=](int64_t s) { return s * number; }));
   }
 }
@@ -143,9 +144,9 @@ void scale_inplace_cpu(const Tensor& out, double factor) {
 }  // namespace
 
 constinit Kernel<void(const Tensor&, const Tensor&)> copy("copy", &copy_cpu);
-constinit Kernel<void(const Tensor&, double)> fill("fill", &fill_cpu);
-constinit Kernel<void(const Tensor&, const Tensor&, double)> add_inplace("add_inplace", &add_inplace_cpu);
+constinit Kernel<void(const Tensor&, Scalar)> fill("fill", &fill_cpu);
+constinit Kernel<void(const Tensor&, const Tensor&, Scalar)> add_inplace("add_inplace", &add_inplace_cpu);
 constinit Kernel<void(const Tensor&, const Tensor&)> mul_inplace("mul_inplace", &mul_inplace_cpu);
-constinit Kernel<void(const Tensor&, double)> scale_inplace("scale_inplace", &scale_inplace_cpu);
+constinit Kernel<void(const Tensor&, Scalar)> scale_inplace("scale_inplace", &scale_inplace_cpu);
 
 }  // namespace brigade::kernels

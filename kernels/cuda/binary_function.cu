@@ -38,12 +38,12 @@ Tensor binary_function_cuda(const Tensor& a, const Tensor& b, BinaryFunction f) 
   return o.out;
 }
 
-Tensor binary_function_scalar_cuda(const Tensor& a, double number, BinaryFunction f, bool reversed) {
+Tensor binary_function_scalar_cuda(const Tensor& a, Scalar number, BinaryFunction f, bool reversed) {
   const Operands o = prepare_binary_function_scalar(a, number, f);
   visit_dtype(o.out.dtype(), [&]<class T>() {
     using C = compute_type<T>;
     if constexpr (!std::is_same_v<T, bool>) {
-      map1<T, T>("binary_function_scalar", o.x, o.out, CalledWithNumber<C>{f, static_cast<C>(number), reversed});
+      map1<T, T>("binary_function_scalar", o.x, o.out, CalledWithNumber<C>{f, number.to<C>(), reversed});
     }
   });
   return o.out;

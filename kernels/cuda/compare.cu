@@ -17,10 +17,17 @@ Tensor compare_cuda(const Tensor& a, const Tensor& b, CompareOp op) {
   return o.out;
 }
 
-Tensor compare_scalar_cuda(const Tensor& a, double scalar, CompareOp op) {
+Tensor compare_scalar_cuda(const Tensor& a, Scalar scalar, CompareOp op) {
   Tensor out = empty(a.sizes(), {kBool, a.device()});
   visit_dtype(a.dtype(), [&]<class T>() {
-    map1<T, bool>("compare_scalar", a, out, CompareWithNumber<AnyCompare>{AnyCompare{op}, scalar});
+    if constexpr (!is_floating_point(dtype_of<T>)) {
+      if (!scalar.is_floating_point()) {
+        const CompareWithNumber<AnyCompare, int64_t> whole{AnyCompare{op}, scalar.to<int64_t>()};
+        map1<T, bool>("compare_scalar", a, out, whole);
+        return;
+      }
+    }
+    map1<T, bool>("compare_scalar", a, out, CompareWithNumber<AnyCompare, double>{AnyCompare{op}, scalar.to<double>()});
   });
   return out;
 }

@@ -2,8 +2,8 @@
 // have a kernel for each operation; other dtypes and layouts share one that chooses when it runs.
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/elementwise_functors.h>
-#include <brigade/kernels/common/scalar.h>
 #include <brigade/kernels/cuda/detail/map.h>
+#include <brigade/kernels/factory.h>
 
 namespace brigade::kernels {
 
@@ -23,12 +23,13 @@ Tensor binary_cuda(const Tensor& a, const Tensor& b, BinaryOp op) {
   return o.out;
 }
 
-Tensor binary_scalar_cuda(const Tensor& a, double scalar, BinaryOp op, bool reversed) {
+Tensor binary_scalar_cuda(const Tensor& a, Scalar scalar, BinaryOp op, bool reversed) {
   const Operands o = prepare_binary_scalar(a, scalar, op);
+  if (o.out.dtype() == kBool) return binary(a, full({}, scalar, a.options()), op);
   visit_dtype(o.out.dtype(), [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>) {  // a bool is computed as int64
+    if constexpr (!std::is_same_v<T, bool>) {
       using C = compute_type<T>;
-      const C number = scalar_as<C>(scalar);
+      const C number = scalar.to<C>();
       const WithNumber<AnyBinary, C> any{AnyBinary{op}, number, reversed};
       bool done = false;
       if constexpr (is_floating_point(dtype_of<T>)) {

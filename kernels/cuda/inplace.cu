@@ -36,9 +36,9 @@ __global__ void __launch_bounds__(cuda::kMapThreads)
   out[at[0]] = value;
 }
 
-void fill_cuda(const Tensor& out, double value) {
+void fill_cuda(const Tensor& out, Scalar value) {
   visit_dtype(out.dtype(), [&]<class T>() {
-    const T element = static_cast<T>(scalar_as<compute_type<T>>(value));
+    const T element = static_cast<T>(value.to<compute_type<T>>());
     T* const data = static_cast<T*>(out.raw_data());
     constexpr int kLength = cuda::kVectorLength<T>;
     if (out.is_contiguous() && cuda::is_aligned(data, kLength)) {
@@ -59,12 +59,12 @@ struct AddScaled {
   BRIGADE_HOST_DEVICE C operator()(C x, C y) const { return static_cast<C>(x + alpha * y); }
 };
 
-void add_inplace_cuda(const Tensor& out, const Tensor& x, double alpha) {
+void add_inplace_cuda(const Tensor& out, const Tensor& x, Scalar alpha) {
   check_fits(out, x, "add_");
   const Tensor same = cast(x, out.dtype());
   visit_dtype(out.dtype(), [&]<class T>() {
     using C = compute_type<T>;
-    map2<T, T>("add_inplace", out, same, out, AddScaled<C>{scalar_as<C>(alpha)});
+    map2<T, T>("add_inplace", out, same, out, AddScaled<C>{alpha.to<C>()});
   });
 }
 
@@ -74,10 +74,10 @@ void mul_inplace_cuda(const Tensor& out, const Tensor& x) {
   visit_dtype(out.dtype(), [&]<class T>() { map2<T, T>("mul_inplace", out, same, out, Mul{}); });
 }
 
-void scale_inplace_cuda(const Tensor& out, double factor) {
+void scale_inplace_cuda(const Tensor& out, Scalar factor) {
   visit_dtype(out.dtype(), [&]<class T>() {
     using C = compute_type<T>;
-    map1<T, T>("scale_inplace", out, out, WithNumber<Mul, C>{Mul{}, scalar_as<C>(factor), false});
+    map1<T, T>("scale_inplace", out, out, WithNumber<Mul, C>{Mul{}, factor.to<C>(), false});
   });
 }
 

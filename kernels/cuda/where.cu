@@ -70,7 +70,7 @@ Tensor where_cuda(const Tensor& condition, const Choice& a, const Choice& b) {
   if (out.numel() == 0) return out;
   const bool dense = can_load_vectors(condition, out) && can_load_vectors(plan.a, out) && can_load_vectors(plan.b, out);
   visit_words(out.dtype(), [&]<class Word>() {
-    const auto side = [&](const Tensor& x, double number) {
+    const auto side = [&](const Tensor& x, Scalar number) {
       return Side<Word>{x.defined() ? static_cast<const Word*>(x.raw_data()) : nullptr,
                         word_of<Word>(number, out.dtype())};
     };

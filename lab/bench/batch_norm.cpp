@@ -33,7 +33,7 @@ struct NormedImpl : nn::Module {
 BRIGADE_MODULE(Normed);
 
 std::vector<Way> ways_of(const dist::ProcessGroupPtr& group, const StepsOptions& options) {
-  Generator generator(static_cast<uint64_t>(group->rank()));
+  RandomGenerator generator(static_cast<uint64_t>(group->rank()));
   const Tensor x = randn({128, options.width}, kFloat32, &generator);
   struct Setup {
     dist::DistributedDataParallel<Normed> ddp;

@@ -37,7 +37,7 @@ Way way(const std::string& name, const dist::ProcessGroupPtr& group, const Steps
 }
 
 std::vector<Way> ways_of(const dist::ProcessGroupPtr& group, const StepsOptions& options) {
-  Generator generator(static_cast<uint64_t>(group->rank()));
+  RandomGenerator generator(static_cast<uint64_t>(group->rank()));
   const Tensor x = randn({4, 64, options.width}, kFloat32, &generator);
   std::vector<Way> ways;
   ways.push_back(way("off", group, options, false, x));

@@ -146,7 +146,7 @@ void add_micro_batches(Ways& ways, const Tensor& x) {
 }
 
 std::vector<Way> ways_of(const dist::ProcessGroupPtr& group, const StepsOptions& options) {
-  Generator generator(static_cast<uint64_t>(group->rank()));
+  RandomGenerator generator(static_cast<uint64_t>(group->rank()));
   const Tensor x = randn({4, 64, options.width}, kFloat32, &generator);
   const Step plain = [x](Setup& one) { plain_step(one, x); };
   Ways ways{group, options};

@@ -32,7 +32,7 @@ struct ChainImpl : nn::Module {
 BRIGADE_MODULE(Chain);
 
 std::vector<Way> ways_of(const dist::ProcessGroupPtr& group, const StepsOptions& options) {
-  Generator generator(static_cast<uint64_t>(group->rank()));
+  RandomGenerator generator(static_cast<uint64_t>(group->rank()));
   const Tensor x = randn({16, options.width}, kFloat32, &generator);
   std::vector<Way> ways;
   const auto add = [&](const std::string& name, const dist::DDPOptions& ddp_options, bool skip_tenth,

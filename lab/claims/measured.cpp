@@ -26,7 +26,7 @@ dist::DDPOptions small_buckets(bool find_unused) {
 }
 
 void backward(Ddp& ddp, int rank, bool uses_second) {
-  Generator random(100 + static_cast<uint64_t>(rank));
+  RandomGenerator random(100 + static_cast<uint64_t>(rank));
   const auto [first, second] = ddp(randn({8, 4}, kFloat32, &random));
   (uses_second ? loss_of(first) + loss_of(second) : loss_of(first)).backward();
 }

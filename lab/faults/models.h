@@ -102,7 +102,7 @@ BRIGADE_MODULE(Distillation);
 
 // A batch [rows, 4] that differs between ranks.
 inline Tensor rank_batch(const FaultContext& context, int64_t rows = 8) {
-  Generator generator(100 + static_cast<uint64_t>(context.rank()));
+  RandomGenerator generator(100 + static_cast<uint64_t>(context.rank()));
   return randn({rows, 4}, {kFloat32, context.device}, &generator);
 }
 

@@ -69,7 +69,7 @@ std::vector<Operation> operations() {
 }
 
 Tensor input(DType dtype) {
-  Generator generator(1);
+  RandomGenerator generator(1);
   return randn({kRows, kRow}, {}, &generator).to(dtype);
 }
 

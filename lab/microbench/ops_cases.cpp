@@ -25,7 +25,7 @@ struct Operation {
 };
 
 Tensor random(const Shape& sizes, uint64_t seed = 1) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   return randn(sizes, {}, &generator).requires_grad_();
 }
 
@@ -127,7 +127,7 @@ std::vector<Operation> operations() {
                  [](const Inputs& in) { return layer_norm(in[0], {1024}, in[1], in[2]); }});
   all.push_back({"cross_entropy 1024x1024", 0, 4 * square,
                  [] {
-                   Generator generator(4);
+                   RandomGenerator generator(4);
                    return Inputs{random({1024, 1024}), (rand({1024}, {}, &generator) * 1023.0).to(kInt64)};
                  },
                  [](const Inputs& in) { return cross_entropy(in[0], in[1]); }});
@@ -143,7 +143,7 @@ std::vector<Operation> operations() {
                  [](const Inputs& in) { return max_pool2d(in[0], 2); }});
   all.push_back({"embedding 50000x256, 8192", 0, 8.0 * 8192 * 256,
                  [] {
-                   Generator generator(4);
+                   RandomGenerator generator(4);
                    return Inputs{random({50000, 256}), (rand({8192}, {}, &generator) * 49999.0).to(kInt64)};
                  },
                  [](const Inputs& in) { return embedding(in[1], in[0]); }});
@@ -206,7 +206,7 @@ std::vector<MicroCase> cases() {
                      for (const Tensor& each : in) {
                        if (each.requires_grad()) wanted.push_back(each);
                      }
-                     Generator generator(9);
+                     RandomGenerator generator(9);
                      const Tensor like = op.apply(in);
                      const Tensor gradient = randn(like.sizes(), {}, &generator).to(like.dtype());
                      return [=] {

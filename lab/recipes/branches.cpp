@@ -53,7 +53,7 @@ BranchesForm form_of(const std::string& name) {
 // The branch of a step on a rank: number step * ranks + rank of a stream of random numbers, so that
 // a training that is resumed draws the same.
 int64_t random_branch(const TrainOptions& options, const dist::ProcessGroup& group, int64_t step) {
-  Generator generator(options.seed);
+  RandomGenerator generator(options.seed);
   generator.set_offset(static_cast<uint64_t>(step * group.size() + group.rank()));
   return randint(0, BranchNetImpl::kBranches, {1}, {kInt64}, &generator).item<int64_t>();
 }

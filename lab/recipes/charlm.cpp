@@ -216,7 +216,7 @@ double Training::bits_per_character() {
 std::string Training::sample() {
   const NoGradGuard no_grad;
   net_->eval();
-  Generator generator(options_.seed);
+  RandomGenerator generator(options_.seed);
   std::vector<int64_t> written(text_.test.begin(), text_.test.begin() + settings_.block_size);
   for (int64_t i = 0; i < settings_.sample_length; ++i) {
     const std::vector<int64_t> last(written.end() - settings_.block_size, written.end());

@@ -40,7 +40,7 @@ Tensor DigitsNetImpl::features(const Tensor& images) {
 void train_classifier(DigitsNet& net, const Examples& examples, int epochs, uint64_t seed) {
   constexpr int64_t kBatch = 64;
   optim::SGD optimizer(net->parameters(), {.lr = 0.05, .momentum = 0.9});
-  Generator order(seed);
+  RandomGenerator order(seed);
   for (int epoch = 0; epoch < epochs; ++epoch) {
     const Tensor shuffled = randperm(examples.labels.numel(), &order).to(examples.labels.device());
     for (int64_t first = 0; first + kBatch <= shuffled.numel(); first += kBatch) {

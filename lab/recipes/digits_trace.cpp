@@ -20,7 +20,7 @@ std::string trace_digits(const dist::ProcessGroupPtr& group, double bucket_mb) {
   dist::DistributedDataParallel<DigitsNet> ddp(net, group, options);
   ddp.reducer().timeline().keep(2);
   optim::SGD optimizer(net->parameters(), {.lr = 0.05});
-  Generator generator(7 + static_cast<uint64_t>(group->rank()));
+  RandomGenerator generator(7 + static_cast<uint64_t>(group->rank()));
   for (int step = 0; step < 5; ++step) {
     const Tensor images = randn({32, 1, 8, 8}, kFloat32, &generator);
     const Tensor labels = randint(0, 10, {32}, {kInt64}, &generator);

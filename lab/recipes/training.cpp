@@ -51,7 +51,7 @@ int64_t steps_of(const TrainOptions& options, int64_t per_epoch) {
 
 Tensor noise_of_step(const dist::ProcessGroup& group, const TrainOptions& options, int64_t step, const Shape& shape,
                      TensorOptions like) {
-  Generator random(options.seed * 1000003 + static_cast<uint64_t>(step));
+  RandomGenerator random(options.seed * 1000003 + static_cast<uint64_t>(step));
   Shape all{options.global_batch};
   for (const int64_t size : shape)
     all.push_back(size);

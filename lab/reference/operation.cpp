@@ -49,6 +49,12 @@ double Arguments::number(const std::string& name) const {
   return as_number(value);
 }
 
+Scalar Arguments::scalar(const std::string& name) const {
+  const nlohmann::json& value = find(name, "a number");
+  if (value.is_boolean()) return value.get<bool>();
+  return value.is_number_integer() ? Scalar(value.get<int64_t>()) : Scalar(number(name));
+}
+
 int64_t Arguments::integer(const std::string& name) const {
   const nlohmann::json& value = find(name, "an integer");
   if (!value.is_number_integer()) throw ValueError("argument '{}': expected an integer, got {}", name, value.dump());

@@ -51,6 +51,7 @@ class Arguments {
   bool is_text(const std::string& name) const;
   // Throw ValueError when there is no such argument, or one of another type.
   double number(const std::string& name) const;
+  Scalar scalar(const std::string& name) const;  // an integer, a truth value or a floating number, as it is written
   int64_t integer(const std::string& name) const;
   bool flag(const std::string& name) const;
   std::string text(const std::string& name) const;
@@ -60,6 +61,7 @@ class Arguments {
   // The same, or `otherwise` when there is none: PyTorch's default, which the function's own is
   // compared with by rows that leave the argument out.
   double number(const std::string& name, double otherwise) const { return has(name) ? number(name) : otherwise; }
+  Scalar scalar(const std::string& name, Scalar otherwise) const { return has(name) ? scalar(name) : otherwise; }
   int64_t integer(const std::string& name, int64_t otherwise) const { return has(name) ? integer(name) : otherwise; }
   bool flag(const std::string& name, bool otherwise) const { return has(name) ? flag(name) : otherwise; }
   std::string text(const std::string& name, const std::string& otherwise) const {

@@ -120,11 +120,11 @@ TEST_CASE("gradients that are put in place by hand") {
   OneWeight model;
   amp::GradScaler scaler(kScale8);
   scaler.scale(model.loss()).backward();
-  model.weight.set_grad(full({1}, 4));
+  model.weight.set_grad(full({1}, 4.0));
   CHECK(scaler.step(model.optimizer));
   CHECK(model.value() == -0.5);
   scaler.scale(model.loss()).backward();  // onto what is there
-  model.weight.set_grad(full({1}, 1));
+  model.weight.set_grad(full({1}, 1.0));
   model.optimizer.step();
   CHECK(model.value() == -1.5);
 }
@@ -176,7 +176,7 @@ TEST_CASE("gradients of a plain backward that are scaled by hand, in place or as
   scaler.update();
   CHECK(model.value() == -1);
   model.optimizer.zero_grad();
-  model.loss().backward({.gradient = full({}, 8)});
+  model.loss().backward({.gradient = full({}, 8.0)});
   scaler.step(model.optimizer);
   CHECK(model.value() == -2);
 }

@@ -64,7 +64,7 @@ std::vector<std::vector<double>> gradients_of(const AnyModule& module) {
 
 // Against weights of the results, so that sums over normalised values are not 0.
 void backward(const Tensor& y) {
-  Generator generator(5);
+  RandomGenerator generator(5);
   (y.to(kFloat32) * randn(y.sizes(), kFloat32, &generator)).sum().backward();
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("layers run under autocast, from float32 and from the lower dtype, wit
     for (const Layer& layer : layers()) {
       CAPTURE(layer.name);
       CAPTURE(std::string(name(dtype)));
-      Generator generator(7);
+      RandomGenerator generator(7);
       const Tensor x = randn(layer.sizes, kFloat32, &generator).to(dtype).to(kFloat32);
       backward(layer.module(x));
       const auto expected = gradients_of(layer.module);

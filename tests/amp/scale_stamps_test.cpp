@@ -178,6 +178,22 @@ TEST_CASE("a loss that is scaled twice is an error") {
   CHECK(says_all(error_of([&] { scaler.step(model.optimizer); }), {"was scaled twice", "scale 1048576"}));
 }
 
+TEST_CASE("scaled twice is what came through scale() twice, not what is a square") {
+  for (const auto& [made_at, stepped_at] : {std::pair(4.0, 2.0), std::pair(16.0, 4.0), std::pair(0.25, 0.5)}) {
+    OneWeight model;
+    amp::GradScaler scaler({.init_scale = made_at});
+    scaler.scale(model.loss()).backward();
+    scaler.update(stepped_at);
+    const std::string error = error_of([&] { scaler.step(model.optimizer); });
+    CHECK(says_all(error, {"was made at another scale", "unscaled by"}));
+    CHECK(error.find("twice") == std::string::npos);
+  }
+  OneWeight model;
+  amp::GradScaler scaler({.init_scale = 8});
+  scaler.scale(scaler.scale(scaler.scale(model.loss()))).backward();
+  CHECK(says_all(error_of([&] { scaler.step(model.optimizer); }), {"was scaled 3 times", "scale 512"}));
+}
+
 TEST_CASE("gradients that were unscaled already are not unscaled again") {
   OneWeight model;
   amp::GradScaler scaler({.init_scale = 1024});

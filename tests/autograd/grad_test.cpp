@@ -106,7 +106,7 @@ TEST_CASE("zeros in place of a gradient that there is not require grad with crea
 }
 
 TEST_CASE("a checkpointed segment gives the same gradients, nested, shared, and with dropout") {
-  Generator generator(3);
+  RandomGenerator generator(3);
   const Tensor weight = randn({4, 4}, kFloat64, &generator).requires_grad_();
   const Tensor other = randn({4, 4}, kFloat64, &generator).requires_grad_();
   const Tensor input = randn({5, 4}, kFloat64, &generator).requires_grad_();

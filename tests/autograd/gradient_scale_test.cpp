@@ -89,7 +89,7 @@ TEST_CASE("gradients get a label while a scaler lives, and none else") {
     CHECK(label() == ScaleKnown::One);
     CHECK(label().first.scaler == 0);
     CHECK(label().first.backward_at.line() == __LINE__ - 3);
-    leaf.sum().backward({.gradient = full({}, 3)});
+    leaf.sum().backward({.gradient = full({}, 3.0)});
     CHECK(label() == ScaleKnown::Untold);
   }
   leaf.set_grad(Tensor());
@@ -134,7 +134,7 @@ TEST_CASE("a backward of several roots hands down the label of each") {
   const Scaler scaler;
   const Tensor a = ones({2}).requires_grad_(), b = ones({2}).requires_grad_(), both = ones({2}).requires_grad_();
   const Tensor roots[] = {(a * both).sum(), (b * both).sum()};
-  const Tensor gradients[] = {Tensor(), full({}, 8)};
+  const Tensor gradients[] = {Tensor(), full({}, 8.0)};
   autograd::backward(roots, gradients);
   CHECK(autograd::meta(a)->stamp.scale.label == ScaleKnown::One);
   CHECK(autograd::meta(b)->stamp.scale.label == ScaleKnown::Untold);

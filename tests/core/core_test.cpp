@@ -25,7 +25,7 @@ TEST_CASE("Philox4x32-10 gives the published values") {
 }
 
 TEST_CASE("a generator hands out disjoint parts of its stream") {
-  Generator generator(5);
+  RandomGenerator generator(5);
   const PhiloxState first = generator.reserve(5);
   const PhiloxState second = generator.reserve(1);
   CHECK(first.offset == 0);
@@ -37,10 +37,10 @@ TEST_CASE("a generator hands out disjoint parts of its stream") {
 
 TEST_CASE("what a generator hands out for a CUDA graph follows the words of the replay, on the device only") {
   PhiloxReplay replay{5, 0};
-  Generator generator(5);
+  RandomGenerator generator(5);
   generator.set_replay(&replay);
   const PhiloxState captured = generator.reserve(8);
-  const Generator copy = generator;
+  const RandomGenerator copy = generator;
   CHECK(copy.replay() == &replay);
   replay = {6, 100};
   CHECK(captured.word(3) == PhiloxState{5, 0}.word(3));

@@ -137,7 +137,7 @@ TEST_CASE("softmax and log_softmax along any dimension, rows shorter and longer 
       }
     }
   }
-  CHECK(difference(softmax(on_device(full({}, 3)), 0), ones({})) == 0);
+  CHECK(difference(softmax(on_device(full({}, 3.0)), 0), ones({})) == 0);
   CHECK(softmax(on_device(zeros({0, 4})), 1).sizes() == Shape{0, 4});
 }
 

@@ -64,7 +64,7 @@ inline void check_stream_order(dist::ProcessGroup& group, Device device) {
     if (round % 2) group.progress();
     // Waited for in another order than they were called in; and a collective of the CPU comes between.
     if (round % 3 == 0) {
-      const Tensor on_cpu = full({3}, group.rank());
+      const Tensor on_cpu = full({3}, 1.0 * group.rank());
       group.all_reduce(on_cpu)->wait();
       all_are(on_cpu, ranks * (ranks - 1) / 2);
     }

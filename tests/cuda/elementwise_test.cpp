@@ -54,6 +54,7 @@ TEST_CASE("binary operations: every dtype and size") {
         CAPTURE(static_cast<int>(op));
         CHECK(difference(compare(on_device(a), on_device(b), op), compare(a, b, op)) == 0);
         CHECK(difference(compare_scalar(on_device(a), 0.5, op), compare_scalar(a, 0.5, op)) == 0);
+        CHECK(difference(compare_scalar(on_device(a), 1, op), compare_scalar(a, 1, op)) == 0);
       }
     }
   }
@@ -75,6 +76,7 @@ TEST_CASE("binary operations broadcast, and take strided, transposed and unalign
       CAPTURE(static_cast<int>(op));
       CHECK(difference(compare(strided_on_device(x), on_device(y), op), compare(x, y, op)) == 0);
       CHECK(difference(compare_scalar(strided_on_device(x), 0.5, op), compare_scalar(x, 0.5, op)) == 0);
+      CHECK(difference(compare_scalar(strided_on_device(x), 1, op), compare_scalar(x, 1, op)) == 0);
     }
   }
   for (const DType dtype : {kFloat32, kBFloat16, kInt64}) {

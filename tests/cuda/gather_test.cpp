@@ -104,7 +104,7 @@ TEST_CASE("sums have the same bits each time") {
 
 TEST_CASE("a bad index is passed over and told later, with the operation that met it") {
   const Tensor x = test::on_device(tensor(std::vector<float>{1, 2, 3, 4}, {2, 2}));
-  const Tensor source = test::on_device(full({2, 2}, 9));
+  const Tensor source = test::on_device(full({2, 2}, 9.0));
   const Tensor bad = test::on_device(tensor(std::vector<int64_t>{0, 1, 2, 1}, {2, 2}));
   const Tensor row = test::on_device(tensor<int64_t>({1, -1}));
   struct Row {

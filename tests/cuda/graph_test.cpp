@@ -82,10 +82,10 @@ TEST_CASE("a captured step does, replay by replay, what it does by itself") {
 }
 
 TEST_CASE("replays draw from the generator's present seed and position; others have to be registered") {
-  const auto draw = [](const Tensor& out, Generator& generator) {
+  const auto draw = [](const Tensor& out, RandomGenerator& generator) {
     kernels::fill_uniform(out, generator.reserve(static_cast<uint64_t>(out.numel())), 0, 1);
   };
-  Generator own(5);
+  RandomGenerator own(5);
   const Tensor a = filled(1001, 0), b = filled(1001, 0), again = filled(1001, 0), expected = empty({1001});
   cuda::Graph graph;
   graph.register_generator(own);
@@ -93,9 +93,9 @@ TEST_CASE("replays draw from the generator's present seed and position; others h
   manual_seed(3);
   graph.capture([&] {
     // As a checkpoint does: the generator goes back for a while, and the numbers are those of the first time.
-    const Generator start = default_generator();
+    const RandomGenerator start = default_generator();
     draw(a, default_generator());
-    const Generator now = default_generator();
+    const RandomGenerator now = default_generator();
     default_generator() = start;
     draw(again, default_generator());
     default_generator() = now;
@@ -104,8 +104,8 @@ TEST_CASE("replays draw from the generator's present seed and position; others h
   CHECK_THROWS_WITH_AS(graph.register_generator(own), doctest::Contains("is captured already"), DeviceError);
   for (const uint64_t seed : {uint64_t{3}, uint64_t{3}, uint64_t{1234567890123}}) {
     if (seed != 3) manual_seed(seed);
-    Generator reference = default_generator();
-    Generator own_reference = own;
+    RandomGenerator reference = default_generator();
+    RandomGenerator own_reference = own;
     graph.replay();
     draw(expected, reference);
     CHECK(difference(a, expected) == 0);
@@ -121,7 +121,7 @@ TEST_CASE("replays draw from the generator's present seed and position; others h
     graph.replay();
     cuda::synchronize();
   }).join();
-  draw(expected, *std::make_unique<Generator>(99));
+  draw(expected, *std::make_unique<RandomGenerator>(99));
   CHECK(difference(a, expected) == 0);
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("replays on several streams run one after the other, each with its own
     kernels::add_inplace(sum, x, 1);
   });
   const Tensor expected = zeros({300});
-  Generator reference = default_generator();
+  RandomGenerator reference = default_generator();
   cuda::synchronize();
   const cuda::Stream streams[] = {cuda::Stream::create(), cuda::Stream::create(), cuda::Stream::create()};
   for (int i = 0; i < 40; ++i) {

@@ -184,7 +184,7 @@ TEST_CASE("each form is planned once, also one that the library has no algorithm
 
 TEST_CASE("TF32 goes with activations, too") {
   const Tensor x = on_device(full({64, 128}, 1.0 + 1.0 / 4096));
-  const Tensor weight = on_device(full({64, 128}, 1));
+  const Tensor weight = on_device(full({64, 128}, 1.0));
   const auto first = [&] {
     return on_cpu(linear_activation(x, weight, {}, FusedActivation::Relu, false).y).to_vector<float>()[0];
   };
@@ -202,7 +202,7 @@ TEST_CASE("far out GELU is 0 or the identity, and a NaN stays one") {
   values[0] = -40;
   values[8] = 40;
   values[16] = nan;
-  const Tensor weight = full({8, 8}, 1);
+  const Tensor weight = full({8, 8}, 1.0);
   const uint64_t before = library::gemm_activations(0);
   const LinearActivation found =
       linear_activation(on_device(x), on_device(weight), on_device(zeros({8})), FusedActivation::GeluTanh, true);

@@ -10,7 +10,7 @@ namespace brigade::test::loss_scale_test {
 using namespace brigade::kernels;
 
 TEST_CASE("a loss scale on the device changes as the CPU's") {
-  const Tensor scale = full({}, 8), inverse = full({}, 1), tracker = zeros({}, kInt64);
+  const Tensor scale = full({}, 8.0), inverse = full({}, 1.0), tracker = zeros({}, kInt64);
   const Tensor scale_there = on_device(scale), inverse_there = on_device(inverse), tracker_there = on_device(tracker);
   const LossScaleRule rule{.growth_factor = 3, .backoff_factor = 0.3, .growth_interval = 2};
   for (const double found : {0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 5.0}) {

@@ -25,7 +25,7 @@ const std::vector<PairLoss> kLosses{
 Tensor values(PairLossKind kind, const Shape& sizes, DType dtype, uint64_t seed, bool target) {
   const bool bounded = kind == PairLossKind::BinaryCrossEntropy || (kind == PairLossKind::KlDivergence && target);
   if (!bounded) return numbers(sizes, dtype, seed);
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   const Tensor uniform = rand(sizes, {kFloat64}, &generator);
   return cast(binary_scalar(binary_scalar(uniform, 0.9, BinaryOp::Mul, false), 0.05, BinaryOp::Add, false), dtype);
 }

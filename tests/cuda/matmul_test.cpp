@@ -161,7 +161,7 @@ TEST_CASE("float32 stays float32 unless TF32 is allowed") {
   // 1 + 2^-12 is a float32, and no TF32.
   const int64_t size = 128;
   const Tensor a = on_device(full({size, size}, 1.0 + 1.0 / 4096));
-  const Tensor b = on_device(full({size, size}, 1));
+  const Tensor b = on_device(full({size, size}, 1.0));
   const auto first = [&] { return on_cpu(matmul(a, b, {})).to_vector<float>()[0]; };
   REQUIRE_FALSE(device::allow_tf32());
   CHECK(first() == size + size / 4096.0F);

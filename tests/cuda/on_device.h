@@ -45,7 +45,7 @@ inline Tensor shifted(const Tensor& x, int64_t elements) {
 
 // Normal numbers (whole ones for integers), the same each time.
 inline Tensor numbers(const Shape& sizes, DType dtype, uint64_t seed = 1) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   const Tensor x = empty(sizes, kFloat64);
   kernels::fill_normal(x, generator.reserve(static_cast<uint64_t>(x.numel())), 0, dtype == kUInt8 ? 1 : 3);
   if (dtype == kUInt8 || dtype == kBool) kernels::copy(x, kernels::unary(x, kernels::UnaryOp::Abs));

@@ -33,7 +33,7 @@ TEST_CASE("where: every dtype; dense, broadcast, strided and unaligned operands,
     CHECK(difference(kernels::where(on_device(condition), 1.0, on_device(a)), kernels::where(condition, 1.0, a)) == 0);
   }
   const Tensor condition = on_device(ones({2}, kBool));
-  CHECK(difference(kernels::where(condition, 2.0, 3.0), full({2}, 2)) == 0);
+  CHECK(difference(kernels::where(condition, 2.0, 3.0), full({2}, 2.0)) == 0);
   CHECK_THROWS_WITH_AS(kernels::where(condition, ones({2}), 0.0), doctest::Contains("must be on one device"),
                        DeviceError);
 }

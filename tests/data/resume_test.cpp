@@ -24,7 +24,7 @@ namespace {
 // Trains until `last_step` steps have been taken in all, saves after `save_at`, and gives the losses.
 std::vector<double> train(int workers, int last_step, const std::string& save_to, int save_at,
                           const std::string& resume_from) {
-  Generator random(3);
+  RandomGenerator random(3);
   const Tensor x = randn({46, 3}, kFloat32, &random);
   const auto dataset = std::make_shared<data::TensorDataset>(x, x.slice(1, 0, 2).contiguous());
   data::DataLoader loader(dataset, {.batch_size = 5, .shuffle = true, .seed = 2, .num_workers = workers});

@@ -100,7 +100,7 @@ class Writer:
     def number(self, dtype):
         if DTYPES[dtype].is_floating_point:
             return self.random.choice([2, -1, 0.5, 3, -0.75, 1.5, 0, 0.1])
-        return self.random.choice([2, 3, -1, 1, 0.5, 0])
+        return self.random.choice([2, 3, -1, 1, 0.5, 0, 2.0, 1.0])
 
     def dim(self, x, extra=0):
         n = x.dim() + extra

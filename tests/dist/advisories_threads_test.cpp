@@ -165,7 +165,7 @@ TEST_CASE("ranks that train on the same data are told so after ten backwards, an
     test::expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) {
       return expect(kinds(group,
                           [](int step) {
-                            Generator same(static_cast<uint64_t>(step));
+                            RandomGenerator same(static_cast<uint64_t>(step));
                             return randn({5, 3}, kFloat32, &same);
                           }),
                     "same_batches at 9;");
@@ -185,7 +185,7 @@ TEST_CASE("ranks that train on the same data are told so after ten backwards, an
     test::expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) {
       return expect(kinds(group,
                           [&](int step) {
-                            Generator own(static_cast<uint64_t>(100 * step + group->rank()));
+                            RandomGenerator own(static_cast<uint64_t>(100 * step + group->rank()));
                             return randn({5, 3}, kFloat32, &own) * std::numeric_limits<double>::quiet_NaN();
                           }),
                     "non_finite_gradients at 0;");
@@ -193,7 +193,7 @@ TEST_CASE("ranks that train on the same data are told so after ten backwards, an
     test::expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) {
       return expect(kinds(group,
                           [&](int step) {
-                            Generator own(static_cast<uint64_t>(100 * step + group->rank()));
+                            RandomGenerator own(static_cast<uint64_t>(100 * step + group->rank()));
                             return randn({5, 3}, kFloat32, &own);
                           }),
                     "");

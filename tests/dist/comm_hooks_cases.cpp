@@ -67,7 +67,7 @@ void check_hooks(const std::string& backend, int ranks) {
   // a constant gradient approaches the sum of what was meant.
   expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     const auto hook = dist::powersgd_hook({.matrix_approximation_rank = 1, .min_compression_rate = 1});
-    Generator generator(7 + static_cast<uint64_t>(group->rank()));
+    RandomGenerator generator(7 + static_cast<uint64_t>(group->rank()));
     const Tensor meant = randn({8, 8}, kFloat64, &generator);
     const Values mean = mean_over(*group, meant);
     Values sum(64, 0);
@@ -96,7 +96,7 @@ void check_hooks(const std::string& backend, int ranks) {
   for (const DType dtype : {kFloat64, kFloat32}) {
     expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
       const auto hook = dist::powersgd_hook({.matrix_approximation_rank = 7, .min_compression_rate = 0.1});
-      Generator alike(5), own(50 + static_cast<uint64_t>(group->rank()));
+      RandomGenerator alike(5), own(50 + static_cast<uint64_t>(group->rank()));
       const Tensor meant = matmul(randn({8, 2}, dtype, &alike), randn({2, 8}, dtype, &own));
       const Values mean = mean_over(*group, meant.to(kFloat64));
       const Tensor buffer = group->allocate(64, dtype);

@@ -21,7 +21,7 @@ using Net = BranchingNet;
 const std::vector<std::string> kLayouts{"AABB", "AAB", "ABAB"};
 
 Tensor batch_of(int rank, int64_t rows = 6) {
-  Generator generator(50 + static_cast<uint64_t>(rank));
+  RandomGenerator generator(50 + static_cast<uint64_t>(rank));
   return randn({rows, 4}, kFloat32, &generator);
 }
 

@@ -35,7 +35,7 @@ dist::FabricOptions cpu(const char* precision = "32-true", dist::Strategy strate
 }
 
 std::shared_ptr<data::TensorDataset> examples(int64_t count = 37) {
-  Generator random(7);
+  RandomGenerator random(7);
   return std::make_shared<data::TensorDataset>(randn({count, 4}, kFloat32, &random));
 }
 

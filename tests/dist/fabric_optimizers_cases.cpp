@@ -40,7 +40,7 @@ dist::FabricOptions cpu(const char* precision = "32-true", double init_scale = 6
 }
 
 Tensor batch_of(const ProcessGroupPtr& group, int step, int64_t width) {
-  Generator random(100 + static_cast<uint64_t>(10 * step + group->rank()));
+  RandomGenerator random(100 + static_cast<uint64_t>(10 * step + group->rank()));
   return randn({4, width}, kFloat32, &random);
 }
 

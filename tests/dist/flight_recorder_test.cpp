@@ -42,7 +42,7 @@ std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder,
 std::string number_of(const ProcessGroupPtr& group) { return group->names().identity(); }
 
 void sum(const ProcessGroupPtr& group, const char* what) {
-  group->all_reduce(full({4}, 1), {.description = what})->wait();
+  group->all_reduce(full({4}, 1.0), {.description = what})->wait();
 }
 
 }  // namespace

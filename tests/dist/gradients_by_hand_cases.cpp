@@ -86,7 +86,7 @@ const AddRankCase add_sound("gradients set or changed by hand to the same values
                             everywhere({2, 3}));
 
 void add_noise(const dist::ProcessGroupPtr& group, Net& net, int step) {
-  Generator generator(static_cast<uint64_t>(group->rank()) + 10 * static_cast<uint64_t>(step));
+  RandomGenerator generator(static_cast<uint64_t>(group->rank()) + 10 * static_cast<uint64_t>(step));
   const Tensor grad = net->parameters()[2].grad();
   grad.add_(randn(grad.sizes(), kFloat64, &generator) * 0.1);
 }
@@ -140,7 +140,7 @@ std::string check_many_parameters(const dist::ProcessGroupPtr& group) {
     net->push_back(nn::Linear(2, 2));
   dist::DistributedDataParallel ddp(net, group);
   optim::SGD optimizer(net->parameters(), {.lr = 0.1});
-  Generator generator(static_cast<uint64_t>(group->rank()));
+  RandomGenerator generator(static_cast<uint64_t>(group->rank()));
   mean(ddp(randn({3, 2}, kFloat32, &generator))).backward();
   if (group->rank() == 0) net->parameters()[0].grad().add_(ones({2, 2}));
   for (const Tensor& parameter : net->parameters())

@@ -154,7 +154,7 @@ const AddRankCase add_start("PowerSGD and local SGD begin after as many backward
 std::string check_zeros(const dist::ProcessGroupPtr& group) {
   const auto hook =
       dist::powersgd_hook({.matrix_approximation_rank = 2, .min_compression_rate = 0.5, .use_error_feedback = false});
-  Generator generator(4);
+  RandomGenerator generator(4);
   const Tensor meant = matmul(randn({8, 2}, kFloat64, &generator), randn({2, 8}, kFloat64, &generator));
   const Tensor buffer = group->allocate(64, kFloat64);
   const Tensor gradient = view::as_strided(buffer, {8, 8}, {8, 1}, 0);

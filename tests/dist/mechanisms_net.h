@@ -40,7 +40,7 @@ struct NetImpl : nn::Module {
 BRIGADE_MODULE(Net);
 
 inline Tensor batch_of(int rank, int step, int64_t rows = 6) {
-  Generator generator(1000 + 17 * static_cast<uint64_t>(rank) + 101 * static_cast<uint64_t>(step));
+  RandomGenerator generator(1000 + 17 * static_cast<uint64_t>(rank) + 101 * static_cast<uint64_t>(step));
   return randn({rows, 4}, kFloat64, &generator);
 }
 

@@ -99,7 +99,7 @@ std::string train_half(const dist::ProcessGroupPtr& group, Net& net, Optimizer& 
   amp::GradScaler scaler({.init_scale = 1 << 24});
   for (int s = 0; s < 12; ++s) {
     optimizer.zero_grad();
-    Generator generator(7 + static_cast<uint64_t>(group->rank() + 10 * s));
+    RandomGenerator generator(7 + static_cast<uint64_t>(group->rank() + 10 * s));
     const Tensor batch = randn({6, 4}, kFloat32, &generator).to(net->parameters()[0].dtype());
     scaler.scale(square(ddp(batch).to(kFloat32) - 1.0).mean()).backward();
     scaler.step(optimizer);

@@ -27,7 +27,7 @@ struct NetImpl : nn::Module {
 BRIGADE_MODULE(Net);
 
 void local_step(Net& net, optim::SGD& optimizer, int rank, int step) {
-  Generator generator(10 + static_cast<uint64_t>(rank) + 50 * static_cast<uint64_t>(step));
+  RandomGenerator generator(10 + static_cast<uint64_t>(rank) + 50 * static_cast<uint64_t>(step));
   optimizer.zero_grad();
   mean(square(net(randn({6, 4}, kFloat64, &generator)) - 1.0)).backward();
   optimizer.step();

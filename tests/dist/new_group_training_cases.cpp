@@ -26,7 +26,7 @@ using dist::ProcessGroupPtr;
 const Sizes kSizes = everywhere({4}, {"ABAB"});
 
 Tensor batch_of(int rank, int step = 0) {
-  Generator generator(50 + static_cast<uint64_t>(10 * step + rank));
+  RandomGenerator generator(50 + static_cast<uint64_t>(10 * step + rank));
   return randn({5, 4}, kFloat64, &generator) + static_cast<double>(rank);
 }
 

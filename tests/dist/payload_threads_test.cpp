@@ -54,7 +54,7 @@ TEST_CASE("the probe is linear, sees every element, and tells a sum from a mean"
     CAPTURE(name(dtype));
     for (const int64_t size : {1, 15, 16, 17, 511, 512, 513, 2000}) {
       CAPTURE(size);
-      Generator generator(static_cast<uint64_t>(size));
+      RandomGenerator generator(static_cast<uint64_t>(size));
       const Tensor a = randn({size}, kFloat64, &generator).to(dtype);
       const Tensor b = randn({size}, kFloat64, &generator).to(dtype);
       // Sums of halves round: let the larger type hold them.

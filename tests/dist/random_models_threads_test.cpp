@@ -102,7 +102,7 @@ struct RandomModelImpl : nn::Module {
 BRIGADE_MODULE(RandomModel);
 
 Tensor batch_of(int rank) {
-  Generator generator(40 + static_cast<uint64_t>(rank));
+  RandomGenerator generator(40 + static_cast<uint64_t>(rank));
   return randn({4, 3}, kFloat64, &generator);
 }
 

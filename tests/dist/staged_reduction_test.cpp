@@ -125,7 +125,7 @@ TEST_CASE("a staged all_reduce in pieces has the bits of one in memory of the gr
 
 // Whatever the machine: where ranks outnumber its processors, groups do not use pieces.
 TEST_CASE("ranks that go on in any order come to the sums, whoever of them stages") {
-  Generator random(7);
+  RandomGenerator random(7);
   const auto pick = [&](int64_t below) { return randint(0, below, {1}, {kInt64}, &random).item<int64_t>(); };
   const int64_t count = 11 * static_cast<int64_t>(StagedReduction::kPieceBytes / sizeof(float)) + 5;
   for (const int ranks : {2, 3, 4}) {
@@ -165,9 +165,9 @@ TEST_CASE("the last piece may be of one element, and all pieces full") {
     const auto per_piece = static_cast<int64_t>(StagedReduction::kPieceBytes / sizeof(float));
     const auto from = static_cast<int64_t>(StagedReduction::kFrom / sizeof(float));
     for (const int64_t count : {from + 1, from + per_piece, from + per_piece + 1}) {
-      const Tensor tensor = full({count}, group->rank() + 1);
+      const Tensor tensor = full({count}, group->rank() + 1.0);
       group->all_reduce(tensor, {})->wait();
-      if (!same_bits(tensor, full({count}, 3))) return "other numbers for " + std::to_string(count);
+      if (!same_bits(tensor, full({count}, 3.0))) return "other numbers for " + std::to_string(count);
     }
     return std::string("same");
   });

@@ -26,7 +26,7 @@ int64_t all_rows(int ranks) {
 }
 
 Tensor random(const Shape& sizes, uint64_t seed) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   return randn(sizes, kFloat64, &generator);
 }
 

@@ -11,7 +11,7 @@ namespace brigade::test::sync_batch_norm_threads_test {
 namespace {
 
 Tensor random_tensor(const Shape& sizes, uint64_t seed, DType dtype) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   return randn(sizes, kFloat32, &generator).to(dtype);
 }
 

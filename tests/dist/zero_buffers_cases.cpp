@@ -37,7 +37,7 @@ struct Trainer {
   std::string bits() { return bits_of(net->parameters()); }
   void train(int step) {
     const int rank = ddp.group().rank();
-    Generator generator(100 + 7 * static_cast<uint64_t>(rank) + 31 * static_cast<uint64_t>(step));
+    RandomGenerator generator(100 + 7 * static_cast<uint64_t>(rank) + 31 * static_cast<uint64_t>(step));
     zero.zero_grad();
     mean(square(ddp(randn({5, 4}, kFloat32, &generator)) - 1.0)).backward();
     zero.step();

@@ -24,7 +24,7 @@ using Ddp = dist::DistributedDataParallel<Net>;
 constexpr int kSteps = 5;
 
 void backward(Ddp& ddp, int rank, int step) {
-  Generator generator(100 + 7 * static_cast<uint64_t>(rank) + 31 * static_cast<uint64_t>(step));
+  RandomGenerator generator(100 + 7 * static_cast<uint64_t>(rank) + 31 * static_cast<uint64_t>(step));
   mean(square(ddp(randn({5, 4}, kFloat32, &generator)) - 1.0)).backward();
 }
 
@@ -167,8 +167,8 @@ void check_zero_shards(const std::string& backend, int ranks) {
         std::vector<int>{1, 2, 0, 1});
   // One parameter: all ranks but the first own nothing.
   expect_well(backend, ranks, [](const dist::ProcessGroupPtr& group) -> std::string {
-    const Tensor parameter = full({3}, 2).requires_grad_();
-    const Tensor twin = full({3}, 2).requires_grad_();
+    const Tensor parameter = full({3}, 2.0).requires_grad_();
+    const Tensor twin = full({3}, 2.0).requires_grad_();
     dist::ZeroRedundancyOptimizer<optim::AdamW> zero({parameter}, {.lr = 0.1}, group);
     optim::AdamW plain({twin}, {.lr = 0.1});
     for (int s = 0; s < kSteps; ++s) {

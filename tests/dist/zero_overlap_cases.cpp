@@ -28,7 +28,7 @@ using AdamW = optim::AdamW;
 constexpr int kSteps = 5;
 
 Tensor loss_of(Ddp& ddp, int rank, int step) {
-  Generator generator(100 + 7 * static_cast<uint64_t>(rank) + 31 * static_cast<uint64_t>(step));
+  RandomGenerator generator(100 + 7 * static_cast<uint64_t>(rank) + 31 * static_cast<uint64_t>(step));
   return mean(square(ddp(randn({5, 4}, kFloat32, &generator)) - 1.0));
 }
 

@@ -44,7 +44,7 @@ struct Program {
   }
 
   void backward_and_step() {
-    Generator generator(9 + 7 * static_cast<uint64_t>(group->rank()) + 31 * static_cast<uint64_t>(step));
+    RandomGenerator generator(9 + 7 * static_cast<uint64_t>(group->rank()) + 31 * static_cast<uint64_t>(step));
     optimizer->zero_grad();
     mean(square(ddp(randn({5, 4}, kFloat32, &generator)) - 1.0)).backward();
     optimizer->step();
@@ -201,7 +201,7 @@ const AddRankCase add_undo("ZeRO is as before when a checkpoint does not fit", &
 
 std::string check_groups(const dist::ProcessGroupPtr& group) {
   const auto values = [](int64_t size, uint64_t seed) {
-    Generator generator(seed);
+    RandomGenerator generator(seed);
     return randn({size}, kFloat32, &generator);
   };
   const auto new_parameters = [&] {

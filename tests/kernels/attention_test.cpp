@@ -19,7 +19,7 @@ using namespace brigade::kernels;
 namespace {
 
 Tensor random(const Shape& sizes, DType dtype, uint64_t seed) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   return cast(randn(sizes, kFloat64, &generator), dtype);
 }
 

@@ -67,7 +67,7 @@ TEST_CASE("functions of two float32 numbers: ordinary and special ones, beside e
 }
 
 TEST_CASE("functions of two numbers in float32: a long row is within one unit of the last place") {
-  Generator generator(1);
+  RandomGenerator generator(1);
   const Tensor a = binary_scalar(rand({5001}, {}, &generator), 9, BinaryOp::Mul, false);
   const Tensor b = binary_scalar(rand({5001}, {}, &generator), 3, BinaryOp::Sub, false);
   const auto x = a.to_vector<double>();

@@ -66,7 +66,7 @@ TEST_CASE(
 
 TEST_CASE("sums of squares per slot, and the words that follow from them") {
   const double inf = std::numeric_limits<double>::infinity();
-  const Tensor flat = full({100}, 2);
+  const Tensor flat = full({100}, 2.0);
   const std::vector<int64_t> offsets{90, 0, 50, 50}, numels{10, 20, 0, 1};
   const Tensor sums = zeros({4}, kFloat64);
   kernels::bucket_sums_of_squares(flat, offsets, numels, sums);
@@ -92,7 +92,7 @@ TEST_CASE("sums of squares per slot, and the words that follow from them") {
                                          {{std::nan(""), 2}, false, {0, 0, 0, 1}},
                                          {{1e308, 1e308}, false, {0, 0, 0, 0}}}) {
     for (const DType dtype : kFloating) {
-      const Tensor words = kernels::cast(full({4}, 77), dtype);
+      const Tensor words = kernels::cast(full({4}, 77.0), dtype);
       const Tensor given = empty({static_cast<int64_t>(row.sums.size())}, kFloat64);
       std::copy(row.sums.begin(), row.sums.end(), given.data_ptr<double>());
       kernels::bucket_words(words, given, row.non_finite);

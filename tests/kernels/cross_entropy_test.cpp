@@ -18,7 +18,7 @@ using namespace brigade::kernels;
 namespace {
 
 Tensor random(const Shape& sizes, uint64_t seed, DType dtype = kFloat64) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   return cast(randn(sizes, kFloat64, &generator), dtype);
 }
 
@@ -208,7 +208,7 @@ TEST_CASE("views; sums of half types; errors name positions, shapes and dtypes")
         doctest::Approx(-total(view::select(view::slice(x, 0, 0, 3), 1, 2).to_vector<double>())));
 
   // A sum that no float16 holds has a mean that one does.
-  const Tensor far = cast(binary(full({3000, 2}, 50), tensor<float>({0, 1}), BinaryOp::Mul), kFloat16);
+  const Tensor far = cast(binary(full({3000, 2}, 50.0), tensor<float>({0, 1}), BinaryOp::Mul), kFloat16);
   CHECK(cross_entropy(far, zeros({3000}, kInt64), {}).loss.to_vector<double>()[0] == 50);
 
   const Tensor logits = random({3, 4}, 1);

@@ -90,7 +90,7 @@ TEST_CASE("exp and log in float32 are within 2 units of the last place over dens
 }
 
 TEST_CASE("elementary functions in the other floating dtypes, transposed and empty") {
-  Generator generator(3);
+  RandomGenerator generator(3);
   const Tensor x = rand({33, 5}, {kFloat64}, &generator);  // every function is defined there
   for (int f = 0; f < kFunctions; ++f) {
     CAPTURE(f);

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace brigade::test::factory_test {
@@ -15,13 +16,13 @@ using namespace brigade::kernels;
 using test::at;
 
 TEST_CASE("random fills follow the documented stream and have the right moments") {
-  Generator generator(11);
+  RandomGenerator generator(11);
   const Tensor u = rand({100'001}, kFloat32, &generator);
   const PhiloxState state{11, 0};
   for (const int64_t i : {int64_t{0}, int64_t{5}, int64_t{100'000}})
     CHECK(at(u, i) == uniform_from_word(state.word(static_cast<uint64_t>(i))));
   CHECK(at(mean(u, {}), 0) == doctest::Approx(0.5).epsilon(0.01));
-  Generator again(11);
+  RandomGenerator again(11);
   CHECK(rand({100'001}, kFloat32, &again).to_vector<float>() == u.to_vector<float>());
   const Tensor z = randn({100'000}, kFloat64, &generator);
   CHECK(std::abs(at(mean(z, {}), 0)) < 0.02);
@@ -37,6 +38,23 @@ TEST_CASE("random fills follow the documented stream and have the right moments"
   CHECK(arange(4).dtype() == kInt64);
   CHECK(arange(4).to_vector<int64_t>() == std::vector<int64_t>{0, 1, 2, 3});
   CHECK(arange(3, kFloat32).to_vector<float>() == std::vector<float>{0, 1, 2});
+  CHECK(arange(0, 1, 0.25).dtype() == kFloat32);
+  CHECK(arange(0, 1, 0.25).to_vector<float>() == std::vector<float>{0, 0.25, 0.5, 0.75});
+  CHECK(arange(3.0).dtype() == kFloat32);
+  CHECK(arange(3.0, kInt32).dtype() == kInt32);
+  CHECK(arange(7, 0, -3).to_vector<int64_t>() == std::vector<int64_t>{7, 4, 1});
+  // Exactly, where double has steps of 1024, and no further than 64 bits reach.
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  CHECK(arange(kMost - 3, kMost).to_vector<int64_t>() == std::vector<int64_t>{kMost - 3, kMost - 2, kMost - 1});
+  CHECK(arange(-kMost, kMost, kMost).to_vector<int64_t>() == std::vector<int64_t>{-kMost, 0});
+  CHECK(full({2}, 3).dtype() == kInt64);
+  CHECK(full({2}, 3.0).dtype() == kFloat32);
+  CHECK(full({2}, true).dtype() == kBool);
+  CHECK(full({2}, 3, kFloat16).dtype() == kFloat16);
+  CHECK(full({1}, kMost - 1).item<int64_t>() == kMost - 1);
+  CHECK(full({2}, 3, device(Device())).dtype() == kInt64);
+  CHECK(zeros({2}, device(Device())).dtype() == kFloat32);
+  CHECK(tensor({1, 2}, device(Device())).dtype() == kInt64);
   CHECK_THROWS_AS(arange(-1), ValueError);
   CHECK_THROWS_AS(arange(0, 1, -1), ValueError);
   CHECK(linspace(0, 1, 5).to_vector<float>() == std::vector<float>{0, 0.25, 0.5, 0.75, 1});
@@ -56,7 +74,7 @@ TEST_CASE("fills of any range, and of any mean and spread, are those of the stan
     const double bound = 8 * test::tolerance(dtype);
     for (const int64_t n : {0, 1, 7, 1025}) {
       CAPTURE(n);
-      Generator generator(12);
+      RandomGenerator generator(12);
       const Tensor standard = empty({n}, dtype), moved = empty({n}, dtype);
       const PhiloxState state = reserve_random(standard, &generator);
       fill_normal(standard, state, 0, 1);

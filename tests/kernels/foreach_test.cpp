@@ -84,7 +84,7 @@ TEST_CASE("scale multiplies by a number, and by one in a tensor") {
     const List tensors{row({3, -4}, dtype), view::transpose(wide, 0, 1)};
     kernels::foreach_scale(tensors, 0.5, Tensor());
     CHECK(tensors[0].to_vector<double>() == Values{1.5, -2});
-    kernels::foreach_scale(tensors, 0.5, full({}, 4));
+    kernels::foreach_scale(tensors, 0.5, full({}, 4.0));
     kernels::foreach_scale(tensors, 1, full({1}, 2, kFloat64));
     CHECK(tensors[0].to_vector<double>() == Values{6, -8});
     CHECK(wide.to_vector<double>() == Values(6, 2));
@@ -94,7 +94,7 @@ TEST_CASE("scale multiplies by a number, and by one in a tensor") {
 TEST_CASE("clip bounds every element and lets a NaN be") {
   for (const DType dtype : kFloating) {
     CAPTURE(name(dtype));
-    const Tensor wide = kernels::cast(full({2, 3}, 4), dtype);
+    const Tensor wide = kernels::cast(full({2, 3}, 4.0), dtype);
     const List tensors{row({-3, 0.25, 3, kInf, -kInf}, dtype), row({}, dtype), view::transpose(wide, 0, 1),
                        row({std::nan("")}, dtype)};
     kernels::foreach_clip(tensors, 1.5);

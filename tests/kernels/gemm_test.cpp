@@ -114,7 +114,7 @@ TEST_CASE("gemm: a batch through a linear layer copies the batch and not the wei
 
 TEST_CASE("gemm: a long sum of few rows is as exact as one of short chains") {
   constexpr int64_t kLong = 4096;
-  Generator generator(3);
+  RandomGenerator generator(3);
   const Tensor a = randn({16, kLong}, kFloat32, &generator), b = randn({64, kLong}, kFloat32, &generator);
   std::vector<float> c(16 * 64);
   kernels::cpu::gemm(false, true, 16, 64, kLong, a.data_ptr<float>(), kLong, b.data_ptr<float>(), kLong, 0, c.data(),
@@ -189,7 +189,7 @@ TEST_CASE(
 #ifdef _OPENMP
 TEST_CASE("gemm: few rows have the same bits on any number of threads") {
   const int before = omp_get_max_threads();
-  Generator generator(7);
+  RandomGenerator generator(7);
   const Tensor a = randn({20, 4500}, kFloat32, &generator), b = randn({301, 4500}, kFloat32, &generator);
   std::vector<std::vector<float>> found;
   for (const int threads : {1, 2, 3}) {

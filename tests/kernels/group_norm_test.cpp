@@ -19,7 +19,7 @@ using namespace brigade::kernels;
 namespace {
 
 Tensor random(const Shape& sizes, uint64_t seed, DType dtype = kFloat64) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   return cast(binary_scalar(randn(sizes, kFloat64, &generator), 0.5, BinaryOp::Add, false), dtype);
 }
 

@@ -430,7 +430,7 @@ TEST_CASE("batch_norm of halves, a channel by itself and several beside each oth
 TEST_CASE(
     "products of halves are those of float32, rounded once: transposed, batched, broadcast, added to, with a bias") {
   const auto whole = [](const Shape& sizes, uint64_t seed, DType dtype) {
-    Generator generator(seed);
+    RandomGenerator generator(seed);
     return cast(cast(binary_scalar(randn(sizes, {}, &generator), 4, BinaryOp::Mul, false), kInt64), dtype);
   };
   for (const DType dtype : {kFloat16, kBFloat16}) {

@@ -18,7 +18,7 @@ using namespace brigade::kernels;
 namespace {
 
 Tensor random(const Shape& sizes, uint64_t seed, DType dtype = kFloat64) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   return cast(randn(sizes, kFloat64, &generator), dtype);
 }
 

@@ -98,7 +98,7 @@ TEST_CASE("linear with an activation of nothing") {
 
 TEST_CASE("linear with ReLU hands on a NaN on the CPU") {
   const Tensor x = full({1, 2}, std::numeric_limits<double>::quiet_NaN());
-  CHECK(std::isnan(linear_activation(x, full({1, 2}, 1), {}, FusedActivation::Relu, false).y.to_vector<double>()[0]));
+  CHECK(std::isnan(linear_activation(x, full({1, 2}, 1.0), {}, FusedActivation::Relu, false).y.to_vector<double>()[0]));
 }
 
 TEST_CASE("linear with an activation refuses what linear refuses") {

@@ -13,7 +13,7 @@ namespace brigade::test::loss_scale_test {
 using namespace brigade::kernels;
 
 TEST_CASE("a loss scale falls where something was found, grows after an interval, and stays finite") {
-  const Tensor scale = full({}, 8), inverse = full({}, 1.0 / 8), tracker = zeros({}, kInt64);
+  const Tensor scale = full({}, 8.0), inverse = full({}, 1.0 / 8), tracker = zeros({}, kInt64);
   const LossScaleRule rule{.growth_factor = 2, .backoff_factor = 0.25, .growth_interval = 2};
   struct Turn {
     double found, scale;
@@ -59,7 +59,7 @@ TEST_CASE("SGD takes a further factor from memory, and leaves all as it is where
       options.device_factor = full({}, 0.25);
       for (const bool found : {true, false}) {
         const std::vector<Tensor> moved = list(1), moved_buffers = buffers();
-        options.found_inf = full({}, found ? 1 : 0);
+        options.found_inf = full({}, found ? 1.0 : 0.0);
         foreach_sgd_step(moved, list(4), moved_buffers, options);
         for (size_t i = 0; i < 2; ++i) {
           CHECK(moved[i].to_vector<double>() == (found ? list(1) : expected)[i].to_vector<double>());

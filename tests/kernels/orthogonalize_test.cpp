@@ -15,7 +15,7 @@ namespace brigade::test::orthogonalize_test {
 namespace {
 
 Tensor numbers(int64_t n, int64_t r, DType dtype, uint64_t seed = 1) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   const Tensor x = empty({n, r}, kFloat64);
   kernels::fill_normal(x, generator.reserve(static_cast<uint64_t>(x.numel())), 0, 3);
   return kernels::cast(x, dtype);

@@ -155,7 +155,7 @@ TEST_CASE(
   const auto count = static_cast<int64_t>(values.size());
   const Tensor x = tensor(values, {count});
   const auto y = gelu(x, false).to_vector<double>();
-  const auto slope = gelu_backward(full({count}, 1), x, false).to_vector<double>();
+  const auto slope = gelu_backward(full({count}, 1.0), x, false).to_vector<double>();
   double worst = 0, worst_relative = 0, worst_slope = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     const double v = static_cast<double>(values[i]);

@@ -220,7 +220,7 @@ TEST_CASE("windows of two by two of float32 choose the same places as those of f
                             2};
   for (const int64_t width : {16, 18, 24, 31, 32, 50}) {
     CAPTURE(width);
-    Generator generator(static_cast<uint64_t>(width));
+    RandomGenerator generator(static_cast<uint64_t>(width));
     const Tensor which = randint(0, 5, {6, 10, width}, {kInt64}, &generator);
     std::vector<double> values;
     for (const int64_t choice : which.to_vector<int64_t>())

@@ -32,7 +32,7 @@ TEST_CASE("rand is below 1 in every dtype, and has as many bits as the dtype hol
   };
   for (const auto& [dtype, bits] : {Row{kFloat64, 53}, Row{kFloat32, 24}, Row{kFloat16, 11}, Row{kBFloat16, 8}}) {
     CAPTURE(std::string(name(dtype)));
-    Generator generator(3);
+    RandomGenerator generator(3);
     const Values u = values(rand({1 << 15}, dtype, &generator));
     CHECK(*std::max_element(u.begin(), u.end()) < 1);
     CHECK(*std::min_element(u.begin(), u.end()) >= 0);
@@ -49,7 +49,7 @@ TEST_CASE("uniform numbers of any range stay below its end, which rounding could
   for (const DType dtype : {kFloat32, kFloat16, kBFloat16}) {
     CAPTURE(std::string(name(dtype)));
     const Tensor x = empty({1 << 15}, dtype);
-    Generator generator(4);
+    RandomGenerator generator(4);
     kernels::fill_uniform(x, kernels::reserve_random(x, &generator), 1000, 1001);
     for (const double value : values(x)) {
       if (value < 1000 || value >= 1001) FAIL_CHECK(value);
@@ -60,13 +60,13 @@ TEST_CASE("uniform numbers of any range stay below its end, which rounding could
 TEST_CASE("a fill takes a word of the stream for each element, of float64 two, and never a word twice") {
   for (const DType dtype : {kFloat64, kFloat32, kFloat16}) {
     CAPTURE(std::string(name(dtype)));
-    Generator generator(5);
+    RandomGenerator generator(5);
     rand({8}, dtype, &generator);
     CHECK(generator.offset() == (dtype == kFloat64 ? 4 : 2));
     randn({9}, dtype, &generator);
     CHECK(generator.offset() == (dtype == kFloat64 ? 4 + 5 : 2 + 3));
   }
-  Generator one(6), parts(6);
+  RandomGenerator one(6), parts(6);
   const Values whole = values(rand({8}, kFloat64, &one));
   Values joined = values(rand({4}, kFloat64, &parts));
   const Values rest = values(rand({4}, kFloat64, &parts));
@@ -76,7 +76,7 @@ TEST_CASE("a fill takes a word of the stream for each element, of float64 two, a
 }
 
 TEST_CASE("randn of float64 is normal, and its radii have 53 bits") {
-  Generator generator(7);
+  RandomGenerator generator(7);
   const Values z = values(randn({1 << 15}, kFloat64, &generator));
   Values squares;
   for (const double value : z)

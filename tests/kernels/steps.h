@@ -20,7 +20,7 @@ using Lists = std::vector<std::vector<Tensor>>;
 inline Lists step_lists(DType dtype, const std::vector<double>& scales) {
   const auto filled = [&](const Shape& sizes, uint64_t seed, double scale) {
     if (scale == 0) return random(sizes, seed, dtype);  // parameters and gradients
-    Generator generator(seed);
+    RandomGenerator generator(seed);
     const Tensor share = kernels::binary_scalar(rand(sizes, kFloat64, &generator), 1, kernels::BinaryOp::Add, false);
     return kernels::cast(kernels::binary_scalar(share, scale / 2, kernels::BinaryOp::Mul, false), dtype);
   };

@@ -54,7 +54,7 @@ inline Tensor counted(const Shape& sizes, DType dtype, int first) {
 }
 
 inline Tensor random(const Shape& sizes, uint64_t seed, DType dtype = kFloat32) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   return kernels::cast(brigade::randn(sizes, kFloat64, &generator), dtype);
 }
 

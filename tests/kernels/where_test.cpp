@@ -53,24 +53,27 @@ TEST_CASE("where: every dtype, dense, broadcast, strided, with numbers on either
   CHECK(kernels::where(condition, 2.5, -1.0).to_vector<double>() == std::vector<double>{2.5, -1});
   CHECK(kernels::where(condition, 2.5, -1.0).dtype() == kFloat32);
   CHECK(kernels::where(condition, tensor<int64_t>({1, 2}), 0.5).to_vector<double>() == std::vector<double>{1, 0.5});
-  CHECK(kernels::where(condition, tensor<int64_t>({1, 2}), 5.0).dtype() == kInt64);
+  CHECK(kernels::where(condition, tensor<int64_t>({1, 2}), 5).dtype() == kInt64);
   CHECK(kernels::where(condition, tensor<int64_t>({1, 2}), tensor<float>({0.5F, 1.5F})).dtype() == kFloat32);
   CHECK_THROWS_WITH_AS(kernels::where(chosen, 1.0, 2.0), doctest::Contains("expected a bool condition, got float64"),
                        DTypeError);
   CHECK_THROWS_AS(kernels::where(condition, zeros({3}), 2.0), ShapeError);
 }
 
-TEST_CASE("a whole number leaves integers what they are, another one makes float32 of them") {
+TEST_CASE("an integer leaves integers what they are, a floating number makes float32 of them") {
   const Tensor yes = ones({3}, kBool);
   for (const DType dtype : {kInt64, kInt32, kUInt8}) {
     CAPTURE(std::string(name(dtype)));
     const Tensor x = ones({3}, dtype);
-    CHECK(where(yes, x, 5.0).dtype() == dtype);
-    CHECK(where(yes, 5.0, x).dtype() == dtype);
-    CHECK(where(yes, x, 0.5).dtype() == kFloat32);
+    CHECK(where(yes, x, 5).dtype() == dtype);
+    CHECK(where(yes, true, x).dtype() == dtype);
+    CHECK(where(yes, x, 5.0).dtype() == kFloat32);
+    CHECK(where(yes, 5.0, x).dtype() == kFloat32);
   }
-  CHECK(where(yes, ones({3}, kBool), 1.0).dtype() == kBool);
-  CHECK(where(yes, ones({3}, kBool), 2.0).dtype() == kInt64);
+  CHECK(where(yes, ones({3}, kBool), true).dtype() == kBool);
+  CHECK(where(yes, ones({3}, kBool), 1).dtype() == kInt64);
+  CHECK(where(yes, ones({3}, kBool), 1.0).dtype() == kFloat32);
+  CHECK(where(yes, 1, false).dtype() == kInt64);
   CHECK(where(yes, ones({3}, kFloat16), 0.5).dtype() == kFloat16);
 }
 

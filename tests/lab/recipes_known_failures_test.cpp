@@ -17,7 +17,7 @@ namespace brigade::test::recipes_known_failures_test {
 namespace {
 
 lab::GanBatch some_batch(int rank) {
-  Generator random(11 + static_cast<uint64_t>(rank));
+  RandomGenerator random(11 + static_cast<uint64_t>(rank));
   return {rand({8, 1, 8, 8}, kFloat32, &random), randint(0, 10, {8}, {kInt64}, &random),
           randn({8, lab::kGanNoise}, kFloat32, &random)};
 }

@@ -31,7 +31,7 @@ Statistics statistics_of(const Tensor& x, int64_t c) {
 }
 
 Tensor batch(uint64_t seed) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   return randn({4, 2, 3}, kFloat64, &generator) * 3.0 + 1.0;
 }
 

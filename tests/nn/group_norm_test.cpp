@@ -10,7 +10,7 @@ namespace brigade::test::group_norm_test {
 namespace {
 
 Tensor batch(const Shape& sizes, uint64_t seed) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   return randn(sizes, kFloat64, &generator) * 3.0 + 1.0;
 }
 

@@ -63,7 +63,7 @@ TEST_CASE("options of LayerNorm and RMSNorm: shapes, parameters, dtypes, and how
 
 TEST_CASE("gradients reach input and parameters; one that has a place is born there") {
   nn::LayerNorm norm(3, {.dtype = kFloat64});
-  Generator generator(1);
+  RandomGenerator generator(1);
   const Tensor x = randn({5, 3}, kFloat64, &generator).requires_grad_();
   const auto loss = [&] { return square(norm(x) - 2.0).sum(); };
   const Tensor place = zeros({3}, kFloat64);

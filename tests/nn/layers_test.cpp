@@ -69,7 +69,7 @@ TEST_CASE("Conv2d takes its sizes as one number or two") {
        {2, 6, 8, 4},
        "Conv2d(4, 6, kernel_size=[3, 3], stride=[1, 2], padding=[1, 1])"},
   };
-  Generator generator(3);
+  RandomGenerator generator(3);
   const Tensor x = randn({2, 4, 8, 8}, kFloat32, &generator);
   for (const Case& c : cases) {
     CAPTURE(c.text);
@@ -85,7 +85,7 @@ TEST_CASE("Conv2d takes its sizes as one number or two") {
 }
 
 TEST_CASE("pooling layers take PyTorch's options, stride being the kernel's size by default") {
-  Generator generator(4);
+  RandomGenerator generator(4);
   const Tensor x = randn({2, 3, 5, 6}, kFloat32, &generator);
   CHECK(floats(nn::MaxPool2d(2)(x)) == floats(max_pool2d(x, 2)));
   CHECK(floats(nn::AvgPool2d(2)(x)) == floats(avg_pool2d(x, 2)));
@@ -102,6 +102,22 @@ TEST_CASE("pooling layers take PyTorch's options, stride being the kernel's size
   CHECK(printed(nn::MaxPool2d(3, {.stride = 2, .padding = 1})) ==
         "MaxPool2d(kernel_size=[3, 3], stride=[2, 2], padding=[1, 1], dilation=[1, 1], ceil_mode=false)");
   CHECK_THROWS_WITH_AS(nn::MaxPool2d(0), doctest::Contains("at least 1"), ValueError);
+}
+
+namespace {
+template <class Options>
+concept TakesNamelessBraces = requires {
+  Options{2, 1};
+};
+}  // namespace
+
+TEST_CASE("options of convolutions and pools are written by name: LibTorch reads {2, 1} as a stride") {
+  CHECK_FALSE(TakesNamelessBraces<nn::Conv1dOptions>);
+  CHECK_FALSE(TakesNamelessBraces<nn::Conv2dOptions>);
+  CHECK_FALSE(TakesNamelessBraces<nn::ConvTranspose1dOptions>);
+  CHECK_FALSE(TakesNamelessBraces<nn::ConvTranspose2dOptions>);
+  CHECK_FALSE(TakesNamelessBraces<nn::MaxPool2dOptions>);
+  CHECK_FALSE(TakesNamelessBraces<nn::AvgPool1dOptions>);
 }
 
 TEST_CASE("activations compute what their functions do, and print their options") {

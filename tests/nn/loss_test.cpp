@@ -10,7 +10,7 @@ namespace brigade::test::loss_test {
 namespace {
 
 Tensor numbers(const Shape& sizes, uint64_t seed) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   return randn(sizes, kFloat64, &generator);
 }
 

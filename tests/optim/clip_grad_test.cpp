@@ -60,11 +60,11 @@ TEST_CASE("the norm and the clipping by it, apart, do what clip_grad_norm_ does"
   optim::clip_grads_with_norm_({bad, good}, 1, optim::get_total_norm({bad.grad(), good.grad()}));
   CHECK(std::isnan(good.grad().to_vector<double>()[0]));
   CHECK_THROWS_WITH_AS(optim::get_total_norm({}, NAN), doctest::Contains("norm_type is not a number"), ValueError);
-  CHECK_THROWS_WITH_AS(optim::clip_grads_with_norm_({good}, -1, full({}, 1)),
+  CHECK_THROWS_WITH_AS(optim::clip_grads_with_norm_({good}, -1, full({}, 1.0)),
                        doctest::Contains("max_norm must be at least 0, got -1"), ValueError);
   CHECK_THROWS_WITH_AS(optim::clip_grads_with_norm_({good}, 1, full({}, 1, kInt64)),
                        doctest::Contains("expected a total_norm of float32 or float64"), DTypeError);
-  CHECK_THROWS_AS(optim::clip_grads_with_norm_({good}, 1, full({2}, 1)), ShapeError);
+  CHECK_THROWS_AS(optim::clip_grads_with_norm_({good}, 1, full({2}, 1.0)), ShapeError);
 }
 
 TEST_CASE("total norms of any order are those of all numbers in a row; that of order 0 counts tensors") {

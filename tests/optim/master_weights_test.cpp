@@ -17,7 +17,7 @@ namespace brigade::test::master_weights_test {
 namespace {
 
 Tensor numbers(Shape sizes, uint64_t seed) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   return randn(sizes, kFloat32, &generator);
 }
 

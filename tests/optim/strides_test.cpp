@@ -21,7 +21,7 @@ Make maker(const Options& options) {
 }
 
 Tensor start() {
-  Generator generator(7);
+  RandomGenerator generator(7);
   return randn({3, 4}, kFloat64, &generator);
 }
 

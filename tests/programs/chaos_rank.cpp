@@ -17,6 +17,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -26,6 +27,10 @@ using namespace brigade;
 using namespace std::chrono_literals;
 
 namespace {
+
+// A program may call its networks so behind `using namespace brigade`.
+struct Generator : nn::Module {};
+static_assert(std::is_base_of_v<nn::Module, Generator>);
 
 struct Plan {
   std::string backend, fault, place;

@@ -165,7 +165,7 @@ class PowerSgdHook final : public CommHook {
   // well: nothing would ever come out of it again.
   void begin_q(const Compressed& each, uint64_t iteration) {
     const auto random = [&](uint64_t seed) {
-      Generator generator(options_.seed + 7919 * uint64_t{each.parameter} + seed);
+      RandomGenerator generator(options_.seed + 7919 * uint64_t{each.parameter} + seed);
       const Tensor numbers = empty_like(each.q);
       kernels::copy(numbers, brigade::randn({each.q.size(0), each.q.size(1)}, kFloat32, &generator));
       return numbers;

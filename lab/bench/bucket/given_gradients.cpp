@@ -50,7 +50,7 @@ GivenGradientsImpl::GivenGradientsImpl(const GivenGradientsOptions& given) : opt
     throw ValueError("{} parameters of {} do not fit into {} bytes", options.count, brigade::name(options.dtype),
                      options.bytes);
   p = register_module("p", nn::ParameterList());
-  Generator generator(options.seed);
+  RandomGenerator generator(options.seed);
   for (int64_t i = 0; i < options.count; ++i) {
     p->push_back(zeros({numel}, options.dtype));
     gradients.push_back(randn({numel}, options.dtype, &generator));

@@ -82,7 +82,7 @@ Network gpt() { return over(nn::GPT({.vocab_size = 65, .block_size = 128, .n_lay
 
 std::function<Batch(uint64_t)> images(Shape shape, int64_t classes) {
   return [shape = std::move(shape), classes](uint64_t seed) {
-    Generator generator(seed);
+    RandomGenerator generator(seed);
     const Tensor x = randn(shape, kFloat32, &generator);
     return Batch{x, randint(0, classes, {shape[0]}, {kInt64}, &generator)};
   };
@@ -90,7 +90,7 @@ std::function<Batch(uint64_t)> images(Shape shape, int64_t classes) {
 
 std::function<Batch(uint64_t)> tokens(int64_t vocabulary, int64_t batch, int64_t length) {
   return [=](uint64_t seed) {
-    Generator generator(seed);
+    RandomGenerator generator(seed);
     const Tensor all = randint(0, vocabulary, {batch, length + 1}, {kInt64}, &generator);
     return Batch{all.narrow(1, 0, length).contiguous(), all.narrow(1, 1, length).contiguous()};
   };
@@ -98,7 +98,7 @@ std::function<Batch(uint64_t)> tokens(int64_t vocabulary, int64_t batch, int64_t
 
 std::function<Batch(uint64_t)> vectors(int64_t batch, int64_t width) {
   return [=](uint64_t seed) {
-    Generator generator(seed);
+    RandomGenerator generator(seed);
     const Tensor x = randn({batch, width}, kFloat32, &generator);
     return Batch{x, randn({batch, width}, kFloat32, &generator)};
   };

@@ -11,7 +11,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   optim::SGD optimizer(net->parameters(), {.lr = 0.1});
   for (int step = 0; step < 12; ++step) {
     const int batch = context.fixed ? step * context.group->size() + context.rank() : step;
-    Generator generator(static_cast<uint64_t>(batch));
+    RandomGenerator generator(static_cast<uint64_t>(batch));
     optimizer.zero_grad();
     loss_of(ddp(randn({8, 4}, {kFloat32, context.device}, &generator))).backward();
     optimizer.step();

@@ -117,7 +117,7 @@ TrainResult train(const dist::ProcessGroupPtr& group, const TrainOptions& option
   log.finish(result);
   if (options.trace_steps > 0) result.trace = dist::trace_json(*group, model.ddp()->reducer());
 
-  Generator random(options.seed);
+  RandomGenerator random(options.seed);
   const Tensor& unseen = digits.test.images;
   const Scene test = scene_of(unseen, randn({unseen.size(0), 1, 16, 16}, unseen.dtype(), &random).to(fabric.device()));
   note_scaler(fabric, {&adam}, result);

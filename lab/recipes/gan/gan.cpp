@@ -23,7 +23,7 @@ constexpr double kConfident = 0.9;  // of the probability that the judge gives t
 void judge(DigitsGan& net, DigitsNet& judge_net, const Examples& real, const TrainOptions& options,
            TrainResult& result) {
   const NoGradGuard no_grad;
-  Generator random(options.seed);
+  RandomGenerator random(options.seed);
   const int64_t count = real.labels.numel();
   const Tensor noise = randn({count, kGanNoise}, real.images.dtype(), &random).to(real.images.device());
   const Tensor made = net->generator(noise, real.labels);
@@ -39,7 +39,7 @@ void judge(DigitsGan& net, DigitsNet& judge_net, const Examples& real, const Tra
 // Ten images of each digit.
 Tensor sheet_of_digits(DigitsGan& net, const TrainOptions& options, TensorOptions like) {
   const NoGradGuard no_grad;
-  Generator random(options.seed + 1);
+  RandomGenerator random(options.seed + 1);
   const Tensor noise = randn({100, kGanNoise}, like.dtype, &random).to(like.device);
   const Tensor labels = arange(0, 10).unsqueeze(1).expand({10, 10}).contiguous().flatten().to(like.device);
   return net->generator(noise, labels);

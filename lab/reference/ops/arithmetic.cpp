@@ -9,7 +9,7 @@ namespace {
 // Two tensors, or a tensor and the number "other".
 template <class TwoTensors, class WithNumber>
 Tensor with_other(const Inputs& in, const Arguments& args, TwoTensors two_tensors, WithNumber with_number) {
-  return args.has("other") ? with_number(in[0], args.number("other")) : two_tensors(in[0], in[1]);
+  return args.has("other") ? with_number(in[0], args.scalar("other")) : two_tensors(in[0], in[1]);
 }
 
 #define BRIGADE_WITH_OTHER(name)                                                                                  \
@@ -17,7 +17,7 @@ Tensor with_other(const Inputs& in, const Arguments& args, TwoTensors two_tensor
 #name, [](const Inputs& in, const Arguments& args) -> Outputs {                                                 \
      return with_other(                                                                                            \
          in, args, [](const Tensor& a, const Tensor& b) { return name(a, b); },                                    \
-         [](const Tensor& a, double b) { return name(a, b); });                                                    \
+         [](const Tensor& a, Scalar b) { return name(a, b); });                                                    \
    } \
   }
 
@@ -32,8 +32,8 @@ const AddOperations add_arithmetic{
     BRIGADE_WITH_OTHER(le),
     BRIGADE_WITH_OTHER(gt),
     BRIGADE_WITH_OTHER(ge),
-    {"rsub", [](const Inputs& in, const Arguments& args) -> Outputs { return args.number("other") - in[0]; }},
-    {"rdiv", [](const Inputs& in, const Arguments& args) -> Outputs { return args.number("other") / in[0]; }},
+    {"rsub", [](const Inputs& in, const Arguments& args) -> Outputs { return args.scalar("other") - in[0]; }},
+    {"rdiv", [](const Inputs& in, const Arguments& args) -> Outputs { return args.scalar("other") / in[0]; }},
     {"maximum", [](const Inputs& in, const Arguments&) -> Outputs { return maximum(in[0], in[1]); }},
     {"minimum", [](const Inputs& in, const Arguments&) -> Outputs { return minimum(in[0], in[1]); }},
     {"neg", [](const Inputs& in, const Arguments&) -> Outputs { return -in[0]; }},

@@ -28,7 +28,7 @@ const AddOperations add_gather{
     {"scatter",
      [](const Inputs& in, const Arguments& args) -> Outputs {
        const int64_t dim = args.integer("dim");
-       return args.has("value") ? scatter(in[0], dim, in[1], args.number("value")) : scatter(in[0], dim, in[1], in[2]);
+       return args.has("value") ? scatter(in[0], dim, in[1], args.scalar("value")) : scatter(in[0], dim, in[1], in[2]);
      }},
     {"scatter_add",
      [](const Inputs& in, const Arguments& args) -> Outputs {
@@ -37,7 +37,7 @@ const AddOperations add_gather{
     {"index_add",
      [](const Inputs& in, const Arguments& args) -> Outputs {
        const int64_t dim = args.integer("dim");
-       return args.has("alpha") ? index_add(in[0], dim, in[1], in[2], args.number("alpha"))
+       return args.has("alpha") ? index_add(in[0], dim, in[1], in[2], args.scalar("alpha"))
                                 : index_add(in[0], dim, in[1], in[2]);
      }},
     {"index_copy",
@@ -46,7 +46,7 @@ const AddOperations add_gather{
      }},
     {"index_fill",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return index_fill(in[0], args.integer("dim"), in[1], args.number("value"));
+       return index_fill(in[0], args.integer("dim"), in[1], args.scalar("value"));
      }},
     {"masked_select", [](const Inputs& in, const Arguments&) -> Outputs { return masked_select(in[0], in[1]); }},
     {"nonzero", [](const Inputs& in, const Arguments&) -> Outputs { return nonzero(in[0]); }},

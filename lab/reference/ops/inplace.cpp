@@ -13,27 +13,27 @@ const AddOperations add_inplace{
     {"add_",
      [](const Inputs& in, const Arguments& args) -> Outputs {
        const Tensor x = result_of(in);
-       return (args.has("alpha") ? x.add_(in[1], args.number("alpha")) : x.add_(in[1])) * in[0];
+       return (args.has("alpha") ? x.add_(in[1], args.scalar("alpha")) : x.add_(in[1])) * in[0];
      }},
     {"sub_",
      [](const Inputs& in, const Arguments& args) -> Outputs {
        const Tensor x = result_of(in);
-       return (args.has("alpha") ? sub_(x, in[1], args.number("alpha")) : sub_(x, in[1])) * in[0];
+       return (args.has("alpha") ? sub_(x, in[1], args.scalar("alpha")) : sub_(x, in[1])) * in[0];
      }},
     {"mul_",
      [](const Inputs& in, const Arguments& args) -> Outputs {
        const Tensor x = result_of(in);
-       return (args.has("other") ? x.mul_(args.number("other")) : x.mul_(in[1])) * in[0];
+       return (args.has("other") ? x.mul_(args.scalar("other")) : x.mul_(in[1])) * in[0];
      }},
     {"div_",
      [](const Inputs& in, const Arguments& args) -> Outputs {
        const Tensor x = result_of(in);
-       return (args.has("other") ? div_(x, args.number("other")) : div_(x, in[1])) * in[0];
+       return (args.has("other") ? div_(x, args.scalar("other")) : div_(x, in[1])) * in[0];
      }},
     {"copy_", [](const Inputs& in, const Arguments&) -> Outputs { return result_of(in).copy_(in[1]) * in[0]; }},
     {"fill_",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return result_of(in).fill_(args.number("value")) * in[0];
+       return result_of(in).fill_(args.scalar("value")) * in[0];
      }},
     {"zero_", [](const Inputs& in, const Arguments&) -> Outputs { return result_of(in).zero_() * in[0]; }},
     {"neg_", [](const Inputs& in, const Arguments&) -> Outputs { return neg_(result_of(in)) * in[0]; }},

@@ -19,7 +19,7 @@ const AddOperations add_pad{
      [](const Inputs& in, const Arguments& args) -> Outputs {
        const Shape given = args.shape("pad");
        const std::vector<int64_t> pads(given.begin(), given.end());
-       if (args.has("value")) return pad(in[0], pads, PadMode::Constant, args.number("value"));
+       if (args.has("value")) return pad(in[0], pads, PadMode::Constant, args.scalar("value"));
        return args.has("mode") ? pad(in[0], pads, pad_mode(args.text("mode"))) : pad(in[0], pads);
      }},
 };

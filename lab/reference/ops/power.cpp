@@ -10,18 +10,18 @@ namespace {
 const AddOperations add_power{
     {"pow",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return args.has("exponent") ? brigade::pow(in[0], args.number("exponent")) : brigade::pow(in[0], in[1]);
+       return args.has("exponent") ? brigade::pow(in[0], args.scalar("exponent")) : brigade::pow(in[0], in[1]);
      }},
     {"rpow",
-     [](const Inputs& in, const Arguments& args) -> Outputs { return brigade::pow(args.number("base"), in[0]); }},
+     [](const Inputs& in, const Arguments& args) -> Outputs { return brigade::pow(args.scalar("base"), in[0]); }},
     {"atan2", &binary<&brigade::atan2>},
     {"remainder",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return args.has("other") ? remainder(in[0], args.number("other")) : remainder(in[0], in[1]);
+       return args.has("other") ? remainder(in[0], args.scalar("other")) : remainder(in[0], in[1]);
      }},
     {"fmod",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return args.has("other") ? fmod(in[0], args.number("other")) : fmod(in[0], in[1]);
+       return args.has("other") ? fmod(in[0], args.scalar("other")) : fmod(in[0], in[1]);
      }},
 };
 

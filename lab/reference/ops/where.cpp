@@ -9,11 +9,11 @@ namespace {
 const AddOperations add_where{
     {"where",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return args.has("other") ? where(in[0], in[1], args.number("other")) : where(in[0], in[1], in[2]);
+       return args.has("other") ? where(in[0], in[1], args.scalar("other")) : where(in[0], in[1], in[2]);
      }},
     {"masked_fill",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return masked_fill(in[0], in[1], args.number("value"));
+       return masked_fill(in[0], in[1], args.scalar("value"));
      }},
 };
 

@@ -27,12 +27,12 @@ std::vector<Case> cases() {
 }
 
 Tensor fixed(const Shape& sizes, uint64_t seed) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   return rand(sizes, {kFloat64}, &generator);
 }
 
 Tensor input(const Shape& sizes, uint64_t seed, bool positive) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   const Tensor x = rand(sizes, {kFloat64}, &generator) * 1.2 + 0.3;
   const Tensor signs =
       positive ? ones(sizes, {kFloat64}) : gt(rand(sizes, {kFloat64}, &generator), 0.5).to(kFloat64) * 2.0 - 1.0;

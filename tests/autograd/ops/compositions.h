@@ -10,7 +10,7 @@ namespace brigade::test {
 
 // Standard normal float64 numbers, a leaf that requires grad.
 inline Tensor normal_input(const Shape& sizes, uint64_t seed) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   return randn(sizes, {kFloat64}, &generator).requires_grad_();
 }
 

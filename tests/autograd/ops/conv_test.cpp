@@ -238,4 +238,40 @@ TEST_CASE("an empty batch is convolved to an empty batch, forward and backward")
   CHECK(weight.grad().to_vector<double>() == std::vector<double>(54, 0));
 }
 
+namespace {
+// Whether the options of T can be written as {2, 1}.
+template <class T>
+concept TakesBraces = requires {
+  T{2, 1};
+};
+}  // namespace
+
+TEST_CASE("braces without names mean what they mean in LibTorch, or do not compile") {
+  const Tensor x = arange(0, 2 * 8 * 8, 1, kFloat32).reshape({1, 2, 8, 8});
+  const Tensor weight = ones({2, 2, 3, 3});
+  const auto alike = [](const Tensor& a, const Tensor& b) { return equal(a, b); };
+  // The second brace is the stride, of height and width.
+  CHECK(alike(avg_pool2d(x, {3, 3}, {1, 2}), avg_pool2d(x, 3, {.stride = {1, 2}})));
+  CHECK(alike(avg_pool2d(x, 3, {1, 1}, {1, 0}, false, false),
+              avg_pool2d(x, 3, {.stride = 1, .padding = {1, 0}, .count_include_pad = false})));
+  CHECK(alike(max_pool2d(x, {3, 3}, {1, 2}), max_pool2d(x, 3, {.stride = {1, 2}})));
+  CHECK(alike(max_pool2d(x, 3, 2, 1, {2, 1}, true),
+              max_pool2d(x, 3, {.stride = 2, .padding = 1, .dilation = {2, 1}, .ceil_mode = true})));
+  CHECK(
+      alike(max_pool2d_with_indices(x, 3, {1, 2}).indices, max_pool2d_with_indices(x, 3, {.stride = {1, 2}}).indices));
+  CHECK(alike(conv2d(x, weight, {}, {2, 2}), conv2d(x, weight, {}, {.stride = 2})));
+  CHECK(alike(conv2d(x, weight, {}, {2, 1}, {0, 1}, {1, 2}),
+              conv2d(x, weight, {}, {.stride = {2, 1}, .padding = {0, 1}, .dilation = {1, 2}})));
+  CHECK(alike(conv2d(x, weight, {}, 1, "same"), conv2d(x, weight, {}, {.padding = "same"})));
+  CHECK(alike(conv_transpose2d(x, weight, {}, {2, 1}, {1, 0}, {1, 0}),
+              conv_transpose2d(x, weight, {}, {.stride = {2, 1}, .padding = {1, 0}, .output_padding = {1, 0}})));
+  CHECK(alike(conv2d(x, weight, {}, {}), conv2d(x, weight)));
+
+  CHECK_FALSE(TakesBraces<AvgPool2dOptions>);
+  CHECK_FALSE(TakesBraces<MaxPool1dOptions>);
+  CHECK_FALSE(TakesBraces<Conv1dFuncOptions>);
+  CHECK_FALSE(TakesBraces<ConvTranspose2dFuncOptions>);
+  CHECK_FALSE(TakesBraces<FoldOptions>);
+}
+
 }  // namespace brigade::test::conv_test

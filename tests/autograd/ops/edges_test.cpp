@@ -433,9 +433,9 @@ TEST_CASE("a shuffle by 1 gives a copy, and what has no dimension is flattened a
   pixel_shuffle(x, 1).fill_(7);
   pixel_unshuffle(x, 1).fill_(7);
   CHECK(values(x) == Values{1, 1, 1, 1});
-  CHECK(full({}, 3).flatten(0, -1).sizes() == Shape{1});
-  CHECK_THROWS_AS(full({}, 3).flatten(1), IndexError);
-  CHECK_THROWS_AS(full({}, 3).flatten(-3, -2), IndexError);
+  CHECK(full({}, 3.0).flatten(0, -1).sizes() == Shape{1});
+  CHECK_THROWS_AS(full({}, 3.0).flatten(1), IndexError);
+  CHECK_THROWS_AS(full({}, 3.0).flatten(-3, -2), IndexError);
 }
 
 }  // namespace brigade::test::edges_test

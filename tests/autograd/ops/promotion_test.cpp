@@ -2,6 +2,7 @@
 #include <near.h>
 
 #include <brigade/autograd/functional.h>
+#include <brigade/autograd/ops/loss.h>
 #include <brigade/kernels/factory.h>
 
 #include <doctest/doctest.h>
@@ -121,6 +122,68 @@ TEST_CASE("operands of integers have no gradient, and hinder nobody else's") {
   check_near(slopes([](const Tensor& i, const Tensor& x) { return div(i, x); }), {-2, -0.75, 0}, 1e-6);
   check_near(slopes([](const Tensor& i, const Tensor& x) { return addcmul(i, x, x); }), {2, 4, 1}, 1e-6);
   check_near(slopes([](const Tensor& i, const Tensor& x) { return addcdiv(x, i, x); }), {-1, 0.25, 1}, 1e-6);
+}
+
+TEST_CASE("a loss outside of autocast takes its target in another dtype, and each side gets a gradient of its own") {
+  using Loss = Tensor (*)(const Tensor& x, const Tensor& target);
+  const std::pair<const char*, Loss> losses[] = {
+      {"mse_loss", [](const Tensor& x, const Tensor& z) { return mse_loss(x, z); }},
+      {"l1_loss", [](const Tensor& x, const Tensor& z) { return l1_loss(x, z); }},
+      {"smooth_l1_loss", [](const Tensor& x, const Tensor& z) { return smooth_l1_loss(x, z); }},
+      {"huber_loss", [](const Tensor& x, const Tensor& z) { return huber_loss(x, z); }},
+      {"binary_cross_entropy_with_logits",
+       [](const Tensor& x, const Tensor& z) { return binary_cross_entropy_with_logits(x, z); }},
+      {"kl_div", [](const Tensor& x, const Tensor& z) { return kl_div(x, z, KLDivReduction::BatchMean); }},
+      {"kl_div of logarithms",
+       [](const Tensor& x, const Tensor& z) { return kl_div(x, z, KLDivReduction::Sum, true); }},
+      {"cross_entropy", [](const Tensor& x, const Tensor& z) { return cross_entropy(x, z); }},
+  };
+  // Halves of quarters, which bfloat16 holds, and a target that it does not hold.
+  const std::vector<double> given{0.25, -0.5, 1.75, 0.5, 0.125, -0.25}, wanted{0.1, 0.7, 0.2, 0.3, 0.6, 0.1};
+  const auto leaf = [](const std::vector<double>& values, DType dtype) {
+    return tensor<double>(values, {2, 3}).to(kFloat32).to(dtype).requires_grad_();
+  };
+  for (const auto& [name, loss] : losses) {
+    CAPTURE(std::string(name));
+    const Tensor x = leaf(given, kBFloat16), z = leaf(wanted, kFloat32);
+    const Tensor exact_x = leaf(given, kFloat64), exact_z = leaf(wanted, kFloat64);
+    const Tensor y = loss(x, z), exact = loss(exact_x, exact_z);
+    CHECK(y.dtype() == kFloat32);
+    check_near(y, exact.to_vector<double>(), 1e-6);
+    y.backward();
+    exact.backward();
+    CHECK(x.grad().dtype() == kBFloat16);
+    CHECK(z.grad().dtype() == kFloat32);
+    check_near(x.grad(), exact_x.grad().to_vector<double>(), 1.0 / 256);
+    check_near(z.grad(), exact_z.grad().to_vector<double>(), 1e-6);
+    CHECK(loss(z, x).dtype() == kFloat32);
+  }
+  const Tensor x = ones({2, 3});
+  CHECK(mse_loss(x, zeros({2, 3}, kInt64)).item() == 1);
+  CHECK(l1_loss(zeros({2, 3}, kInt32), x.to(kBFloat16)).dtype() == kBFloat16);
+  CHECK(cross_entropy(x.to(kBFloat16), x.to(kBFloat16), {.weight = ones({3})}).dtype() == kFloat32);
+  CHECK(cross_entropy(x.to(kBFloat16), x.to(kBFloat16)).dtype() == kBFloat16);
+}
+
+TEST_CASE("a dtype that a loss does not take is called one") {
+  const Tensor x = full({2}, 0.5), whole = ones({2}, kInt64);
+  const auto refused = [](auto call) {
+    try {
+      call();
+    } catch (const DTypeError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no DTypeError");
+  };
+  // PyTorch refuses these too.
+  CHECK(refused([&] {
+          binary_cross_entropy(x, x.to(kBFloat16));
+        }).starts_with("binary_cross_entropy: expected a target of the input's dtype float32, got bfloat16"));
+  CHECK(refused([&] { binary_cross_entropy(x, whole); }).find("got int64") != std::string::npos);
+  CHECK(refused([&] { binary_cross_entropy_with_logits(x, whole); }).find("got int64") != std::string::npos);
+  CHECK(refused([&] { kl_div(x, whole); }).find("got int64") != std::string::npos);
+  CHECK(refused([&] { mse_loss(whole, whole); }).find("expected a floating dtype, got int64") != std::string::npos);
+  CHECK_THROWS_AS(mse_loss(x, ones({2, 2})), ShapeError);
 }
 
 }  // namespace brigade::test::promotion_test

@@ -1,11 +1,14 @@
 // Reductions as operations: gradients where there is more than one answer (PyTorch's is taken), dtypes, errors.
 #include "compositions.h"
 
+#include <near.h>
+
 #include <cmath>
 #include <functional>
 #include <limits>
 
 namespace brigade::test::reductions_test {
+using test::check_near;
 
 namespace {
 
@@ -83,6 +86,18 @@ TEST_CASE("the gradient of a norm at 0, among equals, and of each order") {
   CHECK_THROWS_AS(matrix_norm(zeros({3})), ShapeError);
 }
 
+TEST_CASE("the cosine of huge vectors is that of their directions") {
+  const Tensor x = tensor({3e38, 3e38}).requires_grad_();
+  const Tensor y = cosine_similarity(x, tensor({3e38, -1e38}), 0);
+  check_near(y, {1 / std::sqrt(5.0)}, 1e-6);
+  y.backward();
+  CHECK(std::isfinite(x.grad().sum().item()));
+  check_near(cosine_similarity(full({2, 3000}, 60000.0, kFloat16), full({2, 3000}, 60000.0, kFloat16)), {1, 1}, 1e-3);
+  CHECK(cosine_similarity(zeros({3}), ones({3}), 0).item() == 0);
+  CHECK(cosine_similarity(ones({3}, kInt64), ones({3}, kFloat64), 0).dtype() == kFloat64);
+  CHECK_THROWS_AS(cosine_similarity(ones({3}, kInt64), ones({3}, kInt64), 0), DTypeError);
+}
+
 TEST_CASE("normalize and cosine_similarity where a norm is smaller than eps") {
   check_close(gradient([](const Tensor& t) { return normalize(t, 2, 0); }, {0, 0}), {1e12, 1e12});
   const Tensor other = tensor<double>({1, 2});
@@ -101,7 +116,7 @@ TEST_CASE("the gradient of a product with one zero, and with two") {
   CHECK(gradient([](const Tensor& t) { return prod(t, {1}); }, {}, {2, 0}).empty());
   CHECK(prod(tensor<int32_t>({2, 3})).dtype() == kInt64);
   // In float16 the product of the others would be rounded seven times.
-  Generator generator(3);
+  RandomGenerator generator(3);
   const Tensor x = (rand({8}, {kFloat64}, &generator) + 0.5).to(kFloat16).requires_grad_();
   prod(x).backward();
   const auto values = x.to_vector<double>();

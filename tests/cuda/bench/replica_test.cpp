@@ -28,7 +28,7 @@ const Workload& small() {
                                    return network;
                                  },
                                  [](uint64_t seed) {
-                                   Generator generator(seed);
+                                   RandomGenerator generator(seed);
                                    const Tensor x = randn({6, 8}, kFloat32, &generator);
                                    return Batch{x, randint(0, 3, {6}, {kInt64}, &generator)};
                                  },

@@ -25,7 +25,7 @@ Chosen chosen_way(const dist::ProcessGroupPtr& control, Device device) {
   const dist::ProcessGroupPtr group = dist::make_nccl_or_staged_group(control);
   set_current_device(device);
   Chosen found{.before = group->backend()};
-  const Tensor on_host = full({1}, 1);
+  const Tensor on_host = full({1}, 1.0);
   group->all_reduce(on_host)->wait();
   CHECK(found.before == group->backend());
   const Tensor x = filled(control->rank() + 1, {4}, kFloat32, device);

@@ -113,7 +113,7 @@ TEST_CASE("all kinds go together over NCCL, roots of their own included") {
       all_are(part, ranks * (rank + 2));
       all_are(one, ranks * rank);
       // The host's go beside, in their turn; both devices in one are refused.
-      const Tensor on_host = full({3}, rank), other = full({2}, 1);
+      const Tensor on_host = full({3}, 1.0 * rank), other = full({2}, 1.0);
       CoalescingManager together(group);
       group->all_reduce(on_host);
       group->all_reduce(other);

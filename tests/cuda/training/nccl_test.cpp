@@ -104,7 +104,7 @@ TEST_CASE("every collective reduces, sends and gathers what the devices hold, in
       all_are(kernels::cast(either, kFloat32), 1);
       group->all_reduce(filled(0, {0}, kFloat32, device))->wait();
       // The host's tensors, texts and barriers go beside.
-      const Tensor on_host = full({4}, rank + 1);
+      const Tensor on_host = full({4}, rank + 1.0);
       group->all_reduce(on_host)->wait();
       all_are(on_host, ranks * (ranks + 1) / 2);
       CHECK(group->all_gather_text("rank " + std::to_string(rank)).back() == "rank " + std::to_string(ranks - 1));
@@ -305,7 +305,7 @@ TEST_CASE("ranks that share a device, and tensors of another one, are refused in
       shared.push_back(error.what());
     }
     // The host's half goes on.
-    const Tensor on_host = full({1}, 2);
+    const Tensor on_host = full({1}, 2.0);
     group->all_reduce(on_host)->wait();
     all_are(on_host, 4);
   });

@@ -24,7 +24,7 @@ struct Layer {
 
 // Of either sign, up to 1.5, away from 0.
 Tensor values(const Shape& sizes, uint64_t seed = 1) {
-  Generator generator(seed);
+  RandomGenerator generator(seed);
   const Tensor x = rand(sizes, {kFloat64}, &generator);
   return (x * 1.2 + 0.3) * sign(rand(sizes, {kFloat64}, &generator) - 0.5);
 }

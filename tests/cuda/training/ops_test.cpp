@@ -35,7 +35,7 @@ Outcome run(const Case& row, DType dtype, Device device, Layout layout) {
   outcome.result = row.function(inputs);
   collect_operations(outcome.result, outcome.operations);
   collect_operations_of_gradients(outcome.result, inputs, outcome.operations);
-  Generator generator(7);
+  RandomGenerator generator(7);
   const Tensor cotangent = rand(outcome.result.sizes(), {kFloat64}, &generator) * 2.0 - 1.0;
   outcome.result.backward({.gradient = leaf_like(cotangent, outcome.result.dtype(), outcome.result.device(), layout)});
   for (const Tensor& input : inputs)

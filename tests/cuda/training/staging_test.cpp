@@ -28,7 +28,7 @@ TEST_CASE("every collective reduces, sends and gathers what the device holds") {
       const Tensor mean = filled(rank, {3}, kFloat32, device);
       group->all_reduce(mean, {.op = dist::ReduceOp::Avg})->wait();
       all_are(mean, (ranks - 1) / 2.0);
-      CHECK_THROWS_AS(group->all_gather(filled(0, {4 * ranks}, kFloat32, device), full({4}, 1)), DeviceError);
+      CHECK_THROWS_AS(group->all_gather(filled(0, {4 * ranks}, kFloat32, device), full({4}, 1.0)), DeviceError);
       CHECK(group->allocate(5, kFloat32, device).device() == device);
       CHECK(group->allocate(5, kFloat32).device() == Device());
     });

@@ -54,9 +54,9 @@ def binary(g):
 def power(g):
     a = g.any()
     if g.chance(0.7):
-        g.add("pow", [a], 1, exponent=g.random.choice([2, 3, 0.5, -1, 0, 1, 1.5, -2]))
+        g.add("pow", [a], 1, exponent=g.random.choice([2, 3, 0.5, -1, 0, 1, 1.5, -2, 2.0, -1.0]))
     else:
-        g.add("rpow", [a], 1, base=g.random.choice([2, 0.5, 3, 1]))
+        g.add("rpow", [a], 1, base=g.random.choice([2, 0.5, 3, 1, 2.0]))
 
 
 @action(3)
@@ -68,15 +68,15 @@ def ternary(g):
         if which == "where":
             g.add("where", [mask, a, partner(g, a)], 1)
         elif which == "where number":
-            g.add("where", [mask, a], 1, other=g.random.choice([0.5, 2, -1]))
+            g.add("where", [mask, a], 1, other=g.random.choice([0.5, 2, -1, 2.0]))
         else:
-            g.add("masked_fill", [a, mask], 1, value=g.random.choice([0, 1, -2, 0.5]))
+            g.add("masked_fill", [a, mask], 1, value=g.random.choice([0, 1, -2, 0.5, 1.0]))
     elif which in ("addcmul", "addcdiv"):
         g.add(which, [a, partner(g, a), partner(g, a)], 1, **({"value": 0.5} if g.chance(0.5) else {}))
     elif which == "lerp":
         g.add("lerp", [a, partner(g, a)], 1, weight=g.random.choice([0.25, 0.75, 2.0]))
     elif which == "clamp":
-        bounds = {"min": g.random.choice([-1, 0, 0.5]), "max": g.random.choice([1, 2, 0.25])}
+        bounds = {"min": g.random.choice([-1, 0, 0.5, 0.0]), "max": g.random.choice([1, 2, 0.25, 2.0])}
         for key in g.random.sample(["min", "max", "none"], 1):
             bounds.pop(key, None)
         g.add("clamp", [a], 1, **bounds)

@@ -44,11 +44,11 @@ const AddSteps add_factories{
     {"ones", [](const Call& call) -> Outputs { return ones(call.args.shape("size"), dtype_of_call(call)); }},
     {"full",
      [](const Call& call) -> Outputs {
-       return full(call.args.shape("size"), call.args.number("fill_value"), dtype_of_call(call));
+       return full(call.args.shape("size"), call.args.scalar("fill_value"), dtype_of_call(call));
      }},
     {"arange",
      [](const Call& call) -> Outputs {
-       return arange(call.args.number("start"), call.args.number("end"), call.args.number("step"), dtype_of_call(call));
+       return arange(call.args.scalar("start"), call.args.scalar("end"), call.args.scalar("step"), dtype_of_call(call));
      }},
     {"linspace",
      [](const Call& call) -> Outputs {
@@ -61,7 +61,7 @@ const AddSteps add_factories{
      }},
     {"zeros_like", [](const Call& call) -> Outputs { return zeros_like(call.in[0]); }},
     {"ones_like", [](const Call& call) -> Outputs { return ones_like(call.in[0]); }},
-    {"full_like", [](const Call& call) -> Outputs { return full_like(call.in[0], call.args.number("fill_value")); }},
+    {"full_like", [](const Call& call) -> Outputs { return full_like(call.in[0], call.args.scalar("fill_value")); }},
 };
 
 }  // namespace

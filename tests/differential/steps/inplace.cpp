@@ -15,18 +15,18 @@ Outputs unary(const Call& call) {
 }
 
 const AddSteps add_inplace{
-    {"add_", [](const Call& call) -> Outputs { return call.in[0].add_(call.in[1], call.args.number("alpha", 1)); }},
-    {"sub_", [](const Call& call) -> Outputs { return sub_(call.in[0], call.in[1], call.args.number("alpha", 1)); }},
+    {"add_", [](const Call& call) -> Outputs { return call.in[0].add_(call.in[1], call.args.scalar("alpha", 1)); }},
+    {"sub_", [](const Call& call) -> Outputs { return sub_(call.in[0], call.in[1], call.args.scalar("alpha", 1)); }},
     {"mul_",
      [](const Call& call) -> Outputs {
-       return call.args.has("other") ? call.in[0].mul_(call.args.number("other")) : call.in[0].mul_(call.in[1]);
+       return call.args.has("other") ? call.in[0].mul_(call.args.scalar("other")) : call.in[0].mul_(call.in[1]);
      }},
     {"div_",
      [](const Call& call) -> Outputs {
-       return call.args.has("other") ? div_(call.in[0], call.args.number("other")) : div_(call.in[0], call.in[1]);
+       return call.args.has("other") ? div_(call.in[0], call.args.scalar("other")) : div_(call.in[0], call.in[1]);
      }},
     {"copy_", [](const Call& call) -> Outputs { return call.in[0].copy_(call.in[1]); }},
-    {"fill_", [](const Call& call) -> Outputs { return call.in[0].fill_(call.args.number("value")); }},
+    {"fill_", [](const Call& call) -> Outputs { return call.in[0].fill_(call.args.scalar("value")); }},
     {"zero_", [](const Call& call) -> Outputs { return call.in[0].zero_(); }},
     {"neg_", &unary<&neg_>},
     {"exp_", &unary<&exp_>},

@@ -23,8 +23,8 @@ namespace brigade::test::fuzz {
 namespace {
 
 Tensor batch_of(int rank, int step, int micro_batch) {
-  Generator generator(1000 + 17 * static_cast<uint64_t>(rank) + 101 * static_cast<uint64_t>(step) +
-                      1009 * static_cast<uint64_t>(micro_batch));
+  RandomGenerator generator(1000 + 17 * static_cast<uint64_t>(rank) + 101 * static_cast<uint64_t>(step) +
+                            1009 * static_cast<uint64_t>(micro_batch));
   return randn({5, kWidth}, kFloat64, &generator);
 }
 

@@ -269,11 +269,12 @@ class Activity {
 // How to find the other ranks. The defaults read the environment of the launcher: torchrun, Open
 // MPI, MPICH or Slurm (dist/meeting/launch/environment.h).
 struct InitOptions {
-  std::string backend = "auto";        // "shm", "gloo", "hosts", "nccl", or "auto": shm when all ranks are on one
-                                       // host, hosts when some share one, gloo otherwise; beside it nccl for GPUs,
-                                       // where each rank has one of its own
-  std::string init_method = "env://";  // "env://?alone" (no launcher: a world of one), "tcp://host:port", "file:///path"
-  int rank = -1;                       // -1: from the environment
+  std::string backend = "auto";  // "shm", "gloo", "hosts", "nccl", or "auto": shm when all ranks are on one
+                                 // host, hosts when some share one, gloo otherwise; beside it nccl for GPUs,
+                                 // where each rank has one of its own
+  std::string init_method =
+      "env://";   // "env://?alone" (no launcher: a world of one), "tcp://host:port", "file:///path"
+  int rank = -1;  // -1: from the environment
   int world_size = -1;
   // Of every collective. Without it BRIGADE_TIMEOUT (seconds; `brigade run --timeout`), else 30 s.
   std::optional<std::chrono::milliseconds> timeout;

@@ -145,8 +145,9 @@ TEST_CASE("train --list names recipes and forms; a failing form prints its verdi
 
   const test::Outcome failing = test::run_program("train gan --quiet --steps 2 --form failing");
   CHECK(failing.status == 1);
-  for (const char* part : {"It has to end in unused_parameters (detached)",
-                           "cut by detach() at lab/recipes/gan/step.cpp:", "generator.fc.weight", "ddp.expect(optimizer)"})
+  for (const char* part :
+       {"It has to end in unused_parameters (detached)",
+        "cut by detach() at lab/recipes/gan/step.cpp:", "generator.fc.weight", "ddp.expect(optimizer)"})
     CHECK_MESSAGE(test::contains(failing.output, part), failing.output);
 }
 

@@ -1,4 +1,6 @@
 // Strangers at a live TCP store: whatever they do, those of the job get their answers.
+#include <brigade/core/error.h>
+#include <brigade/core/warning.h>
 #include <brigade/dist/meeting/store.h>
 #include <brigade/dist/meeting/store/greeting.h>
 #include <brigade/dist/meeting/store/socket.h>
@@ -8,7 +10,9 @@
 #include <atomic>
 #include <csignal>
 #include <functional>
+#include <future>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -283,6 +287,54 @@ TEST_CASE("a campaign of strangers: the ranks of the job meet as they would have
   for (const std::string& text : failed)
     CHECK(text == "");
   CHECK(dist::connect_tcp_store("127.0.0.1", server.port(), 5s, job)->get("sum", 60s) == "120");
+}
+
+TEST_CASE("without descriptors a store says why it lets nobody in, and who connects what is missing") {
+  std::promise<std::string> told;
+  std::atomic<bool> heard{false};
+  const auto before = set_warning_handler([&](const Warning& warning) {
+    if (!heard.exchange(true)) told.set_value(warning.message + "; " + warning.advice);
+  });
+  const dist::TcpStoreServer server("127.0.0.1", 0);
+  int go[2];
+  REQUIRE(pipe(go) == 0);
+  const pid_t strangers = fork();
+  if (strangers == 0) {
+    close(go[1]);
+    std::vector<dist::Socket> open;
+    for (int i = 0; i < 8; ++i)
+      open.push_back(stranger(server.port()));
+    char end = 0;
+    [[maybe_unused]] const ssize_t got = read(go[0], &end, 1);  // until the test is over
+    _exit(0);
+  }
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t most = limit.rlim_cur;
+  const int lowest_free = dup(go[0]);
+  limit.rlim_cur = static_cast<rlim_t>(lowest_free) + 1;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  std::string error;
+  try {
+    dist::connect_tcp_store("127.0.0.1", server.port(), 5s);
+  } catch (const DistError& failed) {
+    error = failed.what();
+  }
+  std::future<std::string> words = told.get_future();
+  const bool in_time = words.wait_for(10s) == std::future_status::ready;
+  limit.rlim_cur = most;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  for (const int descriptor : {lowest_free, go[0], go[1]})
+    close(descriptor);
+  waitpid(strangers, nullptr, 0);
+  set_warning_handler(before);
+  REQUIRE(in_time);
+  const std::string text = words.get();
+  CHECK_MESSAGE(text.find("cannot let anybody in now: Too many open files; 0 ranks and launchers") != std::string::npos,
+                text);
+  CHECK_MESSAGE(text.find("ulimit -n") != std::string::npos, text);
+  CHECK_MESSAGE(error.find("Too many open files; raise the limit of open files (ulimit -n)") != std::string::npos,
+                error);
 }
 
 }  // namespace brigade::test::store_strangers_test

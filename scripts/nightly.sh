@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What is too long for every change: all tests under the address and undefined behaviour sanitizers, all tests on a bare Debian 13 with its
-# compiler and libraries, and random programs with random faults, on every transport.
+# compiler and libraries, all sources read by clang 16, and random programs with random faults, on every transport.
 #
 #   scripts/nightly.sh          seeds from the date, so that every night runs other programs
 #   scripts/nightly.sh SEED     one that is given
@@ -15,6 +15,8 @@ printf '\n=== address and undefined behaviour sanitizers\n'
 make --no-print-directory asan < /dev/null || status=1
 printf '\n=== a bare Debian 13\n'
 scripts/bare-machine.sh test --suite trixie < /dev/null || status=1
+printf '\n=== clang 16 reads the sources\n'
+scripts/clang-check.sh < /dev/null || status=1
 while read -r backend count; do
   printf '\n=== random faults: %s programs on %s, seed %s\n' "$count" "$backend" "$seed"
   make --no-print-directory faults COUNT="$count" SEED="$seed" BACKEND="$backend" < /dev/null || status=1

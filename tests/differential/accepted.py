@@ -1,8 +1,10 @@
 """The differences that accepted.json argues for.
 
-An entry has a name, a reason, and what it takes in: `kinds` of differences; the regular expressions `op` (of the line where it shows),
-`torch` and `ours` (of what either side says) and `has` (of one operation of the program); and `check`, the name of a function below that
-looks at the program itself. `has` and `check` are asked about the shrunken program."""
+An entry has a name, a reason, and what it takes in: `kinds` of differences; `op`, the operations of the line where it shows; `has`, one
+of which the program must contain; the regular expressions `torch` and `ours` of what either side says; and `check`, the name of a
+function below that looks at the program itself, its arguments and values. `has` and `check` are asked about the shrunken program.
+`op` and `has` are names, "a|b", or a group of SETS, "{writes}"; every entry has an `op`, and one that shows in a gradient or in the end
+only says by a `has`, a `check` or a message where it comes from."""
 import json
 import math
 import re
@@ -12,7 +14,22 @@ import torch
 import compare
 import torch_side
 
+SETS = {
+    # Where what was computed before shows in the end: of a backward, of the gradients that it leaves, of a tensor.
+    "gradients": "backward|grad|grad_of|gradients|variables",
+    "writes": "add_|sub_|mul_|div_|copy_|fill_|zero_|neg_|exp_|sqrt_|relu_|leaky_relu_|sigmoid_|tanh_",
+    "views": "view|reshape|flatten|permute|transpose|t|expand|unsqueeze|squeeze|slice|narrow|select|movedim|swapaxes|swapdims|diagonal|split|chunk|unbind|detach",
+}
 CHECKS = {}
+
+
+def operations(names):
+    """The set of "a|{writes}"."""
+    for name, members in SETS.items():
+        names = names.replace("{" + name + "}", members)
+    if not re.fullmatch(r"[a-z0-9_]+(\|[a-z0-9_]+)*", names):
+        raise ValueError(f"accepted.json: expected names of operations, got {names!r}")
+    return frozenset(names.split("|"))
 
 
 def check(function):
@@ -329,6 +346,13 @@ class Accepted:
     def __init__(self, path, ours):
         self.ours = ours
         self.entries = json.loads(path.read_text())
+        seen_late = operations("{gradients}")
+        for entry in self.entries:
+            entry["op"] = operations(entry["op"])
+            if "has" in entry:
+                entry["has"] = operations(entry["has"])
+            if entry["op"] & seen_late and not {"has", "check", "torch", "ours"} & set(entry):
+                raise ValueError(f"accepted.json: {entry['name']!r} takes in every gradient")
 
     def find(self, found, program=None):
         """The name of the entry, or None; without a program only those that do not ask about it."""
@@ -340,13 +364,13 @@ class Accepted:
     def fits(self, entry, found):
         said = (("torch", found.torch_says), ("ours", found.ours_says))
         return (found.kind in entry["kinds"] and all(re.search(entry[key], text) for key, text in said if key in entry)
-                and re.fullmatch(entry.get("op", ".*"), found.op) is not None)
+                and found.op in entry["op"])
 
     def fits_program(self, entry, found, program):
         if not {"has", "check"} & set(entry):
             return True
         if program is None:
             return False
-        ops = [line["op"] for line in program["lines"]]
-        return (any(re.fullmatch(entry.get("has", ".*"), op) for op in ops)
+        ops = {line["op"] for line in program["lines"]}
+        return (("has" not in entry or entry["has"] & ops)
                 and ("check" not in entry or CHECKS[entry["check"]](program, found, self.ours)))

@@ -67,7 +67,7 @@ def judged(load, ours, accepted):
             if name is None:
                 outcome.report(shorter, found)
         if name:
-            outcome.reasons[name] += 1
+            outcome.reasons[name, found.op] += 1
     return outcome
 
 
@@ -101,6 +101,14 @@ def survived(numbers, load, ours, accepted):
     outcome = survived(numbers[:half], load, ours, accepted)
     outcome.add(survived(numbers[half:], load, ours, accepted))
     return outcome
+
+
+def by_reason(reasons):
+    """The accepted differences with the operations that each was seen at, the most frequent first."""
+    names = {}
+    for (name, op), number in reasons.items():
+        names.setdefault(name, collections.Counter())[op] += number
+    return sorted(names.items(), key=lambda item: -sum(item[1].values()))
 
 
 def main():
@@ -138,8 +146,8 @@ def main():
     of = arguments.programs or f"seed {arguments.seed}"
     print(f"{total.count} programs of {of} with {total.lines} lines in {time.time() - started:.0f} s: {len(total.reports)} differ, "
           f"{sum(total.reasons.values())} differ as accepted.json says")
-    for name, number in total.reasons.most_common():
-        print(f"  {number:6} {name}")
+    for name, operations in by_reason(total.reasons):
+        print(f"  {sum(operations.values()):6} {name}: " + ", ".join(f"{op} {n}" for op, n in operations.most_common()))
     return 1 if total.reports else 0
 
 

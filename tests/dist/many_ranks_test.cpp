@@ -29,7 +29,7 @@ std::string train(const dist::ProcessGroupPtr& group, DType dtype, Odd odd) {
   dist::DistributedDataParallel<nn::Linear> ddp(net, group);
   optim::SGD optimizer(net->parameters(), {.lr = 1e-3});
   const bool first = group->rank() == 0;
-  Generator generator(100 + static_cast<uint64_t>(group->rank()));
+  RandomGenerator generator(100 + static_cast<uint64_t>(group->rank()));
   for (int step = 0; step < kSteps; ++step) {
     optimizer.zero_grad();
     const auto loss = [&] {

@@ -153,7 +153,7 @@ TEST_CASE(
     CAPTURE(rows);
     CAPTURE(columns);
     CAPTURE(transposed);
-    Generator generator(3);
+    RandomGenerator generator(3);
     const Tensor a = rand({rows, columns}, kFloat32, &generator);  // no cancellation
     const int64_t results = transposed ? columns : rows, length = transposed ? rows : columns;
     const Tensor x = rand({length}, kFloat32, &generator);

@@ -105,7 +105,7 @@ TEST_CASE("narrow and wide columns have the same sums on any number of threads, 
   for (const auto& [length, width] :
        std::vector<std::pair<int64_t, int64_t>>{{300'000, 3}, {40'000, 70}, {3'000, 300}}) {
     CAPTURE(width);
-    Generator generator(2);
+    RandomGenerator generator(2);
     const Tensor x = rand({length, width}, {}, &generator), turned = clone(view::transpose(x, 0, 1));
     const Tensor exact = sum(cast(x, kFloat64), {.dims = {0}});
     std::vector<Tensor> found;

@@ -121,7 +121,7 @@ void train(const Program& program, uint64_t seed, const dist::ProcessGroupPtr& g
     of_second.insert(of_second.end(), each.begin(), each.end());
   parameters.insert(parameters.end(), of_second.begin(), of_second.end());
   optim::SGD optimizer(parameters, {.lr = 1e-2});
-  Generator generator(seed * 100 + static_cast<uint64_t>(rank));
+  RandomGenerator generator(seed * 100 + static_cast<uint64_t>(rank));
   const Tensor other = zeros({1}, program.dtype);
   other.requires_grad_(true);
   for (const Step& step : program.steps) {

@@ -21,8 +21,6 @@
 
 namespace brigade::dist::shm {
 
-namespace {}  // namespace
-
 class SharedWork final : public Work {
  public:
   SharedWork(SharedGroup& group, SharedGroup::OperationPtr operation)

@@ -93,7 +93,7 @@ void check_long_descriptions(const std::string& backend, int ranks) {
     });
     const std::string kept(250, 'd');
     expect_mismatch(outcome, length == 300 ? std::vector<std::string>{kept, "dodd\"", "dusual\""}
-                                           : std::vector{kept, "is in all_reduce(sum) of 4 x float32"});
+                                           : std::vector<std::string>{kept, "is in all_reduce(sum) of 4 x float32"});
   }
 }
 const AddRankCase add_long_descriptions("descriptions that differ at their end", BackendCheck(&check_long_descriptions),

@@ -72,20 +72,20 @@ class SimulatedGroup final : public dist::ProcessGroup {
  protected:
   void do_progress() override { simulation_.yield(rank()); }
   WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) override {
-    return post(CollectiveKind::AllReduce, "all_reduce", tensor, tensor, options);
+    return post(CollectiveKind::AllReduce, tensor, tensor, options);
   }
   WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) override {
-    return post(CollectiveKind::Broadcast, "broadcast", tensor, tensor, options);
+    return post(CollectiveKind::Broadcast, tensor, tensor, options);
   }
   WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
-    return post(CollectiveKind::AllGather, "all_gather", output, input, options);
+    return post(CollectiveKind::AllGather, output, input, options);
   }
   WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
-    return post(CollectiveKind::ReduceScatter, "reduce_scatter", output, input, options);
+    return post(CollectiveKind::ReduceScatter, output, input, options);
   }
   WorkPtr do_barrier(const CollectiveOptions& options) override {
     const Tensor nothing = empty({0}, {kFloat32});
-    return post(CollectiveKind::AllReduce, "barrier", nothing, nothing, options);
+    return post(CollectiveKind::Barrier, nothing, nothing, options);
   }
 
  private:
@@ -105,9 +105,8 @@ class SimulatedGroup final : public dist::ProcessGroup {
     std::shared_ptr<Simulation::Collective> collective;
   };
 
-  WorkPtr post(CollectiveKind kind, const char* called, const Tensor& output, const Tensor& input,
-               const CollectiveOptions& options) {
-    const CollectiveInfo info = record(called, input, options);
+  WorkPtr post(CollectiveKind kind, const Tensor& output, const Tensor& input, const CollectiveOptions& options) {
+    const CollectiveInfo info = record(kind, input, options);
     return std::make_shared<SimulatedWork>(simulation_, rank(),
                                            simulation_.post(rank(), kind, output, input, options, info));
   }

@@ -300,6 +300,8 @@ TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
   forward_.unreached_by = backward;
   if (setup_.follower.begins) setup_.follower.begins(round.planned());
   round.take_turns(LaunchOrder::of_this_thread(), open_forward());
+  for (Forward::Nodes& each : forward_.nodes)
+    each.had_backward = true;  // that of the peers
   round.begin();
   return backward;
 }

@@ -80,7 +80,7 @@ TEST_CASE("values over a link are those of the group beneath") {
     CHECK(all.to_vector<float>() == std::vector<float>{1, 1, 2, 2, 3, 3});
     CHECK(part.to_vector<float>() == std::vector<float>{6, 6});
     CHECK(link->all_gather_text(std::to_string(group->rank())) == std::vector<std::string>{"0", "1", "2"});
-    CHECK(link->flight_recorder().entries().front().kind == "all_reduce");
+    CHECK(link->flight_recorder().entries().front().kind == dist::CollectiveKind::AllReduce);
     CHECK(link->flight_recorder().entries().front().finished > 0);
   });
 }

@@ -53,7 +53,7 @@ CollectiveInfo info_of(const Header& header, const HeaderTexts& texts) {
   info.topic.owner = {Name(names.next(), id.owner), id.owner_number};
   info.topic.index = id.index;
   info.topic.hook = Name(names.next(), id.hook);
-  info.text = names.next();
+  if (id.text != 0) info.text = names.next();
   info.text_hash = id.text;
   return info;
 }

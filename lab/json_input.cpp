@@ -38,7 +38,7 @@ bool is_deeper_than(int64_t most, std::string_view text) {
 // of them ends, to look for discarded ones.
 json parse_json(std::string_view text) {
   constexpr int64_t kDeepest = 64;
-  if (is_deeper_than(kDeepest, text)) return {json::value_t::discarded};
+  if (is_deeper_than(kDeepest, text)) return json(json::value_t::discarded);
   return json::parse(text.begin(), text.end(), nullptr, false);
 }
 

@@ -46,7 +46,7 @@ class CoalescedWork final : public Work {
 
 namespace {
 
-bool overlap(const Tensor& a, const Tensor& b) {
+bool share_memory(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined() || a.numel() == 0 || b.numel() == 0) return false;
   const auto* const from_a = static_cast<const char*>(a.raw_data());
   const auto* const from_b = static_cast<const char*>(b.raw_data());
@@ -70,7 +70,8 @@ WorkPtr Coalescing::add(const CollectiveCall& call) {
     if (call.output.device() != other.output.device())
       throw DeviceError(where, "{}: the coalescing manager of {} has collected tensors of {}, got {}", what, where_,
                         to_string(other.output.device()), describe(call.output));
-    if (overlap(call.output, other.output) || overlap(call.output, other.input) || overlap(call.input, other.output))
+    if (share_memory(call.output, other.output) || share_memory(call.output, other.input) ||
+        share_memory(call.input, other.output))
       throw ValueError(where,
                        "{}: {} shares memory with what the same coalescing manager has collected at {}; collectives "
                        "that are issued together have no order, call this one after the manager's end()",

@@ -51,13 +51,15 @@ size_t HostLayout::most_ranks() const noexcept {
 
 HostLayout exchange_hosts(Store& store, int rank, int size, std::chrono::milliseconds timeout,
                           const std::string& prefix, const RankNames& names, std::vector<std::string>* words) {
-  store.set(fmt::format("{}/host/{}", prefix, rank), host_identity() + (words ? "\n" + words->front() : ""));
+  // Another exchange may follow under this prefix while slower ranks still read this one.
+  const char* const kind = words ? "asks" : "host";
+  store.set(fmt::format("{}/{}/{}", prefix, kind, rank), host_identity() + (words ? "\n" + words->front() : ""));
   if (words) words->clear();
   HostLayout layout;
   std::map<std::string, size_t> numbers;
   AwaitedRanks others(store, prefix, rank, size, timeout, names);
   for (int r = 0; r < size; ++r) {
-    const std::string said = others.get(fmt::format("{}/host/{}", prefix, r), r);
+    const std::string said = others.get(fmt::format("{}/{}/{}", prefix, kind, r), r);
     const std::string identity = said.substr(0, said.find('\n'));
     if (words) words->push_back(said.substr(std::min(said.size(), identity.size() + 1)));
     const size_t host = numbers.emplace(identity, layout.hosts.size()).first->second;

@@ -43,7 +43,7 @@ class CountingGroup final : public dist::ProcessGroup {
     return counted(0, dist::completed_work());
   }
   void do_progress() override { inner_->progress(); }
-  void do_note_activity(const RankActivity& activity) override { inner_->note_activity(activity); }
+  void do_note_activity(const dist::RankActivity& activity) override { inner_->note_activity(activity); }
 
  private:
   WorkPtr counted(size_t given, WorkPtr work) {

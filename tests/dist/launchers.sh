@@ -91,8 +91,8 @@ one_table() {
   rm -f "$scratch/bench.json"
   if ! timeout -k 5 120 "$@" > "$scratch/output" 2>&1; then
     bad "$what: exit status"
-  elif [ "$(grep -c '#wrong' "$scratch/output")" != 1 ]; then
-    bad "$what: expected one table, not $(grep -c '#wrong' "$scratch/output")"
+  elif [ "$(grep -c '^# Out of bounds values' "$scratch/output")" != 1 ]; then
+    bad "$what: expected the results of one rank, not those of $(grep -c '^# Out of bounds values' "$scratch/output")"
   elif ! python3 -c 'import json, sys; rows = json.load(open(sys.argv[1]))["results"]; sys.exit(not rows or any(row["ranks"] != 2 or row["wrong"] for row in rows))' \
     "$scratch/bench.json" 2>> "$scratch/output"; then
     bad "$what: expected results of 2 ranks, without a wrong element"

@@ -100,7 +100,7 @@ std::string bench_of(const std::string& json_file) {
 // One job of two ranks, told by rank 0.
 void check_one_job(const std::string& output, const std::string& json_file, const std::string& backend) {
   CAPTURE(output);
-  CHECK(times_in(output, "#wrong") == 1);
+  CHECK(times_in(output, "# Out of bounds values") == 1);
   std::ifstream in(json_file);
   const nlohmann::json results = nlohmann::json::parse(in, nullptr, false).value("results", nlohmann::json::array());
   REQUIRE(results.size() >= 1);

@@ -10,7 +10,7 @@ namespace {
 const AddOperations add_gather{
     {"index",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       if (args.has("skip")) return in[0].index({indexing::Slice(), in[1], in[2]});
+       if (args.integer("skip", 0) == 1) return in[0].index({indexing::Slice(), in[1], in[2]});
        return in[0].index({in[1], in[2]});
      }},
     {"index_put",

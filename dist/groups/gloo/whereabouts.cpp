@@ -286,14 +286,16 @@ std::optional<RankName> StoredWhereabouts::host_of_store() const {
 
 ToldByAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) const {
   // Peers that fail because of the same thing come within moments; one that is dead or elsewhere
-  // does not. Moments are counted in questions to the store, not in milliseconds: where the machine
-  // is busy, so are the store and the peers.
-  const int looks = timed_out ? 75 : 35;
+  // does not. Where the machine is busy, so are the store and the peers: a few questions are asked in
+  // any case, however long each takes.
+  constexpr int kFewestLooks = 8;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timed_out ? 1500 : 700);
+  const auto has_time = [&](int look) { return look < kFewestLooks || std::chrono::steady_clock::now() < deadline; };
   ToldByAll told{std::vector<ToldByRank>(static_cast<size_t>(size_)), timed_out};
   bool all = false;
   bool first_look = true;
   std::string unasked;  // who has no store now has none later
-  for (int look = 0; look < looks && !all && unasked.empty(); ++look) {
+  for (int look = 0; has_time(look) && !all && unasked.empty(); ++look) {
     all = true;
     for (int r = 0; r < size_; ++r) {
       ToldByRank& rank = told.ranks[static_cast<size_t>(r)];
@@ -314,7 +316,7 @@ ToldByAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) co
     if (!all && unasked.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   // Its process may be about to end.
-  for (int look = 0; look < 2 * looks && told.gone_with_store; ++look) {
+  for (int look = 0; has_time(look) && told.gone_with_store; ++look) {
     for (int r = 0; r < size_; ++r) {
       ToldByRank& rank = told.ranks[static_cast<size_t>(r)];
       if (!told.gone_with_store || names_(r).global != told.gone_with_store->global) continue;

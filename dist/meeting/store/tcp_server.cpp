@@ -27,6 +27,8 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -147,6 +149,9 @@ struct TcpStoreServer::Impl {
         tell_no_room(errno);
         return drop_oldest_stranger();
       }
+      // An answer goes out in two pieces, of which the second would wait until the first is acknowledged.
+      const int on = 1;
+      setsockopt(accepted.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       if (connections.size() - greeted >= limits.strangers) drop_oldest_stranger();
       const auto now = std::chrono::steady_clock::now();
       Connection& connection = connections.emplace_back();

@@ -8,7 +8,9 @@
 #include <brigade/dist/timeline/timeline.h>
 
 #include <fmt/format.h>
+#ifdef _OPENMP
 #include <omp.h>
+#endif
 
 #include <algorithm>
 #include <cstring>
@@ -204,7 +206,9 @@ void Simulation::wait(int rank, const Collective& collective) {
 }
 
 void Simulation::run_rank(int rank, const std::function<void(const dist::ProcessGroupPtr&)>& body, std::string& end) {
+#ifdef _OPENMP
   omp_set_num_threads(1);
+#endif
   {
     std::unique_lock lock(mutex_);
     ranks_[static_cast<size_t>(rank)].turn.wait(lock, [&] { return running_ == rank; });

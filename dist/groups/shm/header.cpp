@@ -46,7 +46,7 @@ CollectiveInfo info_of(const Header& header, const HeaderTexts& texts) {
   for (size_t i = 0; i < std::min<size_t>(texts.kept_sizes, texts.size_of_part.size()); ++i)
     info.sizes.push_back({texts.size_of_part[i], texts.dtype_of_part[i]});
   info.iteration = header.iteration;
-  auto names = Texts<1536>::Reader(texts.names);
+  decltype(texts.names)::Reader names(texts.names);
   info.where = Place(names.next(), header.line);
   info.topic.phase = id.phase;
   info.topic.purpose = Name(names.next(), id.purpose);
@@ -92,7 +92,7 @@ void tell(ActivityRecord& record, const RankActivity& activity) noexcept {
 
 RankActivity activity_of(const ActivityRecord& record) {
   if (record.doing == Doing::Nothing) return {};
-  auto names = Texts<2048>::Reader(record.names);
+  decltype(record.names)::Reader names(record.names);
   const auto name = [&] { return Name(names.next()); };
   const auto line = [&](uint32_t number) {
     const Name file = name();

@@ -408,10 +408,10 @@ void Reducer::on_refused() noexcept {
   // There will be no plan. Peers may be waiting for this backward nevertheless.
   if (broken_ || !forward_.pending || !syncs() || setup_.parameters.empty() || !may_be_meant(*this)) return;
   try {
+    setup_.group->note_activity({.doing = Doing::RefusedBackward, .owner = setup_.options.owner});
     const bool held = round_waits_ && round_waits_();
     if (round_begins_ && !held) round_begins_({});
     Round& round = start_round({.planned = std::vector<uint8_t>(setup_.count(), 0), .failed = true, .held = held});
-    setup_.group->note_activity({.doing = Doing::RefusedBackward, .owner = setup_.options.owner});
     // As peers do where the backward runs through several wrappers: all buckets come before the first report.
     round.take_turns(LaunchOrder::of_this_thread(), open_forward());
     round.begin();

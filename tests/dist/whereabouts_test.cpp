@@ -39,4 +39,32 @@ TEST_CASE("a rank goes on although a peer died while it read what it does, and p
   CHECK(dist::shm::whereabouts_of(*block, {1}).activity == doing(dist::Doing::Forward, "train.cpp", 8));
 }
 
+TEST_CASE("what a rank did when it posted a collective is read as it was then, whatever the rank does meanwhile") {
+  const auto block = std::make_unique<RankBlock>();
+  const auto activity = [](uint32_t line) { return doing(dist::Doing::Step, "train.cpp", line); };
+  const auto post = [&](uint32_t sequence) {
+    dist::shm::Header header;
+    header.id.sequence = sequence;
+    header.activity = block->activity.load();
+    block->ring[sequence % dist::shm::kRing] = header;
+    block->arrived.store(sequence);
+  };
+  dist::shm::note_activity(*block, activity(1));
+  for (uint32_t sequence = 1; sequence <= 3 * dist::shm::kRing; ++sequence) {
+    // None, one or two of them are between two collectives.
+    for (uint32_t n = 0; n < sequence % 3; ++n)
+      dist::shm::note_activity(*block, activity(10 * sequence + n));
+    post(sequence);
+    const uint32_t oldest = sequence <= dist::shm::kRing ? 1 : sequence - dist::shm::kRing + 1;
+    dist::shm::note_activity(*block, doing(dist::Doing::AfterStep, "train.cpp", sequence));
+    for (uint32_t each = oldest; each <= sequence; ++each) {
+      const uint32_t last = each % 3;
+      const dist::RankActivity expected =
+          last == 0 ? doing(dist::Doing::AfterStep, "train.cpp", each - 1) : activity(10 * each + last - 1);
+      CHECK(dist::shm::whereabouts_at(*block, {1}, each).activity == expected);
+    }
+    CHECK(dist::shm::whereabouts_of(*block, {1}).activity == doing(dist::Doing::AfterStep, "train.cpp", sequence));
+  }
+}
+
 }  // namespace brigade::test::whereabouts_test

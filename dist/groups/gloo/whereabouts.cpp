@@ -121,17 +121,19 @@ void StoredWhereabouts::post(const CollectiveInfo& collective) {
   const std::lock_guard lock(mutex_);
   last_ = collective;
   last_finished_ = false;
+  activity_at_[collective.sequence] = activity_;
 }
 
 void StoredWhereabouts::finish(const CollectiveInfo& collective) noexcept {
   const std::lock_guard lock(mutex_);
   if (last_.sequence == collective.sequence) last_finished_ = true;
+  activity_at_.erase(collective.sequence);
 }
 
 void StoredWhereabouts::note_activity(const RankActivity& activity) {
+  auto noted = std::make_shared<const Activity>(activity, now_ns());
   const std::lock_guard lock(mutex_);
-  activity_ = activity;
-  activity_since_ = now_ns();
+  activity_ = std::move(noted);
 }
 
 void StoredWhereabouts::give_up(const CollectiveInfo& in, bool timed_out) noexcept {
@@ -175,11 +177,11 @@ void StoredWhereabouts::tell_changes() {
         std::exchange(given_up_elsewhere_, nullptr)();
       lock.lock();
     }
-    if (silent_ || (told == last_.sequence && told_finished == last_finished_ && told_activity == activity_since_))
+    if (silent_ || (told == last_.sequence && told_finished == last_finished_ && told_activity == activity_->since))
       continue;
     told = last_.sequence;
     told_finished = last_finished_;
-    told_activity = activity_since_;
+    told_activity = activity_->since;
     const CollectiveInfo last = last_;
     lock.unlock();
     tell(kWell, last, told_finished);
@@ -210,8 +212,10 @@ void StoredWhereabouts::tell(const char* state, const CollectiveInfo& collective
       mine.late.push_back({place, there.last, there.finished, there.activity, there.activity_seconds});
     {
       const std::lock_guard lock(mutex_);
-      mine.activity = activity_;
-      if (activity_since_ > 0) mine.activity_seconds = static_cast<double>(now_ns() - activity_since_) * 1e-9;
+      const auto posted = mine.state == kWell ? activity_at_.end() : activity_at_.find(collective.sequence);
+      const Activity& activity = posted == activity_at_.end() ? *activity_ : *posted->second;
+      mine.activity = activity.what;
+      if (activity.since > 0) mine.activity_seconds = static_cast<double>(now_ns() - activity.since) * 1e-9;
     }
     const std::lock_guard lock(telling_);
     if (silent_ && mine.state == kWell) return;

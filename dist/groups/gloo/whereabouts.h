@@ -11,6 +11,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -76,7 +77,7 @@ class StoredWhereabouts {
   void finish(const CollectiveInfo& collective) noexcept;
   void note_activity(const RankActivity& activity);
 
-  // Its collective failed: from here on it tells nothing else. After a time-out it also says which
+  // Its collective failed: it tells what it did when it posted that one, and from here on nothing else. After a time-out it also says which
   // ranks had not come by then: they may come before the others ask.
   void give_up(const CollectiveInfo& in, bool timed_out) noexcept;
   // It goes away: "left the group".
@@ -131,8 +132,13 @@ class StoredWhereabouts {
   bool stop_ = false;
   CollectiveInfo last_;  // posted by this rank
   bool last_finished_ = true;
-  RankActivity activity_;
-  int64_t activity_since_ = 0;
+  struct Activity {
+    RankActivity what;
+    int64_t since = 0;  // ns of the steady clock; 0: nothing was noted
+  };
+  std::shared_ptr<const Activity> activity_ = std::make_shared<Activity>();
+  std::map<uint64_t, std::shared_ptr<const Activity>>
+      activity_at_;  // when a collective was posted that is not finished
   std::function<void()> given_up_elsewhere_;
 
   mutable std::mutex watching_;

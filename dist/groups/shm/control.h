@@ -36,6 +36,7 @@ struct Header {
   int64_t posted_at = 0;        // ns of the steady clock
   uint64_t iteration = 0;       // for errors, as the line
   uint32_t line = 0;            // 0: not known
+  uint32_t activity = 0;        // what the rank did when it posted it: a place in its `activities`
 };
 
 // What errors say of it beside the numbers.
@@ -46,7 +47,7 @@ struct HeaderTexts {
   Texts<1536> names;  // the file, purpose, owner and hook, and the program's words
 };
 
-// What a rank does outside of collectives: RankActivity, with the texts of its names behind the numbers.
+// What a rank does outside of collectives: RankActivity, with the texts of its names behind the numbers. Zeros: nothing.
 struct ActivityRecord {
   struct OfForward {
     uint32_t wrapper, line;
@@ -55,11 +56,12 @@ struct ActivityRecord {
     RankActivity::Missed::How how;
     uint32_t wrapper, line, opened;
   };
-  Doing doing = Doing::Nothing;
-  uint8_t forwards = 0, missed = 0;
-  uint32_t owner = 1, local_backwards = 0, after = 0, where = 0;  // numbers of an owner, of lines
-  OfForward forward[RankActivity::kMostForwards] = {};
-  Missed miss[RankActivity::kMostMissed] = {};
+  int64_t since;  // ns of the steady clock
+  Doing doing;
+  uint8_t forwards, missed;
+  uint32_t owner, local_backwards, after, where;  // numbers of an owner, of lines
+  OfForward forward[RankActivity::kMostForwards];
+  Missed miss[RankActivity::kMostMissed];
   Texts<2048> names;
 };
 
@@ -85,15 +87,17 @@ struct RankBlock {
   alignas(64) std::atomic<Status> status{Status::Running};
   char last_words[1024] = {};
   std::atomic<int32_t> blames{-1};  // the rank because of which this one failed
-  // What the rank does outside of collectives; guarded by a lock that readers give up on and the
-  // rank takes after a second (its holder may have died).
+  // What the rank does outside of collectives: a place in `activities`, guarded by a lock that readers give up on and
+  // the rank takes after a second (its holder may have died).
   std::atomic<uint32_t> activity_lock{0};
-  std::atomic<int64_t> activity_since{0};  // ns of the steady clock
-  ActivityRecord activity;
+  std::atomic<uint32_t> activity{0};
   Header ring[kRing];
   int64_t done_at[kRing] = {};  // when the rank was done with its part; ns of the steady clock
   Segment segments[kAllocations];
   HeaderTexts texts[kRing];  // of the headers in `ring`
+  // One after the other: those that headers name stay as they are, and one more is what the rank does now.
+  static constexpr uint32_t kActivities = kRing + 1;
+  ActivityRecord activities[kActivities];
 };
 
 struct Control {

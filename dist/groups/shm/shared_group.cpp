@@ -168,6 +168,7 @@ WorkPtr SharedGroup::post(CollectiveKind kind, const Tensor& data, const Tensor&
   RankBlock& own = block(rank());
   tell(header, own.texts[operation->sequence % kRing], options.step_of ? *options.step_of : recorded);
   header.posted_at = now_ns();
+  header.activity = own.activity.load(std::memory_order_relaxed);
   own.ring[operation->sequence % kRing] = header;
   pending_.push_back(operation);
   publish(own, own.arrived, operation->sequence);
@@ -281,8 +282,7 @@ void SharedGroup::check_headers(const Operation& operation) {
   if (same) return;
   std::vector<Whereabouts> by_rank;
   for (int r = 0; r < size(); ++r) {
-    by_rank.push_back(whereabouts(r));
-    by_rank.back().last = info_of(block(r), operation.sequence);
+    by_rank.push_back(whereabouts_at(block(r), named(r), operation.sequence));
   }
   fail(std::make_exception_ptr(mismatch_error(by_rank, recorder(), names())));
 }

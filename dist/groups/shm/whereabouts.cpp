@@ -33,12 +33,22 @@ bool lock_activity(RankBlock& block) noexcept {
   }
 }
 
+void put_activity(Whereabouts& place, const ActivityRecord& record, int64_t at) {
+  place.activity = activity_of(record);
+  if (place.activity.doing != Doing::Nothing) place.activity_seconds = static_cast<double>(at - record.since) * 1e-9;
+}
+
 }  // namespace
 
 void note_activity(RankBlock& own, const RankActivity& activity) noexcept {
   lock_activity(own);  // or a peer died while it read: the lock is taken from it
-  tell(own.activity, activity);
-  own.activity_since.store(now_ns(), std::memory_order_relaxed);
+  uint32_t at = own.activity.load(std::memory_order_relaxed);
+  const uint32_t arrived = own.arrived.load(std::memory_order_relaxed);
+  // Each collective takes one at most: when the turn comes round again, none of those that are not finished names it.
+  if (arrived > 0 && own.ring[arrived % kRing].activity == at) at = (at + 1) % RankBlock::kActivities;
+  tell(own.activities[at], activity);
+  own.activities[at].since = now_ns();
+  own.activity.store(at, std::memory_order_relaxed);
   own.activity_lock.store(0, std::memory_order_release);
 }
 
@@ -50,11 +60,20 @@ Whereabouts whereabouts_of(RankBlock& block, const RankName& name) {
     place.finished = reached(block.done, arrived);
   }
   if (lock_activity(block)) {
-    place.activity = activity_of(block.activity);
-    place.activity_seconds =
-        static_cast<double>(now_ns() - block.activity_since.load(std::memory_order_relaxed)) * 1e-9;
+    // What another process wrote is not believed.
+    const uint32_t at = block.activity.load(std::memory_order_relaxed) % RankBlock::kActivities;
+    put_activity(place, block.activities[at], now_ns());
     block.activity_lock.store(0, std::memory_order_release);
   }
+  return place;
+}
+
+Whereabouts whereabouts_at(const RankBlock& block, const RankName& name, uint32_t sequence) {
+  Whereabouts place;
+  place.rank = name;
+  place.last = info_of(block, sequence);
+  const Header& header = block.ring[sequence % kRing];
+  put_activity(place, block.activities[header.activity % RankBlock::kActivities], header.posted_at);
   return place;
 }
 

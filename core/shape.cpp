@@ -3,7 +3,20 @@
 
 namespace brigade {
 
-void Shape::throw_too_many() { throw ShapeError("a tensor has at most {} dimensions", kMaxDims); }
+void Shape::copy_far(const Shape& other) {
+  size_ = 0;  // if there is no memory
+  auto* const far = new int64_t[kMaxDims];
+  std::copy(other.begin(), other.end(), far);
+  values_ = far;
+}
+
+void Shape::make_room() {
+  if (size_ == kMaxDims) throw ShapeError("a tensor has at most {} dimensions", kMaxDims);
+  if (!is_near()) return;
+  auto* const far = new int64_t[kMaxDims];
+  std::copy(begin(), end(), far);
+  values_ = far;
+}
 
 void Shape::throw_too_large() const {
   throw ShapeError("a shape {} has more elements than fit into 64 bits; check the sizes", *this);

@@ -1,5 +1,5 @@
-// A short list of int64: sizes and strides of a tensor, without a heap allocation; and arithmetic
-// with sizes that throws where a result does not fit, instead of going on with a number that has
+// A short list of int64: sizes and strides of a tensor, without a heap allocation up to eight of
+// them; and arithmetic with sizes that throws where a result does not fit, instead of going on with a number that has
 // wrapped around.
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace brigade {
 
-// The most dimensions that a tensor may have.
-inline constexpr int kMaxDims = 8;
+// The most dimensions that a tensor may have, as in PyTorch.
+inline constexpr int kMaxDims = 64;
 
 namespace detail {
 [[noreturn, gnu::cold]] void throw_size_overflow(int64_t a, char op, int64_t b);
@@ -76,6 +76,23 @@ constexpr size_t checked_bytes(int64_t count, size_t itemsize) {
 class Shape {
  public:
   constexpr Shape() noexcept = default;
+  Shape(const Shape& other) { copy(other); }
+  Shape(Shape&& other) noexcept { take(other); }
+  Shape& operator=(const Shape& other) {
+    if (this != &other) {
+      release();
+      copy(other);
+    }
+    return *this;
+  }
+  Shape& operator=(Shape&& other) noexcept {
+    if (this != &other) {
+      release();
+      take(other);
+    }
+    return *this;
+  }
+  constexpr ~Shape() { release(); }
   Shape(std::initializer_list<int64_t> values) : Shape(std::span(values.begin(), values.size())) {}
   Shape(const std::vector<int64_t>& values) : Shape(std::span<const int64_t>(values)) {}
   explicit Shape(std::span<const int64_t> values) {
@@ -102,8 +119,8 @@ class Shape {
   int64_t* end() noexcept { return values_ + size_; }
 
   void push_back(int64_t value) {
-    if (size_ == kMaxDims) [[unlikely]]
-      throw_too_many();
+    if (size_ >= kNear) [[unlikely]]
+      make_room();
     values_[size_++] = value;
   }
   void pop_back() noexcept { --size_; }
@@ -135,11 +152,63 @@ class Shape {
   }
 
  private:
-  [[noreturn]] static void throw_too_many();
+  // Longer lists have room for kMaxDims entries on the heap.
+  static constexpr int kNear = 8;
+
+  bool is_near() const noexcept { return values_ == near_; }
+  constexpr void release() noexcept {
+    if (values_ != near_) [[unlikely]]
+      delete[] values_;
+    values_ = near_;
+  }
+  // Both into a list that has released its own.
+  void copy(const Shape& other) {
+    if (other.is_near()) [[likely]] {
+      std::copy(other.near_, other.near_ + kNear, near_);
+    } else {
+      copy_far(other);
+    }
+    size_ = other.size_;
+  }
+  void take(Shape& other) noexcept {
+    size_ = other.size_;
+    if (other.is_near()) [[likely]] {
+      std::copy(other.near_, other.near_ + kNear, near_);
+    } else {
+      values_ = other.values_;
+      other.values_ = other.near_;
+      other.size_ = 0;
+    }
+  }
+  [[gnu::cold]] void copy_far(const Shape& other);
+  // Throws ShapeError where kMaxDims entries are there.
+  [[gnu::cold]] void make_room();
   [[noreturn, gnu::cold]] void throw_too_large() const;
 
-  int64_t values_[kMaxDims] = {};
+  int64_t near_[kNear] = {};
+  int64_t* values_ = near_;
   int size_ = 0;
+};
+
+// Some of the dimensions of a tensor, counted from the start.
+class DimSet {
+ public:
+  static constexpr DimSet first(int count) noexcept {
+    DimSet set;
+    if (count > 0) set.bits_ = ~uint64_t{0} >> (kMaxDims - count);
+    return set;
+  }
+  constexpr bool has(int64_t dim) const noexcept { return (bits_ >> dim & 1) != 0; }
+  // False where it is there already.
+  constexpr bool add(int64_t dim) noexcept {
+    const bool is_new = !has(dim);
+    bits_ |= uint64_t{1} << dim;
+    return is_new;
+  }
+
+ private:
+  static_assert(kMaxDims == 64);
+  uint64_t bits_ = 0;
 };
 
 // A whole number, and no truth value.

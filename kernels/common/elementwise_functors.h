@@ -147,15 +147,26 @@ struct Unary {
   BRIGADE_HOST_DEVICE C operator()(C x) const {
     if constexpr (op == UnaryOp::Neg) return static_cast<C>(-x);
     if constexpr (op == UnaryOp::Abs) {
-      if constexpr (std::is_floating_point_v<C>) return std::fabs(x);  // of -0 too
-      return x < C(0) ? static_cast<C>(-x) : x;
+      if constexpr (std::is_floating_point_v<C>) {
+        return std::fabs(x);  // of -0 too
+      } else if constexpr (std::is_unsigned_v<C>) {
+        return x;
+      } else {
+        return x < C(0) ? static_cast<C>(-x) : x;
+      }
     }
     if constexpr (op == UnaryOp::Exp) return std::exp(x);
     if constexpr (op == UnaryOp::Log) return std::log(x);
     if constexpr (op == UnaryOp::Sqrt) return std::sqrt(x);
     if constexpr (op == UnaryOp::Reciprocal) return C(1) / x;
     if constexpr (op == UnaryOp::Square) return static_cast<C>(x * x);
-    if constexpr (op == UnaryOp::Sign) return static_cast<C>((C(0) < x) - (x < C(0)));
+    if constexpr (op == UnaryOp::Sign) {
+      if constexpr (std::is_unsigned_v<C>) {
+        return static_cast<C>(x != C(0));
+      } else {
+        return static_cast<C>((C(0) < x) - (x < C(0)));
+      }
+    }
   }
 };
 

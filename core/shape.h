@@ -1,4 +1,4 @@
-// A short list of int64: sizes and strides of a tensor, without a heap allocation up to eight of
+// A short list of int64: sizes and strides of a tensor, without a heap allocation up to seven of
 // them; and arithmetic with sizes that throws where a result does not fit, instead of going on with a number that has
 // wrapped around.
 #pragma once
@@ -12,6 +12,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace brigade {
@@ -75,29 +76,46 @@ constexpr size_t checked_bytes(int64_t count, size_t itemsize) {
 
 class Shape {
  public:
-  constexpr Shape() noexcept = default;
-  Shape(const Shape& other) { copy(other); }
-  Shape(Shape&& other) noexcept { take(other); }
-  Shape& operator=(const Shape& other) {
-    if (this != &other) {
-      release();
-      copy(other);
-    }
-    return *this;
-  }
-  Shape& operator=(Shape&& other) noexcept {
-    if (this != &other) {
-      release();
-      take(other);
-    }
-    return *this;
-  }
-  constexpr ~Shape() { release(); }
+  constexpr Shape() noexcept {}  // where it is defaulted, = {} sets all of near_
   Shape(std::initializer_list<int64_t> values) : Shape(std::span(values.begin(), values.size())) {}
   Shape(const std::vector<int64_t>& values) : Shape(std::span<const int64_t>(values)) {}
   explicit Shape(std::span<const int64_t> values) {
     for (int64_t value : values)
       push_back(value);
+  }
+  Shape(const Shape& other) {
+    if (other.is_near()) [[likely]] {
+      copy_near(other);
+    } else {
+      copy_far(other);
+    }
+  }
+  Shape(Shape&& other) noexcept {
+    if (other.is_near()) [[likely]] {
+      copy_near(other);
+    } else {
+      take_far(other);
+    }
+  }
+  Shape& operator=(const Shape& other) {
+    if (is_near() && other.is_near()) [[likely]] {
+      copy_near(other);
+    } else {
+      copy_far(other);
+    }
+    return *this;
+  }
+  Shape& operator=(Shape&& other) noexcept {
+    if (is_near() && other.is_near()) [[likely]] {
+      copy_near(other);
+    } else {
+      take_far(other);
+    }
+    return *this;
+  }
+  constexpr ~Shape() {
+    if (!is_near()) [[unlikely]]
+      delete[] values_;
   }
   // `count` times `value`.
   static Shape filled(int count, int64_t value) {
@@ -105,6 +123,16 @@ class Shape {
     for (int i = 0; i < count; ++i)
       shape.push_back(value);
     return shape;
+  }
+  // As many entries as `other` has, to be set.
+  struct AsLongAs {
+    const Shape& other;
+  };
+  explicit Shape(AsLongAs what) : size_(what.other.size_) {
+    if (!is_near()) [[unlikely]] {
+      size_ = 0;
+      copy_far(what.other);
+    }
   }
 
   int size() const noexcept { return size_; }
@@ -123,14 +151,17 @@ class Shape {
       make_room();
     values_[size_++] = value;
   }
-  void pop_back() noexcept { --size_; }
+  void pop_back() noexcept {
+    if (--size_ == kNear) [[unlikely]]
+      come_back();
+  }
   void insert(int position, int64_t value) {
     push_back(value);
     std::rotate(values_ + position, values_ + size_ - 1, values_ + size_);
   }
   void erase(int position) noexcept {
     std::copy(values_ + position + 1, values_ + size_, values_ + position);
-    --size_;
+    pop_back();
   }
 
   // Product of all entries (1 for no dimensions). Throws ShapeError where it does not fit into 64
@@ -152,40 +183,23 @@ class Shape {
   }
 
  private:
-  // Longer lists have room for kMaxDims entries on the heap.
-  static constexpr int kNear = 8;
+  // Longer lists lie on the heap, with room for kMaxDims entries.
+  static constexpr int kNear = 7;
 
-  bool is_near() const noexcept { return values_ == near_; }
-  constexpr void release() noexcept {
-    if (values_ != near_) [[unlikely]]
-      delete[] values_;
-    values_ = near_;
-  }
-  // Both into a list that has released its own.
-  void copy(const Shape& other) {
-    if (other.is_near()) [[likely]] {
-      std::copy(other.near_, other.near_ + kNear, near_);
-    } else {
-      copy_far(other);
-    }
+  constexpr bool is_near() const noexcept { return size_ <= kNear; }
+  // Of a fixed length: no call. (To itself: every memcpy of the compilers takes that.)
+  void copy_near(const Shape& other) noexcept {
+    __builtin_memcpy(near_, other.near_, sizeof(near_));
     size_ = other.size_;
-  }
-  void take(Shape& other) noexcept {
-    size_ = other.size_;
-    if (other.is_near()) [[likely]] {
-      std::copy(other.near_, other.near_ + kNear, near_);
-    } else {
-      values_ = other.values_;
-      other.values_ = other.near_;
-      other.size_ = 0;
-    }
   }
   [[gnu::cold]] void copy_far(const Shape& other);
+  [[gnu::cold]] void take_far(Shape& other) noexcept;
   // Throws ShapeError where kMaxDims entries are there.
   [[gnu::cold]] void make_room();
+  [[gnu::cold]] void come_back() noexcept;
   [[noreturn, gnu::cold]] void throw_too_large() const;
 
-  int64_t near_[kNear] = {};
+  int64_t near_[kNear];  // set as far as there are entries
   int64_t* values_ = near_;
   int size_ = 0;
 };

@@ -37,16 +37,18 @@ bool is_deeper_than(int64_t most, std::string_view text) {
 // The depth is found before the parser runs: a callback that the parser asks at each value makes it go through all values of a list whenever one
 // of them ends, to look for discarded ones.
 json parse_json(std::string_view text) {
-  constexpr int64_t kDeepest = 64;
-  if (is_deeper_than(kDeepest, text)) return json(json::value_t::discarded);
+  if (is_deeper_than(kDeepestJson, text)) return json(json::value_t::discarded);
   return json::parse(text.begin(), text.end(), nullptr, false);
 }
 
 json read_json(const std::string& reader, const std::string& file) {
+  return parse_json(read_text(reader, file).view());
+}
+
+FileText read_text(const std::string& reader, const std::string& file) {
   try {
     const detail::InputFile input(file);
-    const std::shared_ptr<char> text = input.map();
-    return parse_json({text.get(), static_cast<size_t>(input.size())});
+    return {input.map(), static_cast<size_t>(input.size())};
   } catch (const IoError& error) {
     throw IoError("{}: {}", reader, error.what());
   }

@@ -2,7 +2,6 @@
 #include <brigade/lab/scaler_history.h>
 
 #include <brigade/dist/diagnosis/verdict.h>
-#include <brigade/lab/trace_slices.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -32,8 +31,8 @@ using Steps = std::map<std::tuple<int64_t, std::string, uint64_t>, Step>;
 // What made it first, by iteration and rank.
 using Makers = std::map<std::pair<int64_t, int>, std::string>;
 
-void read(const json& trace, Steps& steps, Makers& makers) {
-  for (const TraceSlice& slice : slices_of(trace)) {
+void read(const Trace& trace, Steps& steps, Makers& makers) {
+  for (const TraceSlice& slice : trace.slices) {
     const json& details = *slice.arguments;
     if (details.contains("non_finite")) makers[{details.at("iteration"), slice.rank}] = details.at("non_finite");
     if (!details.contains("loss_scale")) continue;
@@ -47,11 +46,11 @@ void read(const json& trace, Steps& steps, Makers& makers) {
 
 }  // namespace
 
-std::string scaler_history_in_words(const json& trace) {
+std::string scaler_history_in_words(const Trace& trace) {
   Steps steps;
   Makers makers;
   read(trace, steps, makers);
-  const json& facts = trace.at("brigade");
+  const json& facts = trace.facts;
   std::string text = fmt::format("The loss scaler of {} on {} ranks over {}\n\n", facts.at("module").get<std::string>(),
                                  facts.at("ranks").get<int>(), facts.at("backend").get<std::string>());
   if (steps.empty())

@@ -2,13 +2,13 @@
 // a NaN, and which steps were skipped.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <brigade/lab/trace_file.h>
 
 #include <string>
 
 namespace brigade::lab {
 
-// Throws nlohmann's error for what is not a trace of Brigade, ValueError as slices_of().
-std::string scaler_history_in_words(const nlohmann::json& trace);
+// Throws nlohmann's error where the trace lacks something.
+std::string scaler_history_in_words(const Trace& trace);
 
 }  // namespace brigade::lab

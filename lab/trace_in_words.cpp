@@ -2,7 +2,6 @@
 #include <brigade/lab/trace_in_words.h>
 
 #include <brigade/dist/diagnosis/verdict.h>
-#include <brigade/lab/trace_slices.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -50,8 +49,8 @@ void add_collective(const TraceSlice& slice, std::vector<Moment>& moments) {
 
 }  // namespace
 
-std::string trace_in_words(const json& trace) {
-  const json& facts = trace.at("brigade");
+std::string trace_in_words(const Trace& trace) {
+  const json& facts = trace.facts;
   const json& parameters = facts.at("parameters");
   const auto name_of = [&](const json& index) {
     return parameters.at(index.get<size_t>()).at("name").get<std::string>();
@@ -96,14 +95,13 @@ std::string trace_in_words(const json& trace) {
   }
 
   // The last iteration of rank 0, event by event.
-  const std::vector<TraceSlice> slices = slices_of(trace);
   int64_t last = 0;
-  for (const TraceSlice& slice : slices) {
+  for (const TraceSlice& slice : trace.slices) {
     if (slice.name == "backward") last = std::max(last, slice.arguments->at("iteration").get<int64_t>());
   }
   std::vector<Moment> moments;
   double begin = -1;
-  for (const TraceSlice& slice : slices) {
+  for (const TraceSlice& slice : trace.slices) {
     if (slice.rank != 0 || slice.arguments->value("iteration", int64_t{0}) != last) continue;
     const std::string& name = slice.name;
     const json& details = *slice.arguments;

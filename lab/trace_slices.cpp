@@ -5,83 +5,67 @@
 
 #include <fmt/format.h>
 
-#include <map>
-#include <tuple>
 #include <utility>
 
 namespace brigade::lab {
 
-namespace {
+template <typename T>
+T& SliceCollector::expect(std::optional<T>& member, const char* key) const {
+  if (!member) throw ValueError("{}: event {} of the trace lacks \"{}\"", source_, events_, key);
+  return *member;
+}
 
-using nlohmann::json;
+SliceCollector::TrackName SliceCollector::track_of(TraceEvent& event) const {
+  const int rank = expect(event.rank, "pid");
+  if (event.id) return {rank, true, std::move(*event.id)};
+  return {rank, false, std::move(expect(event.lane, "tid"))};
+}
 
-// What is open on a lane, or of a rank's asynchronous events of one id: the last one that began
-// ends first.
-class OpenSlices {
- public:
-  void begin(const json& event, TraceSlice slice) { open_[track_of(event)].push_back(std::move(slice)); }
+TraceSlice SliceCollector::begin(TraceEvent& event) {
+  nlohmann::json& arguments = expect(event.arguments, "args");
+  if (!arguments_ || *arguments_ != arguments)
+    arguments_ = std::make_shared<const nlohmann::json>(std::move(arguments));
+  const double time = expect(event.time, "ts");
+  return {.rank = expect(event.rank, "pid"),
+          .name = std::move(expect(event.name, "name")),
+          .category = std::move(event.category),
+          .begin = time,
+          .end = time,
+          .instant = *event.phase == "i",
+          .arguments = arguments_};
+}
 
-  TraceSlice end(const json& event, double time) {
-    std::vector<TraceSlice>& track = open_[track_of(event)];
-    const std::string& name = event.at("name").get_ref<const std::string&>();
-    if (track.empty() || track.back().name != name)
-      throw ValueError("trace: '{}' of rank {} ends at {} us and did not begin", name, event.at("pid").get<int>(),
-                       fmt::format("{}", time));
-    TraceSlice slice = std::move(track.back());
-    track.pop_back();
-    slice.end = time;
-    return slice;
+void SliceCollector::end(TraceEvent& event) {
+  const double time = expect(event.time, "ts");
+  const std::string& name = expect(event.name, "name");
+  std::vector<TraceSlice>& track = open_[track_of(event)];
+  if (track.empty() || track.back().name != name)
+    throw ValueError("{}: '{}' of rank {} ends at {} us and did not begin", source_, name, *event.rank,
+                     fmt::format("{}", time));
+  slices_.push_back(std::move(track.back()));
+  slices_.back().end = time;
+  track.pop_back();
+}
+
+void SliceCollector::add(TraceEvent& event) {
+  ++events_;
+  const std::string& phase = expect(event.phase, "ph");
+  if (phase == "e" || phase == "E") {
+    end(event);
+  } else if (phase == "i") {
+    slices_.push_back(begin(event));
+  } else if (phase == "b" || phase == "B") {
+    open_[track_of(event)].push_back(begin(event));
   }
+}
 
-  void expect_none() const {
-    for (const auto& [track, slices] : open_) {
-      if (!slices.empty())
-        throw ValueError("trace: '{}' of rank {} begins at {} us and does not end", slices.back().name,
-                         slices.back().rank, fmt::format("{}", slices.back().begin));
-    }
+std::deque<TraceSlice> SliceCollector::take() {
+  for (const auto& [track, slices] : open_) {
+    if (!slices.empty())
+      throw ValueError("{}: '{}' of rank {} begins at {} us and does not end", source_, slices.back().name,
+                       slices.back().rank, fmt::format("{}", slices.back().begin));
   }
-
- private:
-  // The rank, whether it is a lane or an id, and its number or its text as JSON.
-  using TrackName = std::tuple<int, bool, std::string>;
-
-  // An id is one of the rank ("id2"); older traces have one of the whole trace ("id").
-  static TrackName track_of(const json& event) {
-    const auto local = event.find("id2");
-    const auto global = event.find("id");
-    const bool asynchronous = local != event.end() || global != event.end();
-    const json& number = local != event.end() ? local->at("local") : asynchronous ? *global : event.at("tid");
-    return {event.at("pid").get<int>(), asynchronous,
-            number.is_string() ? number.get_ref<const std::string&>() : number.dump()};
-  }
-
-  std::map<TrackName, std::vector<TraceSlice>> open_;
-};
-
-}  // namespace
-
-std::vector<TraceSlice> slices_of(const json& trace) {
-  std::vector<TraceSlice> slices;
-  OpenSlices open;
-  for (const json& event : trace.at("traceEvents")) {
-    const std::string& phase = event.at("ph").get_ref<const std::string&>();
-    if (phase == "M") continue;
-    const double time = event.at("ts");
-    if (phase == "e" || phase == "E") {
-      slices.push_back(open.end(event, time));
-      continue;
-    }
-    if (phase != "i" && phase != "b" && phase != "B") continue;
-    TraceSlice slice{event.at("pid"), event.at("name"), event.value("cat", ""), time, time,
-                     phase == "i",    &event.at("args")};
-    if (slice.instant) {
-      slices.push_back(std::move(slice));
-    } else {
-      open.begin(event, std::move(slice));
-    }
-  }
-  open.expect_none();
-  return slices;
+  return std::move(slices_);
 }
 
 }  // namespace brigade::lab

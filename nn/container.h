@@ -28,10 +28,17 @@ struct SequentialImpl : Module {
   void push_back(const std::string& name, AnyModule module);
   // Through this class any module of tensor to tensor may come; through the base only one of the
   // same type (ValueError).
-  using Module::replace_module;
-  template <TensorModule H>
-  H replace_module(const std::string& name, H holder) {
-    replace_step(name, holder);
+  std::shared_ptr<Module> replace_module(const std::string& name, std::shared_ptr<Module> module,
+                                         SourceLocation where = SourceLocation::current()) {
+    return Module::replace_module(name, std::move(module), where);
+  }
+  template <Holder H>
+  H replace_module(const std::string& name, H holder, SourceLocation where = SourceLocation::current()) {
+    if constexpr (TensorModule<H>) {
+      replace_step(name, holder);
+    } else {
+      Module::replace_module(name, std::shared_ptr<Module>(holder.ptr()), where);
+    }
     return holder;
   }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What is too long for every change: all tests under the address and undefined behaviour sanitizers, all_reduce of every dtype between processes,
-# all tests on a bare Debian 13 with its compiler and libraries, all sources read by clang 16, random programs with random faults on every
+# all tests on a bare Debian 13 with its compiler and libraries, random programs with random faults on every
 # transport, and simulated ones.
 #
 #   scripts/nightly.sh          seeds from the date, so that every night runs other programs
@@ -19,8 +19,6 @@ make --no-print-directory build < /dev/null &&
   BRIGADE_ALL_DTYPES=1 ctest --preset cpu -R '^dist/collectives_cases_processes$' < /dev/null || status=1
 printf '\n=== a bare Debian 13\n'
 scripts/bare-machine.sh test --suite trixie < /dev/null || status=1
-printf '\n=== clang 16 reads the sources\n'
-scripts/clang-check.sh < /dev/null || status=1
 while read -r backend count; do
   printf '\n=== random faults: %s programs on %s, seed %s\n' "$count" "$backend" "$seed"
   make --no-print-directory faults COUNT="$count" SEED="$seed" BACKEND="$backend" < /dev/null || status=1

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 namespace brigade::dist {
 
@@ -88,7 +89,7 @@ std::string Explanation::table() const {
                     each.optimizers.empty() ? "none" : fmt::format("{}", fmt::join(each.optimizers, ", ")),
                     write_in_words(each)});
   }
-  std::array<size_t, Row().size()> widths{};
+  std::array<size_t, std::tuple_size_v<Row>> widths{};
   for (const Row& row : rows) {
     for (size_t c = 0; c < row.size(); ++c)
       widths[c] = std::max(widths[c], row[c].size());

@@ -1,4 +1,4 @@
-// Asks the store, beside what is awaited, for the words of the launchers and for whom the others wait.
+// Polls the store for the awaited key, for what the launchers report, and for whom other ranks wait.
 #include <brigade/dist/meeting/awaited_ranks.h>
 
 #include <brigade/dist/diagnosis/error_file.h>
@@ -27,7 +27,7 @@ std::string attempt_over_key(int attempt) { return fmt::format("launch/attempt/{
 std::string rank_ended_key(int attempt, int rank) { return fmt::format("launch/attempt/{}/ended/{}", attempt, rank); }
 
 AwaitedRanks::~AwaitedRanks() {
-  if (said_ >= 0 && !in_vain_) say_for_whom(-1);
+  if (said_ >= 0 && !gave_up_) say_for_whom(-1);
 }
 
 // Alike in all meetings of a group, also in those of a part of its ranks.
@@ -57,7 +57,7 @@ std::string AwaitedRanks::get(const std::string& key, int other) {
     } catch (const PeerError&) {
       // It may have put it there just before it ended.
       if (!store_.check(key)) throw;
-      in_vain_ = false;
+      gave_up_ = false;
     }
   }
 }
@@ -69,20 +69,22 @@ void AwaitedRanks::look(int other) {
   const std::string ended = rank_ended_key(attempt, names_(other).global);
   if (store_.check(ended)) {
     const int fault = at_fault(other);
-    const std::string text =
-        fmt::format("rendezvous: rank {} waits in vain for rank {}, which has not come: its process {}{}",
-                    names_(rank_), names_(other), store_.get(ended, timeout_), because_of(other, fault));
+    const std::string text = fmt::format(
+        "rendezvous: rank {} stopped waiting for rank {}: the process of rank {} {} before it joined{}; "
+        "check the output of {}",
+        names_(rank_), names_(other), names_(other).number, store_.get(ended, timeout_), because_of(other, fault),
+        global_name(fault));
     leave_consequence(text, {fault});
-    in_vain_ = true;
+    gave_up_ = true;
     throw PeerError(text);
   }
   if (store_.check(attempt_over_key(attempt))) {
     const std::string why = store_.get(attempt_over_key(attempt), timeout_);
     const std::string text =
-        fmt::format("rendezvous: rank {} waits in vain for rank {}: attempt {} of the job is over; {}", names_(rank_),
-                    names_(other), attempt, why.substr(std::min(why.size(), why.find('\n') + 1)));
+        fmt::format("rendezvous: rank {} stopped waiting for rank {} because attempt {} of the job has ended: {}",
+                    names_(rank_), names_(other), attempt, why.substr(std::min(why.size(), why.find('\n') + 1)));
     leave_consequence(text, {});
-    in_vain_ = true;
+    gave_up_ = true;
     throw PeerError(text);
   }
 }
@@ -90,10 +92,10 @@ void AwaitedRanks::look(int other) {
 void AwaitedRanks::did_not_come(int other, const std::string& remark) {
   const int fault = at_fault(other);
   const std::string text = fmt::format(
-      "rendezvous: rank {} waited {} ms for rank {}{}, which did not come{}{}", names_(rank_), timeout_.count(),
+      "rendezvous: rank {} waited {} ms for rank {}{}, which did not join{}{}", names_(rank_), timeout_.count(),
       names_(other), names_.own() ? fmt::format(" of {}", size_) : "", because_of(other, fault), remark);
   leave_consequence(text, {fault});
-  in_vain_ = true;
+  gave_up_ = true;
   throw TimeoutError(text);
 }
 
@@ -114,7 +116,11 @@ int AwaitedRanks::at_fault(int other) {
 
 std::string AwaitedRanks::because_of(int other, int fault) const {
   if (fault == names_(other).global) return "";
-  return fmt::format("; that one waits for {}rank {}", names_.of_subgroup() ? "global " : "", fault);
+  return fmt::format("; rank {} was itself waiting for {}", names_(other).number, global_name(fault));
+}
+
+std::string AwaitedRanks::global_name(int rank) const {
+  return fmt::format("{}rank {}", names_.of_subgroup() ? "global " : "", rank);
 }
 
 }  // namespace brigade::dist

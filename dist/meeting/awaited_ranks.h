@@ -1,6 +1,6 @@
-// Waiting in a store for other ranks to come to a meeting. A wait ends before its time-out where the
-// launchers say that it is in vain, and its error names the rank that is at fault, not one that
-// waits itself: also in the error file of this rank, from which the launcher tells who was first.
+// Waiting in a store for other ranks to join a meeting. A wait ends before its time-out when the
+// launchers report that the other rank will not join. The error names the rank at fault, not one that
+// is itself waiting; so does the error file of this rank, from which the launcher finds who was first.
 #pragma once
 
 #include <brigade/dist/diagnosis/rank_names.h>
@@ -49,6 +49,7 @@ class AwaitedRanks {
   // Where rank `other` waits for another rank: that one, or the one for which that one waits. Global.
   int at_fault(int other);
   std::string because_of(int other, int fault) const;
+  std::string global_name(int rank) const;
 
   Store& store_;
   const std::string prefix_;
@@ -56,7 +57,7 @@ class AwaitedRanks {
   const std::chrono::milliseconds timeout_;
   const RankNames& names_;
   int said_ = -1;         // for whom this rank waits, as the others know
-  bool in_vain_ = false;  // it gave up: they may still ask
+  bool gave_up_ = false;  // others may still ask for whom it waited
 };
 
 }  // namespace brigade::dist

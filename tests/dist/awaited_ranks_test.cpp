@@ -53,17 +53,19 @@ TEST_CASE("a wait for a rank ends at once when the launcher says that its proces
   meeting.store->set(dist::rank_ended_key(0, 1), "exited with status 9");
   meeting.store->set(dist::attempt_over_key(0), "1 9 0\nnode 1 failed with status 9: long ago");
   CHECK(meeting.wait<TimeoutError>(0, 2, 1, 20ms) ==
-        "rendezvous: rank 0 waited 20 ms for rank 1 of 2, which did not come");
+        "rendezvous: rank 0 waited 20 ms for rank 1 of 2, which did not join");
 
   meeting.store->set(dist::attempt_over_key(1),
                      "1 3 0\nnode 1 failed with status 3: rank 1 exited with status 3 first");
   CHECK(
       meeting.wait<PeerError>(0, 2, 1, 1h) ==
-      "rendezvous: rank 0 waits in vain for rank 1: attempt 1 of the job is over; node 1 failed with status 3: rank 1 "
+      "rendezvous: rank 0 stopped waiting for rank 1 because attempt 1 of the job has ended: node 1 failed with status 3: rank 1 "
       "exited with status 3 first");
   meeting.store->set(dist::rank_ended_key(1, 1), "exited with status 0");
-  CHECK(meeting.wait<PeerError>(0, 2, 1, 1h) ==
-        "rendezvous: rank 0 waits in vain for rank 1, which has not come: its process exited with status 0");
+  CHECK(
+      meeting.wait<PeerError>(0, 2, 1, 1h) ==
+      "rendezvous: rank 0 stopped waiting for rank 1: the process of rank 1 exited with status 0 before it joined; check the output "
+      "of rank 1");
   // Who came before it ended has come.
   meeting.store->set("group/there", "x");
   dist::AwaitedRanks others(*meeting.store, "group", 0, 2, 1h, {});
@@ -73,11 +75,11 @@ TEST_CASE("a wait for a rank ends at once when the launcher says that its proces
 TEST_CASE("who waits for a rank that waits itself names the one that is at fault, by its number in the job") {
   const Meeting meeting;
   const dist::RankNames second_host({2, 3});
-  // Rank 3 waits for rank 2 on its host, in vain, and rank 1 for rank 3.
+  // Rank 3 waits for rank 2 on its host, which never joins, and rank 1 for rank 3.
   CHECK(meeting.wait<TimeoutError>(1, 2, 0, 20ms, second_host, "group/host1") ==
-        "rendezvous: rank 3 waited 20 ms for rank 2, which did not come");
+        "rendezvous: rank 3 waited 20 ms for rank 2, which did not join");
   CHECK(meeting.wait<TimeoutError>(1, 4, 3, 20ms) ==
-        "rendezvous: rank 1 waited 20 ms for rank 3 of 4, which did not come; that one waits for rank 2");
+        "rendezvous: rank 1 waited 20 ms for rank 3 of 4, which did not join; rank 3 was itself waiting for rank 2");
 }
 
 TEST_CASE("node 0 stays until the others know how the job ended, also one whose launcher was stopped for a while") {

@@ -223,7 +223,7 @@ std::string check_back_off(const dist::ProcessGroupPtr& group) {
   };
   const auto said = [&] {
     return std::ranges::any_of(ddp.advisories(), [](const dist::Verdict& each) {
-      return each.kind == "non_finite_gradients" && each.message.find("in vain") != std::string::npos;
+      return each.kind == "non_finite_gradients" && each.message.find("without effect") != std::string::npos;
     });
   };
   for (int s = 0; s < 6; ++s)

@@ -361,7 +361,7 @@ TEST_CASE("shm: whoever waits for a rank that does not come is told in time, wit
   const auto begin = Clock::now();
   const std::string text = error_of([&] { group.host_side(1500ms); });
   CHECK(Clock::now() - begin < 30s);
-  CHECK_MESSAGE(has(text, "rank 0 waited 1500 ms for the memory of rank 2 of 3, which did not come"), text);
+  CHECK_MESSAGE(has(text, "rank 0 waited 1500 ms for the memory of rank 2 of 3, which did not join"), text);
   CHECK_MESSAGE(has(text, "was refused: it does not know the nonce of this group"), text);
   CHECK(has(rank.get(), "rank 0 gave no memory"));
 }

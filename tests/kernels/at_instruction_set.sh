@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests of the kernels, and the comparison with PyTorch's gradients, in one instruction set:
-#   at_instruction_set.sh x86-64-v3 test_kernels brigade
+# Tests of the kernels, or the comparison with PyTorch's gradients, in one instruction set:
+#   at_instruction_set.sh x86-64-v3 test_kernels brigade [OPTION-OF-TEST_KERNELS... | check]
 # Exits with 77 where the processor does not have it.
 set -euo pipefail
 own=$(env -u BRIGADE_CPU "$3" --version)
@@ -23,6 +23,10 @@ case "$chosen" in
   *"instruction set $1") ;;
   *) echo "expected 'instruction set $1' at the end of: $chosen"; exit 1 ;;
 esac
-# In the processor's own one the tests kernels/*_test run in any case.
-[ "$chosen" = "$own" ] || "$2"
-"$3" check --all
+if [ "${4:-}" = check ]; then
+  "$3" check --all
+elif [ "$chosen" = "$own" ]; then
+  echo "the processor's own instruction set: the tests kernels/*_test run in it"
+else
+  "$2" "${@:4}"
+fi

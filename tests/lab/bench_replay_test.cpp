@@ -61,7 +61,7 @@ json two_ranks() {
 }  // namespace
 
 TEST_CASE("a plan holds the launches of a trace, from the begin of each rank's step") {
-  const ReplayPlan plan = plan_of(two_ranks());
+  const ReplayPlan plan = plan_of(lab::trace_of_text(two_ranks().dump()));
   REQUIRE(plan.ranks.size() == 2);
   REQUIRE(plan.ranks[1].size() == 1);
   const ReplayStep& step = plan.ranks[1][0];
@@ -82,7 +82,7 @@ TEST_CASE("a plan holds the launches of a trace, from the begin of each rank's s
 }
 
 TEST_CASE("a re-cut launches a bucket when its last gradient is ready") {
-  const ReplayPlan cut = recut(plan_of(two_ranks()), 1 << 20);
+  const ReplayPlan cut = recut(plan_of(lab::trace_of_text(two_ranks().dump())), 1 << 20);
   const ReplayStep& step = cut.ranks[0][0];
   REQUIRE(step.buckets.size() == 1);
   CHECK(step.buckets[0].at_us == doctest::Approx(105));
@@ -96,7 +96,7 @@ TEST_CASE("a re-cut launches a bucket when its last gradient is ready") {
 TEST_CASE("a trace without a step on all ranks is no plan") {
   json trace = two_ranks();
   trace["brigade"]["ranks"] = 3;
-  CHECK_THROWS_WITH_AS(plan_of(trace), doctest::Contains("nothing to replay"), ValueError);
+  CHECK_THROWS_WITH_AS(plan_of(lab::trace_of_text(trace.dump())), doctest::Contains("nothing to replay"), ValueError);
 }
 
 }  // namespace brigade::test::bench_replay_test

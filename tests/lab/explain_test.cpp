@@ -3,7 +3,7 @@
 
 #include <brigade/core/error.h>
 #include <brigade/dist/timeline/trace_events.h>
-#include <brigade/lab/trace_slices.h>
+#include <brigade/lab/trace_file.h>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -69,7 +69,7 @@ TEST_CASE("explain tells buckets, ready order and one iteration; its trace tells
   int phases = 0;
   int ready = 0;
   int steps = 0;
-  for (const lab::TraceSlice& slice : lab::slices_of(trace)) {
+  for (const lab::TraceSlice& slice : lab::read_trace("explain", file).slices) {
     CHECK(slice.begin >= 0);
     CHECK(slice.end >= slice.begin);
     if (slice.instant) ++(slice.arguments->contains("optimizer") ? steps : ready);
@@ -227,10 +227,10 @@ TEST_CASE("a trace whose events do not begin or do not end is refused") {
   nlohmann::json without_end = trace;
   nlohmann::json& fewer = without_end["traceEvents"];
   fewer.erase(std::find_if(fewer.begin(), fewer.end(), phase("E")));
-  CHECK_THROWS_WITH_AS(lab::slices_of(without_end), "trace: 'backward' of rank 0 begins at 0 us and does not end",
-                       ValueError);
+  CHECK_THROWS_WITH_AS(lab::trace_of_text(without_end.dump()),
+                       "trace: 'backward' of rank 0 begins at 0 us and does not end", ValueError);
   events.erase(std::find_if(events.begin(), events.end(), phase("b")));
-  CHECK_THROWS_WITH_AS(lab::slices_of(trace), "trace: 'bucket 0' of rank 0 ends at 150 us and did not begin",
+  CHECK_THROWS_WITH_AS(lab::trace_of_text(trace.dump()), "trace: 'bucket 0' of rank 0 ends at 150 us and did not begin",
                        ValueError);
 }
 

@@ -140,14 +140,16 @@ TEST_CASE("a rank that leaves or never comes before the ranks have met is named,
     CAPTURE(left.output);
     CHECK(left.status == 134);
     CHECK(contains(left.output, "brigade run: rank 1 exited with status 0 first, while other ranks still needed it"));
-    CHECK(contains(left.output, " waits in vain for rank 1, which has not come: its process exited with status 0"));
+    CHECK(contains(
+        left.output,
+        " stopped waiting for rank 1: the process of rank 1 exited with status 0 before it joined; check the output of rank 1"));
   }
   const test::Outcome never =
       run_program("run -n 2 -- sh -c 'if [ $RANK = 1 ]; then exec sleep 36.25; fi; " + meets + "'",
                   "BRIGADE_MEETING_TIMEOUT=0.3", 30);
   CAPTURE(never.output);
   CHECK(never.status == 134);
-  CHECK(contains(never.output, "brigade run: rank 1 still ran while other ranks waited for it in vain"));
+  CHECK(contains(never.output, "brigade run: rank 1 was still running when other ranks stopped waiting for it"));
 }
 
 TEST_CASE("brigade run ends where standard descriptors are closed, and what it cannot write is no success") {

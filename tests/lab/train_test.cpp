@@ -1,6 +1,6 @@
 #include <brigade/core/safetensors.h>
 #include <brigade/lab/commands/train.h>
-#include <brigade/lab/trace_slices.h>
+#include <brigade/lab/trace_file.h>
 
 #include "program.h"
 
@@ -183,11 +183,10 @@ TEST_CASE("a trace of the last steps is written, and explain reads it; a file th
       (std::filesystem::temp_directory_path() / ("brigade-train-trace-" + std::to_string(getpid()) + ".json")).string();
   const test::Outcome outcome = test::run_program("train digits --quiet --epochs 1 --trace " + file);
   REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
-  std::ifstream in(file);
-  const nlohmann::json trace = nlohmann::json::parse(in);
+  const lab::Trace trace = lab::read_trace("explain", file);
   int backwards = 0;
   int64_t first = 1000, last = 0;
-  for (const lab::TraceSlice& slice : lab::slices_of(trace)) {
+  for (const lab::TraceSlice& slice : trace.slices) {
     if (slice.name != "backward") continue;
     ++backwards;
     const int64_t iteration = slice.arguments->at("iteration");

@@ -55,8 +55,9 @@ Verdict non_finite_gradients(std::span<const NonFiniteOnRank> seen, std::span<co
     verdict.parameters.push_back(about(parameters[position], {}, ranks));
   const std::string names = names_in_words(verdict.parameters, 4);
   const std::string scale =
-      scaled(seen) ? fmt::format(". The loss scaler has lowered its scale {} times in a row, in vain", kStepsOfScaler)
-                   : "";
+      scaled(seen)
+          ? fmt::format(". The loss scaler has lowered its scale {} times in a row, without effect", kStepsOfScaler)
+          : "";
   verdict.message =
       names.empty()
           ? fmt::format("the loss is infinite or NaN on {} in backward {}, although no gradient is: {}{}",

@@ -183,7 +183,7 @@ HandedOver MemoryHost::exchange(const SharedFile& control, const SharedFile& own
   for (int missing = door.missing(); missing >= 0; missing = door.missing()) {
     if (Clock::now() >= deadline) {
       const std::string text =
-          fmt::format("rendezvous: rank {} waited {} ms for the memory of rank {}{}, which did not come{}{}", names(0),
+          fmt::format("rendezvous: rank {} waited {} ms for the memory of rank {}{}, which did not join{}{}", names(0),
                       timeout.count(), names(missing), names.own() ? fmt::format(" of {}", size) : "",
                       door.refused().empty() ? "" : "; ", door.refused());
       leave_consequence(text, {names(missing).global});

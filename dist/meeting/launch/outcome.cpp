@@ -21,7 +21,7 @@ std::string how_it_failed(const RankOutcome& rank, const FirstFailure& first, co
                        std::chrono::duration<double>(overdue.exit_timeout).count());
   const std::string how = how_it_ended(rank);
   if (first.awaited)
-    return fmt::format("rank {} still ran while other ranks waited for it in vain, and {}", rank.rank, how);
+    return fmt::format("rank {} was still running when other ranks stopped waiting for it, and {}", rank.rank, how);
   if (first.left) return fmt::format("rank {} {} first, while other ranks still needed it", rank.rank, how);
   return fmt::format("rank {} {} first", rank.rank, how);
 }

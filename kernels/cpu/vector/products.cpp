@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
@@ -176,15 +175,16 @@ class Product {
   }
   static void transpose_square(const T* from, int64_t from_row, T* to, int64_t to_row) {
     using Four [[gnu::vector_size(4 * sizeof(T))]] = T;
-    using Order [[gnu::vector_size(4 * sizeof(T))]] = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
     Four row[4];
     for (int i = 0; i < 4; ++i)
       std::memcpy(&row[i], from + i * from_row, sizeof row[i]);
-    const Order low{0, 4, 1, 5}, high{2, 6, 3, 7}, first{0, 1, 4, 5}, second{2, 3, 6, 7};
-    const Four top[2] = {__builtin_shuffle(row[0], row[1], low), __builtin_shuffle(row[0], row[1], high)};
-    const Four bottom[2] = {__builtin_shuffle(row[2], row[3], low), __builtin_shuffle(row[2], row[3], high)};
+    const Four top[2] = {__builtin_shufflevector(row[0], row[1], 0, 4, 1, 5),
+                         __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7)};
+    const Four bottom[2] = {__builtin_shufflevector(row[2], row[3], 0, 4, 1, 5),
+                            __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7)};
     for (int i = 0; i < 4; ++i) {
-      const Four column = __builtin_shuffle(top[i / 2], bottom[i / 2], i % 2 == 0 ? first : second);
+      const Four column = i % 2 == 0 ? __builtin_shufflevector(top[i / 2], bottom[i / 2], 0, 1, 4, 5)
+                                     : __builtin_shufflevector(top[i / 2], bottom[i / 2], 2, 3, 6, 7);
       std::memcpy(to + i * to_row, &column, sizeof column);
     }
   }

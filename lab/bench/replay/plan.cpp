@@ -3,7 +3,6 @@
 
 #include <brigade/core/error.h>
 #include <brigade/dist/reducer/payload.h>
-#include <brigade/lab/trace_slices.h>
 
 #include <nlohmann/json.hpp>
 
@@ -45,9 +44,9 @@ void take_collective(const TraceSlice& slice, Recorded& step) {
   }
 }
 
-Recordings recordings_of(const json& trace) {
+Recordings recordings_of(const Trace& trace) {
   Recordings all;
-  for (const TraceSlice& slice : slices_of(trace)) {
+  for (const TraceSlice& slice : trace.slices) {
     if (!slice.arguments->contains("iteration") || slice.arguments->contains("optimizer")) continue;
     Recorded& step = all[slice.rank][slice.arguments->at("iteration").get<int64_t>()];
     if (slice.name == "forward") {
@@ -101,8 +100,8 @@ int64_t tail_of(const dist::BucketLayout& layout, size_t ranks) {
 
 }  // namespace
 
-ReplayPlan plan_of(const json& trace) {
-  const json& facts = trace.at("brigade");
+ReplayPlan plan_of(const Trace& trace) {
+  const json& facts = trace.facts;
   ReplayPlan plan{.module = facts.at("module"), .backend = facts.at("backend")};
   std::vector<std::string> names;
   for (const json& parameter : facts.at("parameters")) {

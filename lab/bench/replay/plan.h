@@ -5,6 +5,7 @@
 #include <brigade/core/dtype.h>
 #include <brigade/dist/reducer/bucket.h>
 #include <brigade/lab/bench/round_shares.h>
+#include <brigade/lab/trace_file.h>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -45,8 +46,8 @@ struct ReplayPlan {
 };
 
 // Throws ValueError for a trace of which no step is there on every rank, and for collectives that ran
-// on a device (the moments of the host say little of them); nlohmann's error for what is no trace.
-ReplayPlan plan_of(const nlohmann::json& trace);
+// on a device (the moments of the host say little of them); nlohmann's error where it lacks something.
+ReplayPlan plan_of(const Trace& trace);
 
 // The same gradients in buckets of `cap_bytes`, cut by the reducer's own assign_buckets. A bucket is
 // launched when its last gradient is ready and the one before was launched.

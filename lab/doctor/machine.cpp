@@ -76,6 +76,8 @@ void read_processor(const fs::path& root, Machine& machine) {
   machine.instruction_set = kernels::instruction_set();
   machine.instruction_set_asked = environment("BRIGADE_CPU");
   machine.omp_threads = environment("OMP_NUM_THREADS");
+  machine.threads_spin = environment("OMP_WAIT_POLICY").empty() && environment("GOMP_SPINCOUNT").empty();
+  machine.load = std::max(0.0, load_average());
   machine.memory = memory_bytes();
   try {
     const auto launched = dist::find_launched_rank(dist::launch_variables());

@@ -41,6 +41,8 @@ struct Machine {
   std::string instruction_set;        // chosen
   std::string instruction_set_asked;  // BRIGADE_CPU; "" when not set
   std::string omp_threads;            // OMP_NUM_THREADS; "" when not set
+  bool threads_spin = false;          // as OpenMP's do where neither OMP_WAIT_POLICY nor GOMP_SPINCOUNT is set
+  double load = 0;                    // average of the last minute
   int local_ranks = 0;                // that a launcher has started on this host; 0: none has, or it does not say
   int64_t memory = 0;                 // bytes
   int64_t memory_limit = 0;           // of its control group; 0: none

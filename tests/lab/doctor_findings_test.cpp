@@ -94,6 +94,14 @@ TEST_CASE("a container's share of the processors and of the memory is told") {
   CHECK(finding(machine, "processors").advice.find("1.5 processors' time") != std::string::npos);
   CHECK(finding(machine, "memory").value.find("the control group gives 2") != std::string::npos);
   CHECK(finding(machine, "threads of a rank").value == "4, as OMP_NUM_THREADS asks");
+  machine.load = 9.5;
+  CHECK(finding(machine, "load").value == "9.5 in the last minute");
+  CHECK(finding(machine, "load").health == Health::Ok);  // its threads wait without spinning
+  machine.threads_spin = true;
+  CHECK(finding(machine, "load").health == Health::Note);
+  CHECK(finding(machine, "load").advice.find("set OMP_WAIT_POLICY=passive") != std::string::npos);
+  machine.load = 0.5;
+  CHECK(finding(machine, "load").health == Health::Ok);
   CHECK(finding(machine, "instruction set").value == "x86-64-v3, as BRIGADE_CPU=x86-64-v3 asks");
 }
 

@@ -26,8 +26,7 @@ size_t bytes_of(const Shape& sizes, DType dtype) {
   return bytes;
 }
 
-[[gnu::always_inline]] inline Tensor dense(Allocation allocation, size_t bytes, const Shape& sizes,
-                                           TensorOptions options) {
+Tensor dense(Allocation allocation, size_t bytes, const Shape& sizes, TensorOptions options) {
   auto storage = make_intrusive<Storage>(allocation, bytes, options.device);
   return Tensor(make_intrusive<TensorImpl>(std::move(storage), sizes, options.dtype));
 }

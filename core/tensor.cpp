@@ -91,23 +91,17 @@ TensorImpl::TensorImpl(StoragePtr storage_, const Shape& sizes_, const Shape& st
       contiguous(strides_are_contiguous(sizes_, strides_)) {}
 
 TensorImpl::TensorImpl(StoragePtr storage_, const Shape& sizes_, DType dtype_)
-    : storage(std::move(storage_)), sizes(sizes_), strides(Shape::AsLongAs{sizes_}), id(next_id()), dtype(dtype_) {
-  const int64_t* const from = sizes_.begin();
-  int64_t* const to = strides.begin();
+    : storage(std::move(storage_)), sizes(sizes_), strides(sizes_), id(next_id()), dtype(dtype_) {
   int64_t product = 1;
-  bool overflows = false;
   for (int i = sizes_.size() - 1; i >= 0; --i) {
-    to[i] = product;
-    overflows |= __builtin_mul_overflow(product, from[i], &product);
+    strides[i] = product;
+    if (__builtin_mul_overflow(product, sizes_[i], &product)) [[unlikely]] {
+      sizes_.numel();  // one of the two throws: either is too large
+      contiguous_strides(sizes_);
+    }
   }
   numel = product;
-  if (overflows || product == 0) [[unlikely]]
-    set_unusual(sizes_);
-}
-
-void TensorImpl::set_unusual(const Shape& sizes_) {
-  numel = sizes_.numel();  // one of the two throws where either is too large
-  strides = contiguous_strides(sizes_);
+  if (numel == 0) strides = contiguous_strides(sizes);
 }
 
 void Tensor::throw_undefined() {

@@ -22,10 +22,13 @@ using autograd::detail::located;
 // From the start, each once.
 Shape wrap_dims(const char* op, const Shape& dims, int count, SourceLocation where) {
   Shape result;
-  DimSet seen;
+  uint32_t seen = 0;
   for (const int64_t dim : dims) {
     const int at = dimension_of(op, dim, count, where);
-    if (!seen.add(at)) throw ShapeError(where, "{}: dimension {} appears twice in {}", op, dim, dims);
+    if (seen & (1U << at)) {
+      throw ShapeError(where, "{}: dimension {} appears twice in {}", op, dim, dims);
+    }
+    seen |= 1U << at;
     result.push_back(at);
   }
   return result;

@@ -13,18 +13,19 @@ namespace brigade::kernels {
 
 namespace {
 
-DimSet set_of(const Shape& dims, int count) {
-  if (dims.empty()) return DimSet::first(count);
-  DimSet set;
+uint32_t mask_of(const Shape& dims, int count) {
+  uint32_t mask = 0;
   for (int64_t dim : dims) {
-    if (!set.add(wrap_dim(dim, count))) throw ShapeError("dimension {} appears twice in {}", dim, dims);
+    const uint32_t bit = 1u << wrap_dim(dim, count);
+    if (mask & bit) throw ShapeError("dimension {} appears twice in {}", dim, dims);
+    mask |= bit;
   }
-  return set;
+  return dims.empty() ? (1u << count) - 1 : mask;
 }
 
 // The dimensions of a tensor that is dense in another order than its own, by strides; empty where it
 // is not, and where the dimensions that stay would change places.
-Shape dense_order(const Tensor& x, DimSet reduced) {
+Shape dense_order(const Tensor& x, uint32_t mask) {
   if (x.is_contiguous()) return {};
   Shape order;
   for (int d = 0; d < x.dim(); ++d)
@@ -34,7 +35,7 @@ Shape dense_order(const Tensor& x, DimSet reduced) {
   });
   int64_t last = -1;
   for (const int64_t d : order) {
-    if (reduced.has(d) || x.sizes()[static_cast<int>(d)] == 1) continue;
+    if ((mask & (1u << d)) || x.sizes()[static_cast<int>(d)] == 1) continue;
     if (d < last) return {};
     last = d;
   }
@@ -42,8 +43,8 @@ Shape dense_order(const Tensor& x, DimSet reduced) {
 }
 
 // Whether the reduced dimensions are neighbours in this order; then the three sizes are set.
-bool has_neighbours(const Tensor& x, DimSet reduced, const Shape& order, ReductionPlan& result) {
-  const auto is_reduced = [&](int d) { return reduced.has(order.empty() ? d : order[d]); };
+bool has_neighbours(const Tensor& x, uint32_t mask, const Shape& order, ReductionPlan& result) {
+  const auto is_reduced = [&](int d) { return (mask & (1u << (order.empty() ? d : order[d]))) != 0; };
   int first = 0;
   while (first < x.dim() && !is_reduced(first))
     ++first;
@@ -60,33 +61,33 @@ bool has_neighbours(const Tensor& x, DimSet reduced, const Shape& order, Reducti
   return true;
 }
 
-void arrange(const Tensor& x, DimSet reduced, ReductionPlan& result) {
+void arrange(const Tensor& x, uint32_t mask, ReductionPlan& result) {
   // As the elements lie, without a copy, where that can be.
-  if (const Shape dense = dense_order(x, reduced); !dense.empty() && has_neighbours(x, reduced, dense, result)) {
+  if (const Shape dense = dense_order(x, mask); !dense.empty() && has_neighbours(x, mask, dense, result)) {
     result.x = view::permute(x, dense);
     result.order = dense;
     return;
   }
-  if (has_neighbours(x, reduced, {}, result)) {
+  if (has_neighbours(x, mask, {}, result)) {
     result.x = contiguous(x);
     return;
   }
   Shape order;
   for (int d = 0; d < x.dim(); ++d) {
-    if (!reduced.has(d)) order.push_back(d);
+    if (!(mask & (1u << d))) order.push_back(d);
   }
   for (int d = 0; d < x.dim(); ++d) {
-    if (reduced.has(d)) order.push_back(d);
-    (reduced.has(d) ? result.reduced : result.outer) *= x.sizes()[d];
+    if (mask & (1u << d)) order.push_back(d);
+    (mask & (1u << d) ? result.reduced : result.outer) *= x.sizes()[d];
   }
   result.x = clone(view::permute(x, order));
   result.order = order;
 }
 
-Shape reduced_sizes(const Tensor& x, DimSet reduced, bool keepdim) {
+Shape reduced_sizes(const Tensor& x, uint32_t mask, bool keepdim) {
   Shape sizes;
   for (int d = 0; d < x.dim(); ++d) {
-    if (!reduced.has(d)) {
+    if (!(mask & (1u << d))) {
       sizes.push_back(x.sizes()[d]);
     } else if (keepdim) {
       sizes.push_back(1);
@@ -98,16 +99,16 @@ Shape reduced_sizes(const Tensor& x, DimSet reduced, bool keepdim) {
 }  // namespace
 
 ReductionPlan prepare_reduction(const Tensor& x, const Shape& dims, bool keepdim, DType out) {
-  const DimSet reduced = set_of(dims, x.dim());
+  const uint32_t mask = mask_of(dims, x.dim());
   ReductionPlan result;
-  result.out = empty(reduced_sizes(x, reduced, keepdim), {out, x.device()});
-  arrange(x, reduced, result);
+  result.out = empty(reduced_sizes(x, mask, keepdim), {out, x.device()});
+  arrange(x, mask, result);
   return result;
 }
 
 ReductionPlan prepare_sum(const Tensor& x, const ReduceOptions& options) {
-  const DimSet reduced = set_of(options.dims, x.dim());
-  const Shape sizes = reduced_sizes(x, reduced, options.keepdim);
+  const uint32_t mask = mask_of(options.dims, x.dim());
+  const Shape sizes = reduced_sizes(x, mask, options.keepdim);
   const DType dtype = is_floating_point(x.dtype()) ? x.dtype() : kInt64;
   ReductionPlan result;
   result.out = options.out;
@@ -117,7 +118,7 @@ ReductionPlan prepare_sum(const Tensor& x, const ReduceOptions& options) {
   } else if (result.out.numel() != sizes.numel() || result.out.dtype() != dtype || !result.out.is_contiguous()) {
     throw ShapeError("sum: out must be a contiguous {} {}, got {}", name(dtype), sizes, describe(result.out));
   }
-  arrange(x, reduced, result);
+  arrange(x, mask, result);
   return result;
 }
 

@@ -253,12 +253,11 @@ class NcclGroup final : public ProcessGroup {
       const DeviceStreamGuard guard(*stream_);
       ready_->block();
       collective.begun->record();
-      issue(calls);
+      issue(calls, [&] { wait_for_peers(collective); });
       collective.done->record();
-    } catch (const PeerError&) {
-      fail_and_throw(reason_for(std::current_exception(), collective.met, how));
     } catch (...) {
-      fail_and_throw(std::current_exception());
+      works_.throw_if_failed();
+      fail_and_throw(explained(std::current_exception(), collective, how));
     }
     for (const CollectiveCall& call : calls) {
       collective.tensors.push_back(call.output);
@@ -268,21 +267,34 @@ class NcclGroup final : public ProcessGroup {
   }
 
   // Queues them on the stream, those without elements left out: they are so on all ranks.
-  void issue(std::span<const CollectiveCall> calls) {
+  void issue(std::span<const CollectiveCall> calls, const std::function<void()>& until_peers_come) {
     if (calls.size() == 1) {
       const CollectiveCall& call = calls.front();
       if (call.subject().numel() == 0) return;
-      communicator_->call(function_of(call), [&](nccl::Comm comm) { return issue(call, comm); });
+      communicator_->call(
+          function_of(call), [&](nccl::Comm comm) { return issue(call, comm); }, until_peers_come);
       return;
     }
-    communicator_->call_together([&](nccl::Comm comm) {
+    const auto all = [&](nccl::Comm comm) {
       nccl::Result result = nccl::Result::Success;
       for (const CollectiveCall& call : calls) {
         if (call.subject().numel() > 0) result = issue(call, comm);
         if (!nccl::is_queued(result)) break;
       }
       return result;
-    });
+    };
+    communicator_->call_together(all, until_peers_come);
+  }
+
+  // NCCL does, to connect them: the host knows who does not come.
+  void wait_for_peers(const nccl::Collective& collective) {
+    if (!collective.met) return;
+    try {
+      collective.met->wait();
+    } catch (...) {
+      works_.fail(std::current_exception());
+      throw;
+    }
   }
 
   const char* function_of(const CollectiveCall& call) const {
@@ -322,6 +334,24 @@ class NcclGroup final : public ProcessGroup {
     works_.fail(error);
     works_.throw_if_failed();
     std::rethrow_exception(error);
+  }
+
+  // What NCCL has thrown, with what the host knows.
+  std::exception_ptr explained(std::exception_ptr error, const nccl::Collective& collective,
+                               const CollectiveOptions& how) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const PeerError&) {
+      return reason_for(error, collective.met, how);
+    } catch (const TimeoutError& late) {
+      const std::string lost = control_->lost_peer();
+      return std::make_exception_ptr(TimeoutError("{}: {}; {}", collective.words, late.what(),
+                                                  !lost.empty()    ? lost
+                                                  : collective.met ? "all ranks have called it"
+                                                                   : "it is not known which ranks have called it"));
+    } catch (...) {
+      return error;
+    }
   }
 
   // A peer is why NCCL failed: the host knows which, and why, at the latest when it is asked to meet

@@ -430,7 +430,7 @@ class NcclGroup final : public ProcessGroup {
     ready_ = runtime.new_event(device_.index);
     communicator_ = std::move(communicator);
     memory_ = std::make_shared<nccl::RegisteredMemory>(*library_, communicator_, stream_, device_);
-    works_.watch(communicator_);
+    works_.watch(communicator_, device_);
   }
 
   // The members' part of this group's communicator; null where there is none, or where the members

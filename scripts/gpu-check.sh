@@ -219,11 +219,11 @@ step build $most cmake --build "$build" --parallel "$cores" --target "${targets[
 # How many ranks are on the GPUs that there are, or all on one, where they talk over sockets.
 share_for() { [ "$(nvidia-smi --list-gpus | wc -l)" -ge "$1" ] || echo BRIGADE_NCCL_SHARE_GPU=1; }
 
-# DDP over NCCL with as many ranks.
+# DDP over NCCL with as many ranks, also where one is alone.
 run_ranks() {
   local ranks=$1 share
   share=$(share_for "$ranks")
-  step "train-$ranks-ranks" 60 env $share "$build/bin/brigade" train digits --device cuda --backend nccl --ranks "$ranks" --epochs 2 \
+  step "train-$ranks-ranks" 60 env BRIGADE_NCCL_ONE_RANK=1 $share "$build/bin/brigade" train digits --device cuda --backend nccl --ranks "$ranks" --epochs 2 \
     --quiet --timeout 40 --json "$logs/train-$ranks-ranks.json"
   {
     echo "## brigade train digits, $ranks ranks over NCCL${share:+ that share one GPU}"

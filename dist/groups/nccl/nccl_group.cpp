@@ -18,7 +18,7 @@
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/nccl/communicator.h>
 #include <brigade/dist/groups/nccl/registered_memory.h>
-#include <brigade/dist/groups/nccl/shared_gpu.h>
+#include <brigade/dist/groups/nccl/test_switches.h>
 #include <brigade/dist/groups/nccl/works.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/subgroup.h>
@@ -109,7 +109,7 @@ class NcclGroup final : public ProcessGroup {
   }
   bool takes_sums() const noexcept override { return control_->takes_sums(); }  // of memory on the host
   void choose_way(Device device, SourceLocation where) override {
-    if (way_ == Way::Open && (may_stage_ || size() > 1)) connect(device, where);
+    if (way_ == Way::Open && (may_stage_ || !is_alone_)) connect(device, where);
   }
   ProcessGroupPtr make_subgroup(const Subgroup& members) override {
     works_.throw_if_failed();
@@ -200,7 +200,7 @@ class NcclGroup final : public ProcessGroup {
     return nullptr;
   }
 
-  // On the current stream, in a world of one.
+  // On the current stream, without NCCL.
   static void do_alone(const CollectiveCall& call) {
     const Device device = call.output.device();
     if (call.input.defined() && call.output.raw_data() != call.input.raw_data())
@@ -232,7 +232,7 @@ class NcclGroup final : public ProcessGroup {
     const CollectiveInfo* const step_of = calls.front().options.step_of;
     nccl::Collective collective;
     collective.words = in_words(step_of ? *step_of : info);
-    if (size() == 1) {
+    if (is_alone_) {
       for (const CollectiveCall& call : calls)
         do_alone(call);
       recorder().finish(info.sequence);
@@ -412,7 +412,7 @@ class NcclGroup final : public ProcessGroup {
     }
     way_ = Way::Nccl;
     device_ = device;
-    if (size() == 1) return;  // nothing is sent
+    if (is_alone_) return;
     control_->broadcast(id, {.description = "the communicator of NCCL"}, where)->wait();
     set_current_device(device);
     try {
@@ -436,7 +436,7 @@ class NcclGroup final : public ProcessGroup {
   // The members' part of this group's communicator; null where there is none, or where the members
   // have to make their own when a tensor of a device comes: as for any group, without ncclCommSplit.
   std::shared_ptr<nccl::Communicator> split(const Subgroup& members) {
-    if (!communicator_ || !library_->comm_split || members.size() == 1) return nullptr;
+    if (!communicator_ || !library_->comm_split || (members.size() == 1 && !nccl::connects_one_rank())) return nullptr;
     try {
       // NCCL asks that nothing is under way.
       if (!works_.finish_within(timeout())) {
@@ -494,6 +494,7 @@ class NcclGroup final : public ProcessGroup {
   const Use use_;
   Way way_ = Way::Open;
   const bool check_ = compares_collectives();
+  const bool is_alone_ = size() == 1 && !nccl::connects_one_rank();  // nothing is sent
   std::atomic<bool> has_failed_{false};
   const nccl::Library* library_ = nullptr;
   Device device_;

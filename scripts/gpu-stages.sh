@@ -226,7 +226,7 @@ stage_a() {
   step 'cuBLASLt, cuDNN, attention, graphs' 40 "$(program bench_cuda_blocks)" --smoke
   local train=("$brigade" train digits --device cuda --quiet) nccl=nccl host=shm
   [ -n "$emulated" ] && nccl=threads host=threads
-  step 'digits, 1 rank' 30 "${train[@]}" --backend $nccl --ranks 1 --epochs 2
+  step 'digits, 1 rank over NCCL' 30 env BRIGADE_NCCL_ONE_RANK=1 "${train[@]}" --backend $nccl --ranks 1 --epochs 2
   step 'digits, 2 ranks over NCCL' 45 env $(share_for 2) NCCL_DEBUG=WARN "${train[@]}" --backend $nccl --ranks 2 --epochs 1 --timeout 20
   step 'digits, 2 ranks through memory of the host' 30 "${train[@]}" --backend $host --ranks 2 --epochs 1 --timeout 20
   step 'digits, 2 ranks, 16-mixed' 30 env $(share_for 2) "${train[@]}" --backend $nccl --ranks 2 --epochs 1 --precision 16-mixed --timeout 20

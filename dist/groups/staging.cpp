@@ -39,6 +39,9 @@ class StagedWork final : public Work {
     if (!transfer_->finished) staging_.wait_for(transfer_, timeout);
     if (transfer_->error) std::rethrow_exception(transfer_->error);
     transfer_->returned->block();
+    // What comes next on this stream comes after the copy.
+    transfer_->tensors.clear();
+    transfer_->on_host.clear();
   }
 
   Staging& staging_;  // while the transfer is not finished
@@ -53,6 +56,14 @@ Staging::~Staging() {
     transfer->finished = true;
     transfer->work.reset();
   }
+  for (const TransferPtr& transfer : returning_) {
+    if (transfer->tensors.empty()) continue;
+    try {
+      transfer->returned->synchronize();
+    } catch (...) {
+      // The device is lost, and the tensor with it.
+    }
+  }
 }
 
 Staging::Side& Staging::side_of(Device device) {
@@ -65,6 +76,7 @@ Staging::Side& Staging::side_of(Device device) {
 }
 
 WorkPtr Staging::stage(std::vector<Tensor> tensors, uint32_t reads, uint32_t writes, Post post) {
+  let_go();
   auto transfer = std::make_shared<Transfer>();
   const Device device = tensors.front().device();
   const DeviceRuntime& runtime = device_runtime(device);
@@ -100,7 +112,8 @@ void Staging::post(Transfer& transfer) {
 }
 
 // The collective is over: the result goes back.
-void Staging::finish(Transfer& transfer) {
+void Staging::finish(const TransferPtr& given) {
+  Transfer& transfer = *given;
   transfer.finished = true;
   if (transfer.work && !transfer.error) transfer.times = transfer.work->times();
   transfer.work.reset();
@@ -113,9 +126,21 @@ void Staging::finish(Transfer& transfer) {
       runtime.copy_async(tensor.raw_data(), transfer.on_host[i].raw_data(), tensor.nbytes(), transfer.device.index);
   }
   transfer.returned->record();
+  returning_.push_back(given);
+}
+
+void Staging::let_go() {
+  while (!returning_.empty()) {
+    const Transfer& oldest = *returning_.front();
+    const auto is_captured = [&] { return device_runtime(oldest.device).is_capturing(oldest.device.index); };
+    // One that was waited for holds nothing. No event can be asked about in a capture.
+    if (!oldest.tensors.empty() && (is_captured() || !oldest.returned->query())) return;
+    returning_.pop_front();
+  }
 }
 
 void Staging::progress() {
+  let_go();
   while (!waiting_.empty() && waiting_.front()->arrived->query()) {
     const TransferPtr transfer = waiting_.front();
     waiting_.pop_front();
@@ -130,7 +155,7 @@ void Staging::progress() {
     } catch (...) {
       transfer->error = std::current_exception();
     }
-    finish(*transfer);
+    finish(transfer);
     return true;
   });
 }
@@ -157,7 +182,7 @@ void Staging::wait_for(const TransferPtr& transfer, const std::chrono::milliseco
     } catch (...) {
       transfer->error = std::current_exception();
     }
-    finish(*transfer);
+    finish(transfer);
     std::erase(posted_, transfer);
   }
 }

@@ -47,7 +47,10 @@ class Staging {
   using TransferPtr = std::shared_ptr<Transfer>;
 
   void post(Transfer& transfer);
-  void finish(Transfer& transfer);
+  void finish(const TransferPtr& transfer);
+  // Of what is back on the device. Nobody has to wait for a work: the last who holds a tensor may let go of it while it is
+  // written.
+  void let_go();
   void wait_for(const TransferPtr& transfer, const std::chrono::milliseconds* timeout);
   // Where the copies of a device run, and what they wait for.
   struct Side {
@@ -58,6 +61,7 @@ class Staging {
 
   std::deque<TransferPtr> waiting_;  // for their copy to the host, oldest first
   std::vector<TransferPtr> posted_;
+  std::deque<TransferPtr> returning_;  // to the device, oldest first
   std::map<Device, Side> sides_;
 };
 

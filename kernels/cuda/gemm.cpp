@@ -1,7 +1,8 @@
-// Plans are cached by thread, device, shape and alignment, with or without an activation.
+// Plans are cached by thread, device, shape and alignment, with or without a bias and an activation.
 #include <brigade/kernels/cuda/detail/gemm.h>
 
 #include <brigade/core/cuda/stream.h>
+#include <brigade/core/error.h>
 #include <brigade/core/factory.h>
 
 #include <algorithm>
@@ -52,20 +53,24 @@ bool run(const GemmCall& call, Device device) {
   return true;
 }
 
-// Whether the library's documented rules let it compute the activation.
-bool may_activate(const GemmCall& call) {
-  if (call.shape.dtype == kFloat64) return false;
+// Whether the library's documented rules let it compute what comes after the product.
+bool may_follow(const GemmCall& call) {
+  if (call.shape.activation && call.shape.dtype == kFloat64) return false;
   return !call.pre ||
          (call.shape.c_row % kPreRowMultiple == 0 && reinterpret_cast<uintptr_t>(call.pre) % kPreAlignment == 0);
 }
 
 }  // namespace
 
-void gemm(const GemmCall& call, Device device) { run(call, device); }
+void gemm(const GemmCall& call, Device device) {
+  if (run(call, device)) return;
+  throw DeviceError("gemm: the library has no algorithm for {} in one pass; gemm_with_epilogue() tells that apart",
+                    describe(call.shape, call.bias != nullptr));
+}
 
-bool gemm_with_activation(const GemmCall& call, Device device) {
-  if (!may_activate(call) || !run(call, device)) return false;
-  ++of_this_thread<ActivationCount>(device.index).fused;
+bool gemm_with_epilogue(const GemmCall& call, Device device) {
+  if (!may_follow(call) || !run(call, device)) return false;
+  if (call.shape.activation) ++of_this_thread<ActivationCount>(device.index).fused;
   return true;
 }
 

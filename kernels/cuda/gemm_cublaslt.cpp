@@ -162,7 +162,7 @@ class CublasLtPlan final : public GemmPlan {
   }
 
  private:
-  // False when the library has nothing for this combination with an activation.
+  // False when the library has nothing for this combination with a bias or an activation.
   bool choose(const GemmProblem& problem) {
     std::array<cublasLtMatmulHeuristicResult_t, kCandidates> candidates{};
     int count = 0;
@@ -177,7 +177,8 @@ class CublasLtPlan final : public GemmPlan {
     // Other errors say that something is wrong, not that something is missing.
     const bool missing = status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED ||
                          status == CUBLAS_STATUS_INVALID_VALUE || status == CUBLAS_STATUS_ARCH_MISMATCH;
-    if (problem.shape.activation && missing) return false;
+    const bool plain = !problem.shape.activation && problem.bias_alignment == 0;
+    if (!plain && missing) return false;
     refuse(status == CUBLAS_STATUS_SUCCESS ? CUBLAS_STATUS_NOT_SUPPORTED : status, "cublasLtMatmulAlgoGetHeuristic",
            describe(problem.shape, problem.bias_alignment > 0) + " (row lengths " +
                to_string(Shape{problem.shape.a_row, problem.shape.b_row, problem.shape.c_row}) +

@@ -15,6 +15,7 @@ namespace brigade::kernels {
 namespace {
 
 using cuda::gemm;
+using cuda::gemm_with_epilogue;
 using cuda::GemmCall;
 using cuda::GemmShape;
 
@@ -132,10 +133,12 @@ class LinearProduct {
 
   // The result once it is complete: the product, or the bias alone.
   Tensor compute() const {
-    if (!product_.done) {
+    if (product_.done) {
+      if (bias_.defined()) copy(product_.out, bias_);
+    } else if (!bias_.defined()) {
       gemm(call(), device());
-    } else if (bias_.defined()) {
-      copy(product_.out, bias_);
+    } else if (!gemm_with_epilogue(call(), device())) {
+      add_to_bias();
     }
     return shaped(product_.out);
   }
@@ -147,6 +150,15 @@ class LinearProduct {
   }
 
  private:
+  // The product on top of the bias, so that a half type is rounded once, as in one pass.
+  void add_to_bias() const {
+    copy(product_.out, bias_);
+    GemmCall onto = call();
+    onto.bias = nullptr;
+    onto.shape.accumulate = true;
+    gemm(onto, device());
+  }
+
   LinearPlan linear_;
   MatmulPlan product_;
   Tensor bias_;
@@ -168,7 +180,7 @@ LinearActivation linear_activation_cuda(const Tensor& x, const Tensor& weight, c
       pre = empty(product.out().sizes(), product.out().options());
       call.pre = pre.raw_data();
     }
-    if (gemm_with_activation(call, product.device())) {
+    if (gemm_with_epilogue(call, product.device())) {
       return {.y = product.shaped(product.out()), .pre = pre.defined() ? product.shaped(pre) : Tensor()};
     }
   }

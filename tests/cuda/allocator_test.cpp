@@ -4,10 +4,16 @@
 #include <brigade/core/cuda/allocator.h>
 #include <brigade/core/cuda/device.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <random>
 #include <thread>
+
+#if __has_include(<simt/runtime.h>)
+#include <simt/runtime.h>
+#define BRIGADE_TEST_COUNTS_QUERIES
+#endif
 
 namespace brigade::test::allocator_test {
 
@@ -97,6 +103,39 @@ TEST_CASE("a block is not handed to another stream, and not again while another 
   CHECK(cuda::allocator_stats(0).waiting_blocks == 0);
   CHECK(again.data() == data);
 }
+
+#ifdef BRIGADE_TEST_COUNTS_QUERIES
+TEST_CASE("a request asks about one event of each stream that blocks wait for, however many wait") {
+  start_afresh();
+  const cuda::Stream first = cuda::Stream::create(), second = cuda::Stream::create();
+  std::atomic<bool> is_released = false;
+  for (const cuda::Stream& stream : {first, second})
+    REQUIRE(simt::enqueue(
+                stream.get(), [] {}, [&] { return is_released.load(); }) == cudaSuccess);
+  {
+    std::vector<std::unique_ptr<Held>> blocks;
+    for (int i = 0; i < 40; ++i) {
+      blocks.push_back(std::make_unique<Held>(1000));
+      if (i % 3 != 0) cuda::record_stream(blocks.back()->data(), first);
+      if (i % 3 != 1) cuda::record_stream(blocks.back()->data(), second);
+    }
+  }
+  CHECK(cuda::allocator_stats(0).waiting_blocks == 40);
+  const size_t before = simt::event_queries();
+  for (int i = 0; i < 10; ++i)
+    const Held other(1000);
+  CHECK(simt::event_queries() - before == 10 * 2);
+  CHECK(cuda::allocator_stats(0).waiting_blocks == 40);
+  is_released = true;
+  first.synchronize();
+  // Those that only the first has used are free, in whatever order they wait.
+  { const Held other(1000); }
+  CHECK(cuda::allocator_stats(0).waiting_blocks <= 27);
+  second.synchronize();
+  { const Held other(1000); }
+  CHECK(cuda::allocator_stats(0).waiting_blocks == 0);
+}
+#endif
 
 TEST_CASE("out of memory: the cache is given back first; then an error with a breakdown, and all goes on") {
   start_afresh();

@@ -2,6 +2,7 @@
 // strides.
 #include "on_device.h"
 
+#include <brigade/core/cuda/device.h>
 #include <brigade/kernels/attention.h>
 
 #include <array>
@@ -182,6 +183,25 @@ TEST_CASE("attention with heads of key and value that several heads of the query
     here.v = view::slice(whole.v, 1, 0, 3);
     agree(here, {.is_causal = true, .scale = 0.5, .dropout_p = 0.25, .state = {3, 5}, .enable_gqa = true});
   }
+}
+
+TEST_CASE("attention that needs much shared memory runs on another device than the current one") {
+  if (cuda::device_count() < 2) return;
+  const Operands here = operands({2}, {20, 30, 200, 200}, kFloat64);
+  const auto there = [](const Tensor& x) {
+    const Tensor result = empty(x.sizes(), {x.dtype(), Device(kCUDA, 1)});
+    copy(result, x);
+    return result;
+  };
+  const Tensor q = there(here.q), k = there(here.k), v = there(here.v);
+  const Attention expected = attention(here.q, here.k, here.v, {});
+  const Attention found = attention(q, k, v, {});
+  CHECK(cuda::current_device() == 0);
+  CHECK(difference(found.out, expected.out) <= attention_tolerance(kFloat64));
+  const AttentionGradients slopes = attention_backward(here.grad, here.q, here.k, here.v, expected, {}, {});
+  const AttentionGradients got = attention_backward(there(here.grad), q, k, v, found, {}, {});
+  CHECK(difference(got.q, slopes.q) <= 4 * attention_tolerance(kFloat64));
+  CHECK(difference(got.v, slopes.v) <= 4 * attention_tolerance(kFloat64));
 }
 
 TEST_CASE("attention of nothing") {

@@ -192,6 +192,19 @@ TEST_CASE("a kernel that asked for it gets 227 KiB of dynamic shared memory") {
   CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 48 << 10) == cudaSuccess);
 }
 
+TEST_CASE("what a kernel asked for on one device it has there only") {
+  std::vector<float> x = counting(32);
+  const void* const kernel = reinterpret_cast<const void*>(dynamic_row);
+  const auto launch = [&] { simt::launch("dynamic_row", dynamic_row, 1, 32, 100 << 10, nullptr, x.data()); };
+  REQUIRE(cudaSetDevice(1) == cudaSuccess);
+  REQUIRE(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 << 10) == cudaSuccess);
+  launch();
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
+  CHECK_THROWS_AS(launch(), simt::Error);
+  CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
+}
+
 TEST_CASE("after a failed kernel the next one runs, on the same stacks") {
   std::vector<float> x = counting(256);
   CHECK(error_of("divergent_barrier", divergent_barrier, 32, x.data()) != "no error");

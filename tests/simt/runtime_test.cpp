@@ -7,6 +7,7 @@
 #include <simt/runtime.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -373,6 +374,59 @@ TEST_CASE("copies and fills, of rows as well") {
   const std::vector<float> packed = read(y);
   for (int i = 0; i < 500; ++i)
     CHECK(packed[i] == static_cast<float>(i / 5 * 10 + i % 5));
+}
+
+TEST_CASE("copies and fills that are queued are known by what they read and write, until they have run") {
+  const Stream stream;
+  const Floats a, b;
+  const auto copies = [](const float* x, size_t bytes) {
+    const simt::QueuedCopies found = simt::queued_copies(x, bytes);
+    return std::array<size_t, 2>{found.reads, found.writes};
+  };
+  ok(cudaMemcpyAsync(a.data + 10, b.data, 100 * sizeof(float), cudaMemcpyDeviceToDevice, stream.handle));
+  ok(cudaMemsetAsync(b.data, 0, 4, stream.handle));
+  CHECK(copies(a.data, kBytes) == std::array<size_t, 2>{0, 1});
+  CHECK(copies(b.data, kBytes) == std::array<size_t, 2>{1, 1});
+  CHECK(copies(a.data, 10 * sizeof(float)) == std::array<size_t, 2>{0, 0});
+  CHECK(copies(a.data + 109, 4) == std::array<size_t, 2>{0, 1});
+  CHECK(copies(a.data + 110, 4) == std::array<size_t, 2>{0, 0});
+  CHECK(copies(b.data + 1, 4) == std::array<size_t, 2>{1, 0});
+  ok(cudaStreamSynchronize(stream.handle));
+  CHECK(copies(a.data, kBytes) == std::array<size_t, 2>{0, 0});
+  CHECK(copies(b.data, kBytes) == std::array<size_t, 2>{0, 0});
+}
+
+TEST_CASE(
+    "a thread gets a context on the device that it chooses, else on the first, and queries of events are counted") {
+  const auto contexts = [] {
+    std::array<size_t, simt::kDevices> all{};
+    for (int device = 0; device < simt::kDevices; ++device)
+      all[static_cast<size_t>(device)] = simt::threads_with_context(device);
+    return all;
+  };
+  const auto before = contexts();
+  // What only asks about devices needs none.
+  std::thread([] {
+    int device = -1;
+    cudaDeviceProp properties;
+    ok(cudaGetDevice(&device));
+    ok(cudaGetDeviceProperties(&properties, 2));
+  }).join();
+  CHECK(contexts() == before);
+  std::thread([] {
+    ok(cudaSetDevice(2));
+    ok(cudaSetDevice(2));
+    ok(cudaDeviceSynchronize());
+  }).join();
+  auto expected = before;
+  ++expected[2];
+  CHECK(contexts() == expected);
+  const Event event;
+  const size_t queries = simt::event_queries();
+  std::thread([&] { ok(cudaEventQuery(event.handle)); }).join();
+  ++expected[0];
+  CHECK(contexts() == expected);
+  CHECK(simt::event_queries() == queries + 1);
 }
 
 TEST_CASE("mistakes return the errors that CUDA returns") {

@@ -28,19 +28,6 @@ size_t segment_bytes(size_t bytes) noexcept {
   return (bytes + kSmallSegment - 1) / kSmallSegment * kSmallSegment;
 }
 
-// Records the events of a block that was given back; false while one of its streams is being
-// captured.
-bool record_events(Block& block, std::vector<Event>& events) {
-  for (const Stream& stream : block.other_streams) {
-    if (capture_of(stream.get()) != 0) return false;
-  }
-  for (const Stream& stream : std::exchange(block.other_streams, {})) {
-    events.emplace_back();
-    events.back().record(stream);
-  }
-  return true;
-}
-
 }  // namespace
 
 std::string mib(uint64_t bytes) {
@@ -115,12 +102,12 @@ Block* DevicePool::take(size_t asked, cudaStream_t stream) {
   if (asked > (size_t{1} << 47)) out_of_memory(asked, graphs != 0);
   const size_t bytes = (asked + kRound - 1) / kRound * kRound;
   const Block wanted{this, graphs, nullptr, bytes, stream, bytes <= kSmallLimit};
-  if (graphs == 0) check_waiting([](const Block&) { return false; });
+  if (graphs == 0) check_waiting();
   Block* block = find(wanted);
   if (!block) block = new_segment(wanted);
   if (!block && graphs == 0) {
     // Whatever is free, of other streams and sizes too, goes back to the device.
-    check_waiting([](const Block&) { return true; });
+    wait_for([](const Block&) { return true; });
     block = find(wanted);
     if (!block) {
       release_segments();
@@ -143,10 +130,8 @@ void DevicePool::give_back(Block* block) {
     make_free(block);
     return;
   }
-  Waiting entry{block};
-  record_events(*block, entry.events);
-  waiting_.push_back(std::move(entry));
-  stats_.waiting_blocks = waiting_.size();
+  ++stats_.waiting_blocks;
+  if (!record_events(block)) captured_.push_back(block);
 }
 
 void DevicePool::make_free(Block* block) {
@@ -170,27 +155,54 @@ void DevicePool::make_free(Block* block) {
   free_blocks_.insert(block);
 }
 
+bool DevicePool::record_events(Block* block) {
+  for (const Stream& stream : block->other_streams) {
+    if (capture_of(stream.get()) != 0) return false;
+  }
+  for (const Stream& stream : std::exchange(block->other_streams, {})) {
+    std::deque<Waiting>& waiting = waiting_[stream.get()];
+    waiting.push_back({block});
+    ++block->events;
+    waiting.back().event.record(stream);
+  }
+  return true;
+}
+
+// The first of a stream's events.
+void DevicePool::reach(std::deque<Waiting>& waiting) {
+  Block* const block = waiting.front().block;
+  waiting.pop_front();
+  if (--block->events > 0) return;
+  --stats_.waiting_blocks;
+  make_free(block);
+}
+
+void DevicePool::check_waiting() {
+  std::erase_if(captured_, [this](Block* block) { return record_events(block); });
+  for (auto& [stream, waiting] : waiting_) {
+    while (!waiting.empty() && waiting.front().event.query())
+      reach(waiting);
+  }
+}
+
 template <class MustWait>
-void DevicePool::check_waiting(MustWait must_wait) {
-  std::erase_if(waiting_, [&](Waiting& entry) {
-    if (!record_events(*entry.block, entry.events)) return false;
-    for (const Event& event : entry.events) {
-      if (must_wait(*entry.block)) {
-        event.synchronize();
-      } else if (!event.query()) {
-        return false;
-      }
-    }
-    make_free(entry.block);
-    return true;
-  });
-  stats_.waiting_blocks = waiting_.size();
+void DevicePool::wait_for(MustWait must_wait) {
+  check_waiting();
+  for (auto& [stream, waiting] : waiting_) {
+    // With the last of them all before it are reached.
+    const auto last =
+        std::find_if(waiting.rbegin(), waiting.rend(), [&](const Waiting& entry) { return must_wait(*entry.block); });
+    if (last == waiting.rend()) continue;
+    last->event.synchronize();
+    for (auto left = waiting.rend() - last; left > 0; --left)
+      reach(waiting);
+  }
 }
 
 void DevicePool::look_at_waiting() {
   const std::lock_guard lock(mutex_);
   const AllowUnsafeCalls allow;
-  check_waiting([](const Block&) { return false; });
+  check_waiting();
 }
 
 void DevicePool::record_stream(const char* data, const Stream& stream) {
@@ -230,7 +242,7 @@ void DevicePool::empty() {
   const std::lock_guard lock(mutex_);
   const DeviceGuard guard(device_);
   const AllowUnsafeCalls allow;
-  check_waiting([](const Block&) { return false; });
+  check_waiting();
   release_segments();
 }
 
@@ -239,7 +251,7 @@ void DevicePool::dissolve(MemPoolId graphs) {
   if (graph_bytes_.erase(graphs) == 0) return;
   const DeviceGuard guard(device_);
   const AllowUnsafeCalls allow;
-  check_waiting([graphs](const Block& block) { return block.graphs == graphs; });
+  wait_for([graphs](const Block& block) { return block.graphs == graphs; });
   std::vector<Block*> whole;
   for (const auto& [data, block] : by_address_) {
     if (block->graphs != graphs) continue;
@@ -292,7 +304,7 @@ std::string DevicePool::describe() const {
   std::string text = mib(stats_.blocks.bytes_in_use) + " are in use (at most " + mib(stats_.blocks.peak_bytes_in_use) +
                      " so far), " + mib(stats_.blocks.bytes_cached) + " are cached in " +
                      std::to_string(stats_.segments) + " segments (largest piece " + mib(largest) + "), " +
-                     std::to_string(waiting_.size()) + " blocks wait for other streams";
+                     std::to_string(stats_.waiting_blocks) + " blocks wait for other streams";
   if (!graph_bytes_.empty()) {
     text += "; of this, CUDA graphs keep " + mib(of_graphs) + " in " + std::to_string(graph_bytes_.size()) +
             (graph_bytes_.size() == 1 ? " pool" : " pools") + " (" + mib(used_by_graphs) + " in use)";

@@ -4,6 +4,7 @@
 
 #include <brigade/core/cuda/allocator.h>
 
+#include <deque>
 #include <map>
 #include <mutex>
 #include <set>
@@ -26,6 +27,7 @@ struct Block {
   Block* before = nullptr;
   Block* after = nullptr;
   std::vector<Stream> other_streams = {};
+  size_t events = 0;  // that are not reached yet, once it is given back
 };
 
 class DevicePool {
@@ -50,12 +52,10 @@ class DevicePool {
   struct BySize {
     bool operator()(const Block* a, const Block* b) const noexcept;
   };
-  // Given back, but used on other streams as well: until the events are reached. A stream that is
-  // being captured cannot say when it is done: those of the block are asked once none of them is,
-  // and there are no events before.
+  // Of a block that was given back, on a stream that uses it as well.
   struct Waiting {
     Block* block;
-    std::vector<Event> events = {};
+    Event event{};
   };
 
   Block* find(Block wanted);
@@ -63,8 +63,14 @@ class DevicePool {
   void split(Block* block, size_t bytes);
   void count_in(const Block* block);
   void make_free(Block* block);
+  // False while one of the block's streams is being captured, which cannot say when it is done.
+  bool record_events(Block* block);
+  void reach(std::deque<Waiting>& waiting);
+  // Frees blocks whose events are all reached.
+  void check_waiting();
+  // Waits for those of the blocks that must_wait(block), and frees them.
   template <class MustWait>
-  void check_waiting(MustWait must_wait);
+  void wait_for(MustWait must_wait);
   void release_segments();
   void release_segment(Block* whole);
   std::string describe() const;
@@ -74,7 +80,9 @@ class DevicePool {
   mutable std::mutex mutex_;
   std::set<Block*, BySize> free_blocks_;
   std::map<const char*, Block*> by_address_;  // every block, in use or not
-  std::vector<Waiting> waiting_;
+  // Events of a stream are reached in the order of their records: only the first of each is asked about.
+  std::map<cudaStream_t, std::deque<Waiting>> waiting_;
+  std::vector<Block*> captured_;               // those without events yet
   std::map<MemPoolId, uint64_t> graph_bytes_;  // reserved in the pools of graphs
   DeviceAllocatorStats stats_;
 };

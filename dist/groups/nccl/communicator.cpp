@@ -12,8 +12,13 @@
 namespace brigade::dist::nccl {
 
 namespace {
-constexpr auto kStep = std::chrono::microseconds(100);
-constexpr auto kLongestFarewell = std::chrono::seconds(5);
+// Every call is in progress at first: a thread of NCCL's queues it, within some ten microseconds where the ranks are
+// connected. Asking costs a tenth of one, so it is mostly done before the thread gives way, and nearly always before it
+// sleeps.
+constexpr int kSpins = 200;
+constexpr int kYields = 200;
+constexpr auto kSleep = std::chrono::microseconds(100);
+constexpr std::chrono::milliseconds kLongestFarewell{5000};
 }  // namespace
 
 Communicator::Communicator(const Library& library, const UniqueId& id, int rank, int size, Device device,
@@ -29,7 +34,7 @@ Communicator::Communicator(const Library& library, Device device, std::chrono::m
     : library_(library), name_(name), device_(device), timeout_(timeout) {}
 
 void Communicator::finish_making(const char* what, Result begun) {
-  const Result result = settle(begun, Clock::now() + timeout_);
+  const Result result = settle(begun, timeout_);
   if (result == Result::Success) return;
   const std::exception_ptr error = error_of(what, result);
   abort();
@@ -55,16 +60,16 @@ std::shared_ptr<Communicator> Communicator::split(int rank, std::chrono::millise
 
 Communicator::~Communicator() {
   if (!comm_) return;
-  const auto deadline = Clock::now() + std::min<Clock::duration>(timeout_, kLongestFarewell);
-  if (settle(library_.comm_finalize(comm_), deadline) == Result::Success) {
+  if (settle(library_.comm_finalize(comm_), std::min(timeout_, kLongestFarewell)) == Result::Success) {
     library_.comm_destroy(std::exchange(comm_, nullptr));
   } else {
     abort();
   }
 }
 
-Result Communicator::settle(Result result, Clock::time_point deadline) {
-  while (result == Result::InProgress) {
+Result Communicator::settle(Result result, std::chrono::milliseconds longest, const UntilPeersCome& until_peers_come) {
+  auto deadline = Clock::now() + longest;
+  for (int answers = 1; result == Result::InProgress; ++answers) {
     {
       const std::lock_guard lock(mutex_);
       if (!comm_) return Result::RemoteError;  // aborted meanwhile
@@ -72,9 +77,25 @@ Result Communicator::settle(Result result, Clock::time_point deadline) {
       if (asked != Result::Success) return asked;
     }
     if (result != Result::InProgress || Clock::now() >= deadline) break;
-    std::this_thread::sleep_for(kStep);
+    if (until_peers_come && answers == kSpins + kYields) {
+      until_peers_come();
+      deadline = Clock::now() + longest;
+    }
+    pause(answers);
   }
   return result;
+}
+
+void Communicator::pause(int answers) {
+  if (answers <= kSpins) {
+    ++spins_;
+  } else if (answers <= kSpins + kYields) {
+    ++yields_;
+    std::this_thread::yield();
+  } else {
+    ++sleeps_;
+    std::this_thread::sleep_for(kSleep);
+  }
 }
 
 std::string Communicator::in_words(const char* what, Result result) {
@@ -92,21 +113,22 @@ std::exception_ptr Communicator::error_of(const char* what, Result result) {
   return std::make_exception_ptr(DistError(text));
 }
 
-void Communicator::call(const char* what, const std::function<Result(Comm)>& function) {
+void Communicator::call(const char* what, const std::function<Result(Comm)>& function,
+                        const UntilPeersCome& until_peers_come) {
   Result result;
   {
     const std::lock_guard lock(mutex_);
     if (!comm_) throw DistError("{}: the communicator of rank {} was aborted", what, name_);
     result = function(comm_);
   }
-  result = settle(result, Clock::now() + timeout_);
+  result = settle(result, timeout_, until_peers_come);
   if (result == Result::Success) return;
   const std::lock_guard lock(mutex_);
   std::rethrow_exception(error_of(what, result));
 }
 
-void Communicator::call_together(const std::function<Result(Comm)>& calls) {
-  call("ncclGroupEnd", [&](Comm comm) {
+void Communicator::call_together(const std::function<Result(Comm)>& calls, const UntilPeersCome& until_peers_come) {
+  const auto as_group = [&](Comm comm) {
     if (const Result begun = library_.group_start(); begun != Result::Success) return begun;
     Result result = Result::InternalError;
     try {
@@ -117,7 +139,8 @@ void Communicator::call_together(const std::function<Result(Comm)>& calls) {
     }
     const Result ended = library_.group_end();
     return is_queued(result) ? ended : result;
-  });
+  };
+  call("ncclGroupEnd", as_group, until_peers_come);
 }
 
 std::optional<std::string> Communicator::asynchronous_error() {

@@ -9,7 +9,9 @@
 #include <brigade/dist/diagnosis/rank_names.h>
 #include <brigade/dist/groups/nccl/library.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -37,12 +39,17 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // A call that queues work. `what`: "ncclAllReduce". Throws DistError, PeerError when a
+  // A call that queues work, until NCCL has queued it. `what`: "ncclAllReduce". Throws DistError, PeerError when a
   // peer is the reason, TimeoutError.
-  void call(const char* what, const std::function<Result(Comm)>& function);
+  //
+  // NCCL connects the ranks when a communicator is first used, and then waits for all of them. So where it takes long,
+  // `until_peers_come` is called once: it returns when they have come, or throws what is known of those that have not.
+  // Without it, who does not come is not known.
+  using UntilPeersCome = std::function<void()>;
+  void call(const char* what, const std::function<Result(Comm)>& function, const UntilPeersCome& until_peers_come = {});
   // What `calls` calls is issued together (ncclGroupStart, ncclGroupEnd), or nothing of it. It returns the first result that
   // is_queued() is false for.
-  void call_together(const std::function<Result(Comm)>& calls);
+  void call_together(const std::function<Result(Comm)>& calls, const UntilPeersCome& until_peers_come = {});
   // So that collectives on it need no copy into NCCL's buffers; null where NCCL does not want to.
   void* register_memory(void* data, size_t bytes) noexcept;
   void deregister(void* registration) noexcept;
@@ -51,6 +58,12 @@ class Communicator {
   // Nothing can be called afterwards.
   void abort() noexcept;
 
+  // What was done so far between an answer that NCCL is in progress and the next question.
+  struct Pauses {
+    uint64_t spins = 0, yields = 0, sleeps = 0;
+  };
+  Pauses pauses() const noexcept { return {spins_, yields_, sleeps_}; }
+
  private:
   using Clock = std::chrono::steady_clock;
   Communicator(const Library& library, Device device, std::chrono::milliseconds timeout, const RankName& name);
@@ -58,8 +71,11 @@ class Communicator {
   // Waits until it is made, by `what`.
   void finish_making(const char* what, Result begun);
 
-  // Until the communicator is no longer in progress; the mutex is free in between.
-  Result settle(Result result, Clock::time_point deadline);
+  // Until the communicator is no longer in progress, for `longest`, and as long again after `until_peers_come`; the mutex
+  // is free in between.
+  Result settle(Result result, std::chrono::milliseconds longest, const UntilPeersCome& until_peers_come = {});
+  // After so many answers that it is.
+  void pause(int answers);
   std::string in_words(const char* what, Result result);
   std::exception_ptr error_of(const char* what, Result result);
 
@@ -69,6 +85,7 @@ class Communicator {
   const std::chrono::milliseconds timeout_;
   std::mutex mutex_;
   Comm comm_ = nullptr;
+  std::atomic<uint64_t> spins_{0}, yields_{0}, sleeps_{0};
 };
 
 }  // namespace brigade::dist::nccl

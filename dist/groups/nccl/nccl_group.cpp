@@ -18,7 +18,7 @@
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/nccl/communicator.h>
 #include <brigade/dist/groups/nccl/registered_memory.h>
-#include <brigade/dist/groups/nccl/shared_gpu.h>
+#include <brigade/dist/groups/nccl/test_switches.h>
 #include <brigade/dist/groups/nccl/works.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/subgroup.h>
@@ -109,7 +109,7 @@ class NcclGroup final : public ProcessGroup {
   }
   bool takes_sums() const noexcept override { return control_->takes_sums(); }  // of memory on the host
   void choose_way(Device device, SourceLocation where) override {
-    if (way_ == Way::Open && (may_stage_ || size() > 1)) connect(device, where);
+    if (way_ == Way::Open && (may_stage_ || !is_alone_)) connect(device, where);
   }
   ProcessGroupPtr make_subgroup(const Subgroup& members) override {
     works_.throw_if_failed();
@@ -200,7 +200,7 @@ class NcclGroup final : public ProcessGroup {
     return nullptr;
   }
 
-  // On the current stream, in a world of one.
+  // On the current stream, without NCCL.
   static void do_alone(const CollectiveCall& call) {
     const Device device = call.output.device();
     if (call.input.defined() && call.output.raw_data() != call.input.raw_data())
@@ -232,7 +232,7 @@ class NcclGroup final : public ProcessGroup {
     const CollectiveInfo* const step_of = calls.front().options.step_of;
     nccl::Collective collective;
     collective.words = in_words(step_of ? *step_of : info);
-    if (size() == 1) {
+    if (is_alone_) {
       for (const CollectiveCall& call : calls)
         do_alone(call);
       recorder().finish(info.sequence);
@@ -253,12 +253,11 @@ class NcclGroup final : public ProcessGroup {
       const DeviceStreamGuard guard(*stream_);
       ready_->block();
       collective.begun->record();
-      issue(calls);
+      issue(calls, [&] { wait_for_peers(collective); });
       collective.done->record();
-    } catch (const PeerError&) {
-      fail_and_throw(reason_for(std::current_exception(), collective.met, how));
     } catch (...) {
-      fail_and_throw(std::current_exception());
+      works_.throw_if_failed();
+      fail_and_throw(explained(std::current_exception(), collective, how));
     }
     for (const CollectiveCall& call : calls) {
       collective.tensors.push_back(call.output);
@@ -268,21 +267,34 @@ class NcclGroup final : public ProcessGroup {
   }
 
   // Queues them on the stream, those without elements left out: they are so on all ranks.
-  void issue(std::span<const CollectiveCall> calls) {
+  void issue(std::span<const CollectiveCall> calls, const std::function<void()>& until_peers_come) {
     if (calls.size() == 1) {
       const CollectiveCall& call = calls.front();
       if (call.subject().numel() == 0) return;
-      communicator_->call(function_of(call), [&](nccl::Comm comm) { return issue(call, comm); });
+      communicator_->call(
+          function_of(call), [&](nccl::Comm comm) { return issue(call, comm); }, until_peers_come);
       return;
     }
-    communicator_->call_together([&](nccl::Comm comm) {
+    const auto all = [&](nccl::Comm comm) {
       nccl::Result result = nccl::Result::Success;
       for (const CollectiveCall& call : calls) {
         if (call.subject().numel() > 0) result = issue(call, comm);
         if (!nccl::is_queued(result)) break;
       }
       return result;
-    });
+    };
+    communicator_->call_together(all, until_peers_come);
+  }
+
+  // NCCL does, to connect them: the host knows who does not come.
+  void wait_for_peers(const nccl::Collective& collective) {
+    if (!collective.met) return;
+    try {
+      collective.met->wait();
+    } catch (...) {
+      works_.fail(std::current_exception());
+      throw;
+    }
   }
 
   const char* function_of(const CollectiveCall& call) const {
@@ -322,6 +334,24 @@ class NcclGroup final : public ProcessGroup {
     works_.fail(error);
     works_.throw_if_failed();
     std::rethrow_exception(error);
+  }
+
+  // What NCCL has thrown, with what the host knows.
+  std::exception_ptr explained(std::exception_ptr error, const nccl::Collective& collective,
+                               const CollectiveOptions& how) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const PeerError&) {
+      return reason_for(error, collective.met, how);
+    } catch (const TimeoutError& late) {
+      const std::string lost = control_->lost_peer();
+      return std::make_exception_ptr(TimeoutError("{}: {}; {}", collective.words, late.what(),
+                                                  !lost.empty()    ? lost
+                                                  : collective.met ? "all ranks have called it"
+                                                                   : "it is not known which ranks have called it"));
+    } catch (...) {
+      return error;
+    }
   }
 
   // A peer is why NCCL failed: the host knows which, and why, at the latest when it is asked to meet
@@ -382,7 +412,7 @@ class NcclGroup final : public ProcessGroup {
     }
     way_ = Way::Nccl;
     device_ = device;
-    if (size() == 1) return;  // nothing is sent
+    if (is_alone_) return;
     control_->broadcast(id, {.description = "the communicator of NCCL"}, where)->wait();
     set_current_device(device);
     try {
@@ -400,13 +430,13 @@ class NcclGroup final : public ProcessGroup {
     ready_ = runtime.new_event(device_.index);
     communicator_ = std::move(communicator);
     memory_ = std::make_shared<nccl::RegisteredMemory>(*library_, communicator_, stream_, device_);
-    works_.watch(communicator_);
+    works_.watch(communicator_, device_);
   }
 
   // The members' part of this group's communicator; null where there is none, or where the members
   // have to make their own when a tensor of a device comes: as for any group, without ncclCommSplit.
   std::shared_ptr<nccl::Communicator> split(const Subgroup& members) {
-    if (!communicator_ || !library_->comm_split || members.size() == 1) return nullptr;
+    if (!communicator_ || !library_->comm_split || (members.size() == 1 && !nccl::connects_one_rank())) return nullptr;
     try {
       // NCCL asks that nothing is under way.
       if (!works_.finish_within(timeout())) {
@@ -464,6 +494,7 @@ class NcclGroup final : public ProcessGroup {
   const Use use_;
   Way way_ = Way::Open;
   const bool check_ = compares_collectives();
+  const bool is_alone_ = size() == 1 && !nccl::connects_one_rank();  // nothing is sent
   std::atomic<bool> has_failed_{false};
   const nccl::Library* library_ = nullptr;
   Device device_;

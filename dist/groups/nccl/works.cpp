@@ -143,10 +143,10 @@ Works::~Works() {
   state_->communicator.reset();
 }
 
-void Works::watch(std::shared_ptr<Communicator> communicator) {
+void Works::watch(std::shared_ptr<Communicator> communicator, Device device) {
   const std::lock_guard lock(state_->mutex);
   state_->communicator = std::move(communicator);
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  if (!thread_.joinable()) thread_ = std::thread([this, device] { run(device); });
 }
 
 WorkPtr Works::add(Collective collective) {
@@ -201,7 +201,13 @@ bool Works::finish_within(std::chrono::milliseconds time) noexcept try {
   return false;
 }
 
-void Works::run() {
+void Works::run(Device device) {
+  try {
+    // A thread's first call makes a context on its current device: on the first GPU, where none was chosen.
+    set_current_device(device);
+  } catch (...) {
+    state_->fail(std::current_exception());
+  }
   std::optional<Clock::time_point> troubled_since;
   std::unique_lock lock(state_->mutex);
   while (!state_->stopped) {

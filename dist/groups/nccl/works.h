@@ -50,8 +50,8 @@ class Works {
   Works(const Works&) = delete;
   Works& operator=(const Works&) = delete;
 
-  // From now on the thread asks this one for its errors.
-  void watch(std::shared_ptr<Communicator> communicator);
+  // From now on the thread asks this one for its errors, and the device about events.
+  void watch(std::shared_ptr<Communicator> communicator, Device device);
   WorkPtr add(Collective collective);
   // Of each graph that holds collectives: its replays are works that nobody waits for.
   ReplayHook replays(Device device) const;
@@ -67,7 +67,7 @@ class Works {
   struct State;
   struct Entry;
 
-  void run();
+  void run(Device device);
 
   std::shared_ptr<State> state_;
   const std::function<std::string()> lost_peer_;

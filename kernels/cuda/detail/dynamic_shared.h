@@ -23,6 +23,7 @@ inline constexpr size_t kDefaultSharedBytes = size_t{48} << 10;
 template <class... Parameters, class... Arguments>
 void launch_with_shared(const Launch& how, Device device, void (*kernel)(Parameters...), Arguments&&... arguments) {
   if (how.shared_bytes > kDefaultSharedBytes) {
+    const brigade::cuda::DeviceGuard guard(device.index);  // each device keeps what was asked for on it
     brigade::cuda::check(
         cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
                              static_cast<int>(how.shared_bytes)),

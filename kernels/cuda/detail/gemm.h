@@ -26,7 +26,7 @@ struct GemmShape {
   int64_t batches = 1;
   // Elements from one product's operand to the next; 0: the same for all.
   int64_t a_batch = 0, b_batch = 0, c_batch = 0;
-  std::optional<FusedActivation> activation = {};  // of c, after the bias; for gemm_with_activation
+  std::optional<FusedActivation> activation = {};  // of c, after the bias; for gemm_with_epilogue
 
   auto operator<=>(const GemmShape&) const = default;
 };
@@ -36,6 +36,7 @@ struct GemmCall {
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;
+  // For gemm_with_epilogue.
   const void* bias = nullptr;  // [n], added to each row of c; kBiasAlignment; none when null
   void* pre = nullptr;         // what GeluTanh is taken of, laid out as c; not kept when null
 };
@@ -46,12 +47,13 @@ inline constexpr size_t kBiasAlignment = 16;
 // DeviceError when the library refuses, with its reason and the shapes.
 void gemm(const GemmCall& call, Device device);
 
-// The same for one product with an activation, in one pass over c. False, with nothing queued,
-// where the library does not do that: then gemm() and a pass for the activation do. So it is for
-// float64 (how exact an activation of the library is there is not documented), for a `pre` that
-// breaks its rules (rows of a multiple of kPreRowMultiple elements; kPreAlignment), and for what
-// its heuristic finds no algorithm for, which is asked once.
-bool gemm_with_activation(const GemmCall& call, Device device);
+// The same for one product with a bias, an activation or both, in one pass over c. False, with
+// nothing queued, where the library does not do that: then gemm() on top of the bias, and a pass for
+// the activation, do. So it is for an activation of float64 (how exact one of the library is there
+// is not documented), for a `pre` that breaks its rules (rows of a multiple of kPreRowMultiple
+// elements; kPreAlignment), and for what its heuristic finds no algorithm for, which is asked once:
+// with a bias mostly a single column, and rows of half types that are no multiple of a word.
+bool gemm_with_epilogue(const GemmCall& call, Device device);
 // cublasLt.h, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD.
 inline constexpr int64_t kPreRowMultiple = 8;
 // As with the bias.
@@ -79,7 +81,7 @@ struct GemmProblem {
 class GemmPlan {
  public:
   virtual ~GemmPlan() = default;
-  // False when the library knows no algorithm that computes the activation as well.
+  // False when the library knows no algorithm that adds the bias or computes the activation as well.
   virtual bool possible() const noexcept = 0;
   virtual size_t workspace_bytes() const noexcept = 0;
   // Only queues. `workspace` is on the device and belongs to this call in the stream's order.
@@ -87,7 +89,7 @@ class GemmPlan {
 };
 
 // With the device current, on the thread that will run it. Throws DeviceError when the library
-// knows no algorithm and that is not for want of the activation.
+// knows no algorithm for the product alone.
 std::unique_ptr<GemmPlan> plan_gemm(const GemmProblem& problem);
 
 }  // namespace brigade::kernels::cuda

@@ -84,11 +84,15 @@ class StandIn final : public GemmPlan {
     }
   }
 
-  // As if only algorithms that load 4 bytes at a time had activations: so that both answers are met in tests.
+  // As if only algorithms that load 4 bytes at a time had epilogues, and none that makes a single column added a bias: so
+  // that both answers are met in tests.
   bool possible() const noexcept override {
     const GemmShape& s = problem_.shape;
+    const bool adds_bias = problem_.bias_alignment > 0;
+    if (!adds_bias && !s.activation) return true;
+    if (adds_bias && s.n == 1) return false;
     const int64_t rows = (s.a_row | s.b_row) * static_cast<int64_t>(itemsize(s.dtype));
-    return !s.activation || (rows % 4 == 0 && std::min(problem_.a_alignment, problem_.b_alignment) >= 4);
+    return rows % 4 == 0 && std::min(problem_.a_alignment, problem_.b_alignment) >= 4;
   }
 
   // A sum over a long k is split.

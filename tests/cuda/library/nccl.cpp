@@ -5,6 +5,11 @@
 // result. So what a rank writes too early, or reads too late, goes wrong here as it would there: the stand-in keeps a
 // sum of what each rank sends from the moment its command was at the front, and refuses when it has changed.
 //
+// What is called is launched by NCCL's own thread, and the communicator is in progress until then: at the first collective
+// of a kind until all ranks have come to theirs, at the first message until both have, and for a few answers at each
+// call. Here whoever asks (ncclCommGetAsyncError) launches. So an event that is recorded too early stands before the
+// collective, and a call of a communicator that is in progress is refused. A rank that is alone needs no thread.
+//
 // What a thread calls between ncclGroupStart and ncclGroupEnd is one command for each communicator and stream: all its
 // parts begin and end together, so a rank may send to another and receive from it in one, in any order. Messages
 // (ncclSend, ncclRecv) are matched by sender and receiver in the order of their calls, and have no buffer in between:
@@ -117,19 +122,23 @@ Result ncclCommInitRankConfig(Comm* comm, int ranks, UniqueId id, int rank, Conf
 
 Result ncclCommGetAsyncError(Comm comm, Result* error) {
   World& world = *comm->world;
-  const std::lock_guard lock(world.mutex);
-  *error =
-      world.duplicate  ? refuse(Result::InvalidUsage, "Duplicate GPU detected")
-      : world.given_up ? refuse(Result::RemoteError, "a rank has given up the communicator")
-      : comm->finalizing
-          ? (world.finalized == world.size ? Result::Success : Result::InProgress)
-          : (world.complete() && world.splits[comm->rank] == world.splits_done ? Result::Success : Result::InProgress);
+  {
+    const std::lock_guard lock(world.mutex);
+    *error = world.duplicate  ? refuse(Result::InvalidUsage, "Duplicate GPU detected")
+             : world.given_up ? refuse(Result::RemoteError, "a rank has given up the communicator")
+             : comm->finalizing
+                 ? (world.finalized == world.size ? Result::Success : Result::InProgress)
+                 : (world.complete() && world.splits[comm->rank] == world.splits_done ? Result::Success
+                                                                                      : Result::InProgress);
+  }
+  if (*error == Result::Success) *error = brigade::test::nccl::launch_when_connected(comm);
   return Result::Success;
 }
 
 // The new ones are filled in when the last rank has come, as there: until then the old one is in progress.
 Result ncclCommSplit(Comm comm, int color, int key, Comm* part, Config*) {
   if (!comm || !part || color < -1) return refuse(Result::InvalidArgument, "the communicator, the place or the color");
+  if (const Result settled = brigade::test::nccl::require_settled(comm); settled != Result::Success) return settled;
   World& world = *comm->world;
   const std::lock_guard lock(world.mutex);
   if (comm->finalizing) return refuse(Result::InvalidUsage, "the communicator was finalized");
@@ -157,6 +166,7 @@ Result ncclCommSplit(Comm comm, int color, int key, Comm* part, Config*) {
 }
 
 Result ncclCommFinalize(Comm comm) {
+  if (const Result settled = brigade::test::nccl::require_settled(comm); settled != Result::Success) return settled;
   const std::lock_guard lock(comm->world->mutex);
   if (std::exchange(comm->finalizing, true)) return refuse(Result::InvalidUsage, "finalized twice");
   ++comm->world->finalized;
@@ -194,6 +204,9 @@ size_t nccl_stand_in_registered(const void* data) {
 
 // For tests: what was queued, a group as one for each communicator and stream.
 size_t nccl_stand_in_commands() { return brigade::test::nccl::commands_queued(); }
+
+// For tests: how often a connected communicator answers that it is in progress after each call; gives the number before.
+int nccl_stand_in_answer_in_progress(int times) { return brigade::test::nccl::answer_in_progress(times); }
 
 // For tests: calls of ncclSend and ncclRecv.
 size_t nccl_stand_in_messages() { return messages; }

@@ -100,10 +100,8 @@ struct Part {
   std::vector<std::pair<size_t, uint64_t>> keys;  // of the messages
 
   std::pair<size_t, uint64_t> next_key(const Call& call) const {
-    const auto peer = static_cast<size_t>(call.root);
-    const bool sends = call.kind == Call::Send;
-    const size_t way = sends ? rank * world->size + peer : peer * world->size + rank;
-    return {way, world->next_message[(sends ? 0 : world->size * world->size) + way]++};
+    const size_t way = call.sender(rank) * world->size + call.receiver(rank);
+    return {way, world->next_message[(call.kind == Call::Send ? 0 : world->size * world->size) + way]++};
   }
 };
 
@@ -209,8 +207,7 @@ void run(Part& part) {
 struct Group {
   struct OnStream {
     Comm comm;
-    void* stream;
-    std::vector<Call> calls;
+    Launch launch;
   };
   int depth = 0;
   Result refused = Result::Success;
@@ -219,28 +216,42 @@ struct Group {
 thread_local Group group;
 
 std::atomic<size_t> commands{0};
+std::atomic<int> answers{2};
 
-Result enqueue(Comm comm, const std::vector<Call>& calls, void* stream) {
+Result enqueue(Comm comm, const Launch& launch) {
   const auto part = std::make_shared<Part>();
   part->world = comm->world;
   part->rank = comm->rank;
-  for (const Call& call : calls)
+  for (const Call& call : launch.calls)
     (call.is_message() ? part->messages : part->collectives).push_back(call);
   int device = 0;
   cudaGetDevice(&device);
   cudaSetDevice(comm->device);
   const cudaError_t code = simt::enqueue(
-      static_cast<cudaStream_t>(stream), [part] { run(*part); }, [part] { return is_ready(*part); });
+      static_cast<cudaStream_t>(launch.stream), [part] { run(*part); }, [part] { return is_ready(*part); });
   cudaSetDevice(device);
   if (code != cudaSuccess) return refuse(Result::UnhandledCudaError, cudaGetErrorString(code));
   ++commands;
   return Result::Success;
 }
 
+// A rank alone needs no thread, and is never in progress.
+Result begin(Comm comm, const Launch& launch) {
+  World& world = *comm->world;
+  if (world.size == 1) return enqueue(comm, launch);
+  const std::lock_guard lock(world.mutex);
+  for (const Call& call : launch.calls)
+    world.come(comm->rank, call);
+  comm->launches.push_back(launch);
+  comm->answers_left = answers;
+  return Result::InProgress;
+}
+
 Result check(Comm comm, const Call& call) {
   if (!comm) return refuse(Result::InvalidArgument, "comm is NULL");
   World& world = *comm->world;
   if (comm->finalizing) return refuse(Result::InvalidUsage, "the communicator was finalized");
+  if (const Result settled = require_settled(comm); settled != Result::Success) return settled;
   int device = 0;
   cudaGetDevice(&device);
   if (device != comm->device) return refuse(Result::InvalidUsage, "the current device is not the communicator's");
@@ -270,17 +281,17 @@ const std::string& latest_refusal() { return last_error; }
 
 Result queue(Comm comm, const Call& call, void* stream) {
   const Result allowed = check(comm, call);
-  if (group.depth == 0) return allowed == Result::Success ? enqueue(comm, {call}, stream) : allowed;
+  if (group.depth == 0) return allowed == Result::Success ? begin(comm, {{call}, stream}) : allowed;
   if (allowed != Result::Success) {
     if (group.refused == Result::Success) group.refused = allowed;
     return allowed;
   }
   for (Group::OnStream& each : group.commands) {
-    if (each.comm != comm || each.stream != stream) continue;
-    each.calls.push_back(call);
+    if (each.comm != comm || each.launch.stream != stream) continue;
+    each.launch.calls.push_back(call);
     return Result::Success;
   }
-  group.commands.push_back({comm, stream, {call}});
+  group.commands.push_back({comm, {{call}, stream}});
   return Result::Success;
 }
 
@@ -289,17 +300,46 @@ Result begin_group() {
   return Result::Success;
 }
 
-// Of a communicator that does not block: it is in progress, until it is asked.
 Result end_group() {
   if (group.depth == 0) return refuse(Result::InvalidUsage, "ncclGroupEnd without ncclGroupStart");
   if (--group.depth > 0) return Result::Success;
   const Group ended = std::exchange(group, {});
   if (ended.refused != Result::Success) return ended.refused;
+  Result result = Result::Success;
   for (const Group::OnStream& each : ended.commands) {
-    if (const Result queued = enqueue(each.comm, each.calls, each.stream); queued != Result::Success) return queued;
+    const Result begun = begin(each.comm, each.launch);
+    if (begun != Result::Success && begun != Result::InProgress) return begun;
+    if (begun == Result::InProgress) result = begun;
   }
-  return Result::InProgress;
+  return result;
 }
+
+Result launch_when_connected(Comm comm) {
+  World& world = *comm->world;
+  std::vector<Launch> launches;
+  {
+    const std::lock_guard lock(world.mutex);
+    if (comm->launches.empty()) return Result::Success;
+    for (const Launch& launch : comm->launches)
+      for (const Call& call : launch.calls)
+        if (!world.is_connected(comm->rank, call)) return Result::InProgress;
+    if (comm->answers_left-- > 0) return Result::InProgress;
+    launches = std::exchange(comm->launches, {});
+  }
+  for (const Launch& launch : launches) {
+    if (const Result queued = enqueue(comm, launch); queued != Result::Success) return queued;
+  }
+  return Result::Success;
+}
+
+Result require_settled(Comm comm) {
+  const std::lock_guard lock(comm->world->mutex);
+  if (comm->launches.empty()) return Result::Success;
+  return refuse(Result::InvalidArgument,
+                "Attempt to use communicator before the previous operation returned ncclSuccess");
+}
+
+int answer_in_progress(int times) { return answers.exchange(times); }
 
 size_t commands_queued() { return commands; }
 

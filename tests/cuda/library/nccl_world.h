@@ -31,12 +31,23 @@ struct Call {
   int root = 0;  // of a message the peer
 
   bool is_message() const { return kind == Send || kind == Recv; }
+  // Of a message of this rank.
+  size_t sender(size_t rank) const { return kind == Send ? rank : static_cast<size_t>(root); }
+  size_t receiver(size_t rank) const { return kind == Send ? static_cast<size_t>(root) : rank; }
   bool fits(const Call& other) const {
     return kind == other.kind && count == other.count && type == other.type && op == other.op && root == other.root;
   }
 };
 
+inline constexpr size_t kCollectives = Call::Send;  // kinds of them, which stand first
+
 using Bytes = std::vector<unsigned char>;
+
+// Called, and not yet in its stream: what a rank calls NCCL launches on a thread of its own.
+struct Launch {
+  std::vector<Call> calls;
+  void* stream = nullptr;
+};
 
 // One that all ranks take part in: a collective, or the collectives of a group.
 struct Meeting {
@@ -73,7 +84,10 @@ struct World {
         aborted(size, false),
         next(size, 0),
         next_message(2 * size * size, 0),
-        splits(size, 0) {}
+        splits(size, 0),
+        called(kCollectives * size, false),
+        sent(size * size, false),
+        received(size * size, false) {}
   const size_t size;
   std::mutex mutex;
   std::vector<int> devices;  // -1: has not come
@@ -85,10 +99,30 @@ struct World {
   std::vector<uint64_t> splits;  // per rank: how often it has called ncclCommSplit
   std::vector<Piece> pieces;     // of the split that not all have come to
   uint64_t splits_done = 0;
+  // Who has come to the first use of what has to be connected: all ranks for each kind of collective, whose algorithms
+  // differ, two for messages.
+  std::vector<bool> called;          // by kind and rank
+  std::vector<bool> sent, received;  // by sender and receiver
   bool duplicate = false;
   bool given_up = false;  // by any rank
   size_t finalized = 0;
 
+  void come(size_t rank, const Call& call) {
+    if (!call.is_message()) {
+      called[call.kind * size + rank] = true;
+    } else {
+      (call.kind == Call::Send ? sent : received)[call.sender(rank) * size + call.receiver(rank)] = true;
+    }
+  }
+  bool is_connected(size_t rank, const Call& call) const {
+    if (!call.is_message()) {
+      for (size_t peer = 0; peer < size; ++peer)
+        if (!called[call.kind * size + peer]) return false;
+      return true;
+    }
+    const size_t way = call.sender(rank) * size + call.receiver(rank);
+    return sent[way] && received[way];
+  }
   bool complete() const {
     for (const int device : devices)
       if (device < 0) return false;
@@ -104,8 +138,15 @@ const std::string& latest_refusal();
 Result begin_group();
 Result end_group();
 Result queue(Comm comm, const Call& call, void* stream);
+// Launches what was called on it once the ranks have connected: asked for by whoever asks how the communicator is.
+Result launch_when_connected(Comm comm);
+// Refuses to call anything while it is in progress.
+Result require_settled(Comm comm);
 // What was queued, a group as one for each communicator and stream.
 size_t commands_queued();
+// How often a connected one answers that it is in progress before it has launched what was called; gives the number
+// before.
+int answer_in_progress(int times);
 
 }  // namespace brigade::test::nccl
 
@@ -116,6 +157,8 @@ struct OpaqueComm {
   size_t rank = 0;
   int device = 0;
   bool finalizing = false;
+  std::vector<brigade::test::nccl::Launch> launches = {};  // under the world's mutex, as what follows
+  int answers_left = 0;
 };
 
 }  // namespace brigade::dist::nccl

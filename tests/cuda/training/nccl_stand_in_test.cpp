@@ -11,6 +11,7 @@
 #include <simt/runtime.h>
 
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -18,6 +19,7 @@
 #include <vector>
 
 extern "C" size_t nccl_stand_in_commands();
+extern "C" int nccl_stand_in_answer_in_progress(int times);
 
 namespace brigade::test::nccl_stand_in_test {
 
@@ -37,19 +39,42 @@ struct Rank {
   float* sent = nullptr;  // kCount times rank + 1, and as many again
   float* got = nullptr;
 
+  Result asked() const {
+    Result result = Result::InternalError;
+    library().comm_get_async_error(comm, &result);
+    return result;
+  }
+  Result settled(Result begun) const {
+    while (begun == Result::InProgress)
+      begun = asked();
+    return begun;
+  }
   Result send(size_t count = kCount) const {
-    return library().send(sent, count, DataType::Float32, peer, comm, stream);
+    return settled(library().send(sent, count, DataType::Float32, peer, comm, stream));
   }
   Result receive(size_t count = kCount, DataType type = DataType::Float32) const {
-    return library().recv(got, count, type, peer, comm, stream);
+    return settled(library().recv(got, count, type, peer, comm, stream));
+  }
+  Result begin_to_reduce(size_t count, DataType type = DataType::Float32, size_t from = 0) const {
+    return library().all_reduce(sent + from, got + from, count, type, RedOp::Sum, comm, stream);
   }
   Result reduce(size_t count, DataType type = DataType::Float32, size_t from = 0) const {
-    return library().all_reduce(sent + from, got + from, count, type, RedOp::Sum, comm, stream);
+    return settled(begin_to_reduce(count, type, from));
   }
   void together(const std::function<void()>& calls) const {
     CHECK(library().group_start() == Result::Success);
     calls();
-    CHECK(library().group_end() == Result::InProgress);
+    const Result ended = library().group_end();
+    CHECK(ended == Result::InProgress);
+    CHECK(settled(ended) == Result::Success);
+  }
+  // Collectives and messages both ways, by one command.
+  void connect() const {
+    together([&] {
+      reduce(1);
+      send(1);
+      receive(1);
+    });
   }
   std::vector<float> received() const {
     std::vector<float> values(kCount);
@@ -59,9 +84,12 @@ struct Rank {
   }
 };
 
-// What the stream of each rank throws when it is waited for, after `calls` of both; "" for nothing.
-std::vector<std::string> run(const std::function<void(Rank&)>& calls, const std::function<void(Rank&)>& after = {}) {
+// What the stream of each rank throws when it is waited for, after `calls` of both, which are connected unless they are
+// not to be; "" for nothing.
+std::vector<std::string> run(const std::function<void(Rank&)>& calls, const std::function<void(Rank&)>& after = {},
+                             bool is_connected = true) {
   std::vector<std::string> errors(kRanks);
+  std::barrier both(kRanks);
   UniqueId id;
   REQUIRE(library().get_unique_id(&id) == Result::Success);
   std::vector<std::thread> threads;
@@ -78,6 +106,9 @@ std::vector<std::string> run(const std::function<void(Rank&)>& calls, const std:
       cudaMalloc(reinterpret_cast<void**>(&own.got), 2 * kCount * sizeof(float));
       const std::vector<float> values(2 * kCount, static_cast<float>(rank + 1));
       cudaMemcpy(own.sent, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice);
+      if (is_connected) own.connect();
+      both.arrive_and_wait();
+      if (is_connected) cudaStreamSynchronize(own.stream);
       try {
         calls(own);
         cudaStreamSynchronize(own.stream);
@@ -120,7 +151,7 @@ TEST_CASE("ranks that send to each other and receive in a group exchange, in any
       },
       [](Rank& own) { CHECK(own.received() == std::vector<float>(kCount, static_cast<float>(own.peer + 1))); });
   CHECK(errors == std::vector<std::string>(kRanks));
-  CHECK(nccl_stand_in_commands() - before == kRanks);
+  CHECK(nccl_stand_in_commands() - before == 2 * kRanks);  // one connects
 }
 
 TEST_CASE("collectives and messages go in one group, groups inside of groups are one with the outer one") {
@@ -142,7 +173,7 @@ TEST_CASE("collectives and messages go in one group, groups inside of groups are
         CHECK(largest == std::vector<float>(kCount, 2));
       });
   CHECK(errors == std::vector<std::string>(kRanks));
-  CHECK(nccl_stand_in_commands() - before == kRanks);
+  CHECK(nccl_stand_in_commands() - before == 2 * kRanks);
 }
 
 TEST_CASE("what would hang over NCCL is never ready") {
@@ -197,7 +228,58 @@ TEST_CASE("a group is refused as a whole, and its end needs a beginning") {
     CHECK(own.reduce(2) == Result::Success);
   });
   CHECK(errors == std::vector<std::string>(kRanks));
-  CHECK(nccl_stand_in_commands() - before == kRanks);
+  CHECK(nccl_stand_in_commands() - before == 2 * kRanks);
+}
+
+TEST_CASE("at its first use a communicator is in progress until all have come, and takes no other call") {
+  std::atomic<bool> is_awaited = false;
+  for (const bool is_message : {false, true}) {
+    is_awaited = false;
+    const auto errors = run(
+        [&](Rank& own) {
+          while (own.rank == 1 && !is_awaited)
+            std::this_thread::yield();
+          const auto begin = [&] {
+            if (!is_message) return own.begin_to_reduce(kCount);
+            return own.rank == 0 ? library().send(own.sent, kCount, DataType::Float32, 1, own.comm, own.stream)
+                                 : library().recv(own.got, kCount, DataType::Float32, 0, own.comm, own.stream);
+          };
+          const Result begun = begin();
+          CHECK(begun == Result::InProgress);
+          if (own.rank == 0) {
+            for (int i = 0; i < 100; ++i)
+              CHECK(own.asked() == Result::InProgress);
+            CHECK(begin() == Result::InvalidArgument);
+            is_awaited = true;
+          }
+          CHECK(own.settled(begun) == Result::Success);
+        },
+        [&](Rank& own) {
+          if (own.rank == 1 || !is_message)
+            CHECK(own.received() == std::vector<float>(kCount, is_message ? 1.0F : 3.0F));
+        },
+        false);
+    CHECK(errors == std::vector<std::string>(kRanks));
+  }
+}
+
+TEST_CASE("later a call is in progress for some answers, whether the peer has come or not, and is queued then") {
+  const int before = nccl_stand_in_answer_in_progress(5);
+  std::atomic<bool> is_queued = false;
+  const auto errors = run([&](Rank& own) {
+    while (own.rank == 1 && !is_queued)
+      std::this_thread::yield();
+    const size_t queued = nccl_stand_in_commands();
+    CHECK(own.begin_to_reduce(kCount) == Result::InProgress);
+    for (int i = 0; i < 5; ++i)
+      CHECK(own.asked() == Result::InProgress);
+    CHECK(nccl_stand_in_commands() == queued);
+    CHECK(own.asked() == Result::Success);
+    CHECK(nccl_stand_in_commands() == queued + 1);
+    is_queued = true;
+  });
+  CHECK(errors == std::vector<std::string>(kRanks));
+  nccl_stand_in_answer_in_progress(before);
 }
 
 TEST_CASE("a message that is written while it is sent is found") {

@@ -90,7 +90,7 @@ using namespace simt::runtime;
 extern "C" {
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
-  const Lock held = lock();
+  const Lock held = enter();
   CUstream_st* const stream = find_stream(handle);
   if (stream == nullptr) return set_last_error(cudaErrorInvalidResourceHandle);
   if (stream == state().default_streams[static_cast<size_t>(stream->device)].get())
@@ -106,7 +106,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
-  const Lock held = lock();
+  const Lock held = enter();
   *graph = nullptr;
   CUstream_st* const stream = find_stream(handle);
   if (stream == nullptr) return set_last_error(cudaErrorInvalidResourceHandle);
@@ -131,7 +131,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
-  const Lock held = lock();
+  const Lock held = enter();
   const CUstream_st* const stream = find_stream(handle);
   if (stream == nullptr) return set_last_error(cudaErrorInvalidResourceHandle);
   if (stream == state().default_streams[static_cast<size_t>(stream->device)].get()) {
@@ -152,7 +152,7 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
   // Nodes have no handles here, and there is no graph before the end.
   if (graph != nullptr || nodes != nullptr) return set_last_error(cudaErrorInvalidValue);
   if (const cudaError_t error = cudaStreamIsCapturing(handle, status); error != cudaSuccess) return error;
-  const Lock held = lock();
+  const Lock held = enter();
   if (id != nullptr && *status == cudaStreamCaptureStatusActive) *id = find_stream(handle)->capture->id;
   return cudaSuccess;
 }
@@ -163,7 +163,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
-  const Lock held = lock();
+  const Lock held = enter();
   // Nodes have no handles here: it only counts them.
   if (graphs().count(graph) == 0 || nodes != nullptr) return set_last_error(cudaErrorInvalidValue);
   *count = graph->nodes.size();
@@ -171,7 +171,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t*
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
-  const Lock held = lock();
+  const Lock held = enter();
   if (graphs().count(graph) == 0) return set_last_error(cudaErrorInvalidValue);
   *executable = new CUgraphExec_st{graph->nodes, nullptr};
   executables().insert(*executable);
@@ -184,7 +184,7 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
-  const Lock held = lock();
+  const Lock held = enter();
   CUstream_st* const stream = find_stream(handle);
   if (stream == nullptr) return set_last_error(cudaErrorInvalidResourceHandle);
   if (executables().count(executable) == 0) return set_last_error(cudaErrorInvalidValue);
@@ -208,12 +208,12 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  const Lock held = lock();
+  const Lock held = enter();
   return destroy(graphs(), graph);
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-  const Lock held = lock();
+  const Lock held = enter();
   return destroy(executables(), executable);
 }
 

@@ -29,17 +29,17 @@ cudaError_t check_copy(const void* to, const void* from, size_t bytes, cudaMemcp
   return to_device == on_device(to) && from_device == on_device(from) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-cudaError_t enqueue_bytes(cudaStream_t handle, size_t bytes, std::function<void()> run) {
+cudaError_t enqueue_bytes(cudaStream_t handle, Bytes written, Bytes read, std::function<void()> run) {
   CUstream_st* const stream = find_stream(handle);
   if (stream == nullptr) return cudaErrorInvalidResourceHandle;
-  if (bytes == 0) return cudaSuccess;
-  return enqueue(*stream, {.run = std::move(run)});
+  if (written.count == 0) return cudaSuccess;
+  return enqueue(*stream, {.run = std::move(run), .read = read, .written = written});
 }
 
 cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   if (const cudaError_t error = bytes == 0 ? cudaSuccess : check_copy(to, from, bytes, kind); error != cudaSuccess)
     return error;
-  return enqueue_bytes(stream, bytes, [=] { std::memmove(to, from, bytes); });
+  return enqueue_bytes(stream, {to, bytes}, {from, bytes}, [=] { std::memmove(to, from, bytes); });
 }
 
 cudaError_t copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
@@ -51,7 +51,8 @@ cudaError_t copy_rows(void* to, size_t to_pitch, const void* from, size_t from_p
       (!holds(to, (height - 1) * to_pitch + width) || !holds(from, (height - 1) * from_pitch + width)))
     error = cudaErrorInvalidValue;
   if (error != cudaSuccess) return error;
-  return enqueue_bytes(stream, width, [=] {
+  const Bytes written{to, (height - 1) * to_pitch + width}, read{from, (height - 1) * from_pitch + width};
+  return enqueue_bytes(stream, written, read, [=] {
     for (size_t row = 0; row < height; ++row)
       std::memmove(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width);
   });
@@ -60,7 +61,7 @@ cudaError_t copy_rows(void* to, size_t to_pitch, const void* from, size_t from_p
 cudaError_t fill(void* address, int value, size_t bytes, cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
   if (find_memory(address).kind == MemoryKind::Unregistered || !holds(address, bytes)) return cudaErrorInvalidValue;
-  return enqueue_bytes(stream, bytes, [=] { std::memset(address, value, bytes); });
+  return enqueue_bytes(stream, {address, bytes}, {}, [=] { std::memset(address, value, bytes); });
 }
 
 // The default stream's ticket is done: what a synchronous call waits for.
@@ -78,7 +79,7 @@ cudaError_t finish_default_stream(Lock& held, cudaError_t error) {
 extern "C" {
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  const Lock held = lock();
+  const Lock held = enter();
   return set_last_error(copy(to, from, bytes, kind, stream));
 }
 
@@ -88,12 +89,12 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t byt
 
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                               size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
-  const Lock held = lock();
+  const Lock held = enter();
   return set_last_error(copy_rows(to, to_pitch, from, from_pitch, width, height, kind, stream));
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  Lock held = lock();
+  Lock held = enter();
   if (const cudaError_t error = check_unsafe_call(); error != cudaSuccess) return set_last_error(error);
   const cudaError_t error = copy(to, from, bytes, kind, nullptr);
   // The host does not wait for a copy inside of a device.
@@ -103,19 +104,19 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
 
 cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
                          cudaMemcpyKind kind) {
-  Lock held = lock();
+  Lock held = enter();
   if (const cudaError_t error = check_unsafe_call(); error != cudaSuccess) return set_last_error(error);
   return finish_default_stream(held, copy_rows(to, to_pitch, from, from_pitch, width, height, kind, nullptr));
 }
 
 cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t stream) {
-  const Lock held = lock();
+  const Lock held = enter();
   return set_last_error(fill(address, value, bytes, stream));
 }
 
 // The host does not wait for it.
 cudaError_t cudaMemset(void* address, int value, size_t bytes) {
-  const Lock held = lock();
+  const Lock held = enter();
   if (const cudaError_t error = check_unsafe_call(); error != cudaSuccess) return set_last_error(error);
   return set_last_error(fill(address, value, bytes, nullptr));
 }

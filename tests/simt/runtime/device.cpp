@@ -1,6 +1,10 @@
 // Devices of the CUDA runtime: four of them, small ones of compute capability 9.0.
 #include "scheduler.h"
 
+#include <simt/runtime.h>
+
+#include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -12,6 +16,14 @@ namespace {
 constexpr int kMultiprocessors = 4;
 
 thread_local int device_of_thread = 0;
+
+std::array<std::atomic<size_t>, simt::kDevices> threads_on_device{};
+thread_local std::array<bool, simt::kDevices> is_on_device{};
+
+void make_context(int device) {
+  const auto index = static_cast<size_t>(device);
+  if (!std::exchange(is_on_device[index], true)) ++threads_on_device[index];
+}
 
 bool exists(int device) { return device >= 0 && device < simt::kDevices; }
 
@@ -28,7 +40,16 @@ size_t total_memory(int device) {
 
 namespace simt::runtime {
 int current_device() { return device_of_thread; }
+
+Lock enter() {
+  make_context(device_of_thread);
+  return lock();
+}
 }  // namespace simt::runtime
+
+namespace simt {
+size_t threads_with_context(int device) { return threads_on_device.at(static_cast<size_t>(device)); }
+}  // namespace simt
 
 extern "C" {
 
@@ -40,6 +61,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaSetDevice(int device) {
   if (!exists(device)) return set_last_error(cudaErrorInvalidDevice);
   device_of_thread = device;
+  make_context(device);  // since CUDA 12
   return cudaSuccess;
 }
 

@@ -3,6 +3,7 @@
 #include "scheduler.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -26,6 +27,8 @@ std::vector<std::unique_ptr<CUevent_st>>& events() {
   return *all;
 }
 
+std::atomic<size_t> queries{0};
+
 CUevent_st* find_event(cudaEvent_t handle) {
   const auto found = std::find_if(events().begin(), events().end(), [=](const auto& e) { return e.get() == handle; });
   return found == events().end() || !(*found)->alive ? nullptr : found->get();
@@ -33,12 +36,16 @@ CUevent_st* find_event(cudaEvent_t handle) {
 
 }  // namespace
 
+namespace simt {
+size_t event_queries() { return queries; }
+}  // namespace simt
+
 extern "C" {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* handle, unsigned flags) {
   constexpr unsigned kKnown = cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess;
   if (handle == nullptr || (flags & ~kKnown) != 0) return set_last_error(cudaErrorInvalidValue);
-  const Lock held = lock();
+  const Lock held = enter();
   events().push_back(std::make_unique<CUevent_st>());
   *handle = events().back().get();
   (*handle)->device = current_device();
@@ -50,7 +57,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* handle, unsigned flags) {
 cudaError_t cudaEventCreate(cudaEvent_t* handle) { return cudaEventCreateWithFlags(handle, cudaEventDefault); }
 
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
-  const Lock held = lock();
+  const Lock held = enter();
   CUevent_st* const event = find_event(handle);
   if (event == nullptr) return set_last_error(cudaErrorInvalidResourceHandle);
   event->alive = false;
@@ -59,7 +66,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t handle) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
-  const Lock held = lock();
+  const Lock held = enter();
   CUevent_st* const event = find_event(handle);
   CUstream_st* const stream = find_stream(stream_handle);
   if (event == nullptr || stream == nullptr || event->device != stream->device)
@@ -75,7 +82,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t stream, un
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, unsigned) {
-  const Lock held = lock();
+  const Lock held = enter();
   const CUevent_st* const event = find_event(handle);
   CUstream_st* const stream = find_stream(stream_handle);
   if (event == nullptr || stream == nullptr) return set_last_error(cudaErrorInvalidResourceHandle);
@@ -97,7 +104,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, 
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
-  Lock held = lock();
+  ++queries;
+  Lock held = enter();
   CUevent_st* const event = find_event(handle);
   if (event == nullptr) return set_last_error(cudaErrorInvalidResourceHandle);
   if (event->capture) return set_last_error(cudaErrorCapturedEvent);
@@ -110,7 +118,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
-  Lock held = lock();
+  Lock held = enter();
   CUevent_st* const event = find_event(handle);
   if (event == nullptr) return set_last_error(cudaErrorInvalidResourceHandle);
   if (event->capture) return set_last_error(cudaErrorCapturedEvent);
@@ -122,7 +130,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin_handle, cudaEvent_t end_handle) {
-  const Lock held = lock();
+  const Lock held = enter();
   const CUevent_st* const begin = find_event(begin_handle);
   const CUevent_st* const end = find_event(end_handle);
   if (milliseconds == nullptr) return set_last_error(cudaErrorInvalidValue);

@@ -3,6 +3,7 @@
 #include "scheduler.h"
 
 #include <map>
+#include <utility>
 
 using namespace simt::runtime;
 
@@ -12,8 +13,9 @@ constexpr size_t kDefaultBytes = size_t{48} << 10;
 constexpr int kMaximalBytes = 227 << 10;
 constexpr int kThreadsOfMultiprocessor = 2048;
 
-std::map<const void*, size_t>& limits() {
-  static auto* const all = new std::map<const void*, size_t>;
+// By device: a kernel that asked for more on one has asked for nothing on another.
+std::map<std::pair<int, const void*>, size_t>& limits() {
+  static auto* const all = new std::map<std::pair<int, const void*>, size_t>;
   return *all;
 }
 
@@ -23,7 +25,7 @@ namespace simt::detail {
 
 size_t dynamic_shared_limit(const void* kernel) {
   const Lock held = runtime::lock();
-  const auto found = limits().find(kernel);
+  const auto found = limits().find({current_device(), kernel});
   return found == limits().end() ? kDefaultBytes : found->second;
 }
 
@@ -35,8 +37,8 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;  // hints
   if (kernel == nullptr) return set_last_error(cudaErrorInvalidDeviceFunction);
   if (value < 0 || value > kMaximalBytes) return set_last_error(cudaErrorInvalidValue);
-  const Lock held = lock();
-  limits()[kernel] = static_cast<size_t>(value);
+  const Lock held = enter();
+  limits()[{current_device(), kernel}] = static_cast<size_t>(value);
   return cudaSuccess;
 }
 

@@ -49,7 +49,7 @@ cudaError_t allocate(void** address, const Allocation& wanted) {
   if (address == nullptr) return set_last_error(cudaErrorInvalidValue);
   *address = nullptr;
   if (wanted.bytes == 0) return cudaSuccess;
-  const Lock held = lock();
+  const Lock held = enter();
   if (const cudaError_t error = check_unsafe_call(); error != cudaSuccess) return set_last_error(error);
   const bool fits = wanted.kind == MemoryKind::Host ||
                     allocated(wanted.device) + wanted.bytes <= capacity[static_cast<size_t>(wanted.device)];
@@ -62,7 +62,7 @@ cudaError_t allocate(void** address, const Allocation& wanted) {
 // Waits for everything that is queued: a free that came too early is not hidden, it is one that a command names later.
 cudaError_t release(void* address, MemoryKind kind) {
   if (address == nullptr) return cudaSuccess;
-  Lock held = lock();
+  Lock held = enter();
   if (const cudaError_t error = check_unsafe_call(); error != cudaSuccess) return set_last_error(error);
   const auto found = allocations().find(number(address));
   if (found == allocations().end() || found->second.kind != kind || found->second.registered)
@@ -129,7 +129,7 @@ cudaError_t cudaMallocHost(void** address, size_t bytes) { return cudaHostAlloc(
 cudaError_t cudaFreeHost(void* address) { return release(address, MemoryKind::Host); }
 
 cudaError_t cudaHostRegister(void* address, size_t bytes, unsigned flags) {
-  const Lock held = lock();
+  const Lock held = enter();
   if (address == nullptr || bytes == 0) return set_last_error(cudaErrorInvalidValue);
   if (find_memory(address).kind != MemoryKind::Unregistered)
     return set_last_error(cudaErrorHostMemoryAlreadyRegistered);
@@ -138,7 +138,7 @@ cudaError_t cudaHostRegister(void* address, size_t bytes, unsigned flags) {
 }
 
 cudaError_t cudaHostUnregister(void* address) {
-  const Lock held = lock();
+  const Lock held = enter();
   const auto found = allocations().find(number(address));
   if (found == allocations().end() || !found->second.registered)
     return set_last_error(cudaErrorHostMemoryNotRegistered);
@@ -147,7 +147,7 @@ cudaError_t cudaHostUnregister(void* address) {
 }
 
 cudaError_t cudaHostGetDevicePointer(void** device_address, void* address, unsigned) {
-  const Lock held = lock();
+  const Lock held = enter();
   if (find_memory(address).kind != MemoryKind::Host) return set_last_error(cudaErrorInvalidValue);
   *device_address = address;
   return cudaSuccess;

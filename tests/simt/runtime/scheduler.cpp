@@ -203,7 +203,7 @@ void throw_failure(Lock& lock, int device) {
 }
 
 cudaError_t enqueue_kernel(cudaStream_t handle, std::function<void()> run) {
-  const Lock held = lock();
+  const Lock held = enter();
   CUstream_st* const stream = find_stream(handle);
   if (stream == nullptr || stream->device != current_device()) return set_last_error(cudaErrorInvalidResourceHandle);
   return set_last_error(enqueue(*stream, {.run = std::move(run)}));
@@ -218,6 +218,23 @@ cudaError_t enqueue(cudaStream_t handle, std::function<void()> run, std::functio
   CUstream_st* const stream = runtime::find_stream(handle);
   if (stream == nullptr) return runtime::set_last_error(cudaErrorInvalidResourceHandle);
   return runtime::set_last_error(runtime::enqueue(*stream, {.run = std::move(run), .ready = std::move(ready)}));
+}
+
+QueuedCopies queued_copies(const void* address, size_t bytes) {
+  const auto* const begin = static_cast<const char*>(address);
+  const auto meets = [&](const runtime::Bytes& other) {
+    const auto* const from = static_cast<const char*>(other.begin);
+    return other.count > 0 && from < begin + bytes && begin < from + other.count;
+  };
+  QueuedCopies found;
+  const runtime::Lock held = runtime::lock();
+  for (const runtime::StreamPtr& stream : runtime::state().active) {
+    for (const runtime::Command& command : stream->queue) {
+      found.reads += meets(command.read) ? 1 : 0;
+      found.writes += meets(command.written) ? 1 : 0;
+    }
+  }
+  return found;
 }
 
 void discard_queued() {

@@ -29,11 +29,17 @@ struct Completion {
 };
 using Ticket = std::shared_ptr<Completion>;
 
+struct Bytes {
+  const void* begin = nullptr;
+  size_t count = 0;
+};
+
 struct Command {
   std::function<void()> run{};    // may be empty
   std::function<bool()> ready{};  // may be empty
   std::vector<Ticket> after{};
   Ticket ticket{};
+  Bytes read{}, written{};  // of a copy or fill
 };
 
 struct Capture;
@@ -77,6 +83,8 @@ inline Lock lock() { return Lock(state().mutex); }
 
 // Of the calling host thread.
 int current_device();
+// For calls that need a context: one is made on the current device, if this thread has none there.
+Lock enter();
 cudaError_t set_last_error(cudaError_t error);
 
 void seed(uint64_t seed);

@@ -16,7 +16,7 @@ extern "C" {
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* handle, unsigned flags, int priority) {
   if (handle == nullptr || (flags & ~static_cast<unsigned>(cudaStreamNonBlocking)) != 0)
     return set_last_error(cudaErrorInvalidValue);
-  const Lock held = lock();
+  const Lock held = enter();
   *handle = make_stream(current_device(), flags != cudaStreamNonBlocking,
                         std::clamp(priority, kHighestPriority, kLowestPriority))
                 .get();
@@ -32,7 +32,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* handle) { return cudaStreamCreateWith
 
 // What is queued still runs.
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
-  const Lock held = lock();
+  const Lock held = enter();
   CUstream_st* const stream = find_stream(handle);
   if (stream == nullptr || handle == nullptr || handle == cudaStreamLegacy)
     return set_last_error(cudaErrorInvalidResourceHandle);
@@ -47,7 +47,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  Lock held = lock();
+  Lock held = enter();
   CUstream_st* const stream = find_stream(handle);
   if (stream == nullptr) return set_last_error(cudaErrorInvalidResourceHandle);
   if (stream->capture) return set_last_error(refuse_while_capturing(*stream, cudaErrorStreamCaptureUnsupported));
@@ -61,7 +61,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
-  Lock held = lock();
+  Lock held = enter();
   CUstream_st* const stream = find_stream(handle);
   if (stream == nullptr) return set_last_error(cudaErrorInvalidResourceHandle);
   if (stream->capture) return set_last_error(refuse_while_capturing(*stream, cudaErrorStreamCaptureUnsupported));
@@ -73,7 +73,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned* flags) {
-  const Lock held = lock();
+  const Lock held = enter();
   const CUstream_st* const stream = find_stream(handle);
   if (stream == nullptr) return set_last_error(cudaErrorInvalidResourceHandle);
   *flags = stream->blocking ? cudaStreamDefault : cudaStreamNonBlocking;
@@ -81,7 +81,7 @@ cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned* flags) {
 }
 
 cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
-  const Lock held = lock();
+  const Lock held = enter();
   const CUstream_st* const stream = find_stream(handle);
   if (stream == nullptr) return set_last_error(cudaErrorInvalidResourceHandle);
   *priority = stream->priority;
@@ -95,7 +95,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* data) {
-  const Lock held = lock();
+  const Lock held = enter();
   CUstream_st* const stream = find_stream(handle);
   if (stream == nullptr) return set_last_error(cudaErrorInvalidResourceHandle);
   if (function == nullptr) return set_last_error(cudaErrorInvalidValue);
@@ -103,7 +103,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void*
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  Lock held = lock();
+  Lock held = enter();
   if (const cudaError_t error = check_unsafe_call(); error != cudaSuccess) return set_last_error(error);
   const int device = current_device();
   drain_device(held, device);

@@ -27,6 +27,21 @@ void set_device_memory(int device, size_t bytes);
 // Bytes that cudaMalloc gave and cudaFree did not take back.
 size_t allocated_bytes(int device);
 
+// Copies and fills that are queued, have not begun, and read or write a part of these bytes: who frees memory asks, or
+// gives it to somebody else.
+struct QueuedCopies {
+  size_t reads = 0;
+  size_t writes = 0;
+};
+QueuedCopies queued_copies(const void* address, size_t bytes);
+
+// Calls of cudaEventQuery so far.
+size_t event_queries();
+
+// Host threads that have made a call for which the runtime makes a context on this device: cudaSetDevice, or one that
+// needs a context while the device is current. On a GPU a context takes some hundred MiB of its memory, in each process.
+size_t threads_with_context(int device);
+
 // Streams, events, graphs and allocations that were made and not destroyed: 0 after a test that cleans up.
 size_t live_objects();
 

@@ -1,5 +1,5 @@
-// What NCCL reads from the environment when it looks for its peers.
-#include <brigade/dist/groups/nccl/shared_gpu.h>
+// Reads the switches, and sets what NCCL reads from the environment when it looks for its peers.
+#include <brigade/dist/groups/nccl/test_switches.h>
 
 #include <cstdlib>
 #include <string>
@@ -7,10 +7,17 @@
 
 namespace brigade::dist::nccl {
 
-bool may_share_gpu() {
-  const char* const asked = std::getenv("BRIGADE_NCCL_SHARE_GPU");
+namespace {
+
+bool is_on(const char* name) {
+  const char* const asked = std::getenv(name);
   return asked && *asked && std::string_view(asked) != "0";
 }
+
+}  // namespace
+
+bool may_share_gpu() { return is_on("BRIGADE_NCCL_SHARE_GPU"); }
+bool connects_one_rank() { return is_on("BRIGADE_NCCL_ONE_RANK"); }
 
 // NCCL takes two ranks for one host by the hash of its name, which NCCL_HOSTID replaces (NCCL's documentation,
 // "Environment Variables"). What goes by memory of a host or of a switch is left out.

@@ -2,10 +2,11 @@
 #include <brigade/dist/meeting/awaited_ranks.h>
 #include <brigade/dist/meeting/launch/node_exits.h>
 
+#include <scoped_environment.h>
+
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <future>
 #include <string>
 
@@ -13,18 +14,6 @@ namespace brigade::test::awaited_ranks_test {
 using namespace std::chrono_literals;
 
 namespace {
-
-// As a rank of a launcher's attempt sees it.
-struct OwnAttempt {
-  explicit OwnAttempt(const char* number) {
-    setenv("BRIGADE_AGENT_STORE", "1", 1);
-    setenv("TORCHELASTIC_RESTART_COUNT", number, 1);
-  }
-  ~OwnAttempt() {
-    unsetenv("BRIGADE_AGENT_STORE");
-    unsetenv("TORCHELASTIC_RESTART_COUNT");
-  }
-};
 
 struct Meeting {
   dist::TcpStoreServer server{"127.0.0.1", 0};
@@ -47,7 +36,8 @@ struct Meeting {
 }  // namespace
 
 TEST_CASE("a wait for a rank ends at once when the launcher says that its process has ended, or the attempt") {
-  const OwnAttempt second("1");
+  // As a rank of a launcher's attempt sees it.
+  const ScopedEnvironment second{{"BRIGADE_AGENT_STORE", "1"}, {"TORCHELASTIC_RESTART_COUNT", "1"}};
   const Meeting meeting;
   // What is said of another attempt does not count.
   meeting.store->set(dist::rank_ended_key(0, 1), "exited with status 9");

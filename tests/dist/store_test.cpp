@@ -4,6 +4,8 @@
 #include <brigade/dist/meeting/store/greeting.h>
 #include <brigade/dist/meeting/store/socket.h>
 
+#include <scoped_environment.h>
+
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -29,21 +31,6 @@ std::string message_of(const std::function<void()>& f) {
   }
   return "";
 }
-
-// Sets variables for the time of a test.
-struct Environment {
-  std::vector<std::string> names;
-  Environment(std::initializer_list<std::pair<const char*, const char*>> variables) {
-    for (const auto& [name, value] : variables) {
-      names.emplace_back(name);
-      setenv(name, value, 1);
-    }
-  }
-  ~Environment() {
-    for (const std::string& name : names)
-      unsetenv(name.c_str());
-  }
-};
 
 void use_store(dist::Store& a, dist::Store& b) {
   a.set("key with / and spaces", std::string("bytes\0and more", 14));
@@ -252,10 +239,10 @@ TEST_CASE("a program that no launcher has started is a world of one where it say
     group->barrier();
   }
   // What shows a launcher is complete or an error, as ever.
-  const Environment half{{"WORLD_SIZE", "2"}};
+  const ScopedEnvironment half{{"WORLD_SIZE", "2"}};
   CHECK(message_of([&] { dist::init_process_group(options); }).find("WORLD_SIZE is set (2), but RANK is not") !=
         std::string::npos);
-  const Environment rank{{"RANK", "1"}};
+  const ScopedEnvironment rank{{"RANK", "1"}};
   CHECK(message_of([&] { dist::init_process_group(options); }).find("set the environment variable MASTER_PORT") !=
         std::string::npos);
 }
@@ -267,16 +254,16 @@ TEST_CASE("rendezvous names the variable that is missing or malformed") {
           dist::init_process_group();
         }).find("no launcher has set a rank and a world size; start the program with `brigade run") !=
         std::string::npos);
-  const Environment rank{{"RANK", "0"}};
+  const ScopedEnvironment rank{{"RANK", "0"}};
   CHECK(message_of([] { dist::init_process_group(); }).find("WORLD_SIZE") != std::string::npos);
   {
-    const Environment bad{{"WORLD_SIZE", "two"}};
+    const ScopedEnvironment bad{{"WORLD_SIZE", "two"}};
     CHECK(message_of([] {
             dist::init_process_group();
           }).find("WORLD_SIZE must be a whole number from 0 to 2147483647, got 'two'") != std::string::npos);
   }
   {
-    const Environment two{{"WORLD_SIZE", "2"}};
+    const ScopedEnvironment two{{"WORLD_SIZE", "2"}};
     CHECK(message_of([] { dist::init_process_group(); }).find("set the environment variable MASTER_PORT") !=
           std::string::npos);
   }
@@ -302,14 +289,14 @@ TEST_CASE("the time-outs of meeting and of collectives: options, variables, thei
   dist::InitOptions alone{.backend = "shm", .init_method = file, .rank = 0, .world_size = 1};
   CHECK(dist::init_process_group(alone)->timeout() == std::chrono::seconds(30));
   {
-    const Environment set{{"BRIGADE_TIMEOUT", "2.5"}};
+    const ScopedEnvironment set{{"BRIGADE_TIMEOUT", "2.5"}};
     CHECK(dist::init_process_group(alone)->timeout() == std::chrono::milliseconds(2500));
     alone.timeout = std::chrono::seconds(7);  // the program's own word counts
     CHECK(dist::init_process_group(alone)->timeout() == std::chrono::seconds(7));
   }
   for (const std::string bad : {"nan", "-1", "0", "inf", "1e9", "30s"}) {
     CAPTURE(bad);
-    const Environment set{{"BRIGADE_TIMEOUT", bad.c_str()}};
+    const ScopedEnvironment set{{"BRIGADE_TIMEOUT", bad.c_str()}};
     alone.timeout.reset();
     CHECK(message_of([&] {
             dist::init_process_group(alone);
@@ -318,7 +305,7 @@ TEST_CASE("the time-outs of meeting and of collectives: options, variables, thei
   }
   {
     // Also where the program says more.
-    const Environment set{{"BRIGADE_MEETING_TIMEOUT", "x"}};
+    const ScopedEnvironment set{{"BRIGADE_MEETING_TIMEOUT", "x"}};
     alone.timeout = std::chrono::seconds(7);
     CHECK(message_of([&] { dist::init_process_group(alone); }).find("BRIGADE_MEETING_TIMEOUT must be a number") !=
           std::string::npos);
@@ -336,7 +323,7 @@ TEST_CASE("the time-outs of meeting and of collectives: options, variables, thei
   two.timeout = std::chrono::minutes(10);
   CHECK(message_of([&] { dist::init_process_group(two); }).find("rank 0 waited 50 ms for rank 1 of 2") !=
         std::string::npos);
-  const Environment meeting{{"BRIGADE_MEETING_TIMEOUT", "0.07"}, {"BRIGADE_TIMEOUT", "600"}};
+  const ScopedEnvironment meeting{{"BRIGADE_MEETING_TIMEOUT", "0.07"}, {"BRIGADE_TIMEOUT", "600"}};
   two.init_method = file + "-again";
   two.timeout.reset();
   two.meeting_timeout.reset();
@@ -358,11 +345,11 @@ TEST_CASE("a group of one comes up by each way of meeting") {
   }
   dist::TcpStoreServer probe("127.0.0.1", 0);
   const std::string port = std::to_string(probe.port());
-  const Environment agent{{"RANK", "0"},
-                          {"WORLD_SIZE", "1"},
-                          {"MASTER_ADDR", "127.0.0.1"},
-                          {"MASTER_PORT", port.c_str()},
-                          {"BRIGADE_AGENT_STORE", "1"}};
+  const ScopedEnvironment agent{{"RANK", "0"},
+                                {"WORLD_SIZE", "1"},
+                                {"MASTER_ADDR", "127.0.0.1"},
+                                {"MASTER_PORT", port.c_str()},
+                                {"BRIGADE_AGENT_STORE", "1"}};
   CHECK(dist::init_process_group()->rank() == 0);
 }
 

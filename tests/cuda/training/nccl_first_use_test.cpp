@@ -2,9 +2,9 @@
 // come to the first collective is told as of any later one. Without GPUs over the stand-in of tests/cuda/library, which does the same.
 #include "device_collectives.h"
 #include "on_gpus.h"
-#include "scoped_variable.h"
 
 #include <core/error_of.h>
+#include <scoped_environment.h>
 
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
@@ -189,7 +189,7 @@ TEST_CASE("a peer that is late to the first collective, but comes, is waited for
 
 TEST_CASE("where the hosts compare nothing, the collective and the line are told, and that the ranks are not known") {
   if (!has_gpus_for(2)) return;
-  const ScopedVariable unchecked("BRIGADE_COLLECTIVE_CHECK", "0");
+  const ScopedEnvironment unchecked{{"BRIGADE_COLLECTIVE_CHECK", "0"}};
   const std::string error = error_of_waiting(reduce_bucket, true);
   for (const char* const part :
        {"bucket 3", "nccl_first_use_test.cpp:", "not done within 500 ms", "it is not known which ranks have called it"})

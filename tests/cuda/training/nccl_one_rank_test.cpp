@@ -3,9 +3,9 @@
 #include "device_collectives.h"
 #include "on_gpus.h"
 #include "replayed_steps.h"
-#include "scoped_variable.h"
 
 #include <core/error_of.h>
+#include <scoped_environment.h>
 
 #include <brigade/autograd/functional.h>
 #include <brigade/core/cuda/graph.h>
@@ -146,7 +146,7 @@ TEST_CASE("without being asked for, a rank alone calls nothing of NCCL") {
 
 TEST_CASE(
     "where it is asked for, a rank alone calls NCCL for every collective, and for those that are issued together") {
-  const ScopedVariable asked(kSwitch, "1");
+  const ScopedEnvironment asked{{kSwitch, "1"}};
 #ifndef BRIGADE_REAL_CUDA
   const size_t before = nccl_stand_in_commands();
 #endif
@@ -179,7 +179,7 @@ TEST_CASE("steps of a rank alone over NCCL, by themselves and captured, leave wh
   const Steps steps{.count = 5, .warm_up = 2, .beside = 1};
   const auto make = [](const dist::ProcessGroupPtr& group, Device device) { return Training(group, device); };
   const auto expected = states_of(1, steps, false, make);
-  const ScopedVariable asked(kSwitch, "1");
+  const ScopedEnvironment asked{{kSwitch, "1"}};
   for (const bool captured : {false, true}) {
     CAPTURE(captured);
     check_same_states(states_of(1, steps, captured, make), expected);
@@ -187,7 +187,7 @@ TEST_CASE("steps of a rank alone over NCCL, by themselves and captured, leave wh
 }
 
 TEST_CASE("buckets of a rank alone are NCCL's memory, and a group that is aborted says so") {
-  const ScopedVariable asked(kSwitch, "1");
+  const ScopedEnvironment asked{{kSwitch, "1"}};
   on_gpus(1, [](const dist::ProcessGroupPtr& group, Device device) {
     const Tensor x = filled(2, {8}, kFloat32, device);
     group->all_reduce(x)->wait();

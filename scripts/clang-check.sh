@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # Whether clang 16 takes the sources: it reads all of them, and compiles none to the end.
 #
-#   scripts/clang-check.sh           all
-#   scripts/clang-check.sh sample    of each library and program one part, another one for each commit
-#
 # A source that several programs compile with the same macros is read once. Headers that most sources include are precompiled, which halves the
 # time; a source that does not pass with them is read again without, and that counts. An #include that a source lacks goes unnoticed here: it
 # fails the build by g++.
@@ -15,10 +12,9 @@ command -v clang++-16 >/dev/null || { echo "clang-check needs clang++-16; on Deb
 build=build/clang
 mkdir -p build
 cmake --preset cpu -B "$build" -DCMAKE_CXX_COMPILER=clang++-16 -DBRIGADE_WERROR=OFF -DBRIGADE_OPENMP=OFF > "$build.log" 2>&1 || { cat "$build.log" >&2; exit 1; }
-python3 - "$build" "${1:-all}" <<'PYTHON'
-import collections, concurrent.futures, json, os, pathlib, re, shlex, subprocess, sys, time
-build, which = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
-commit = int(subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout[:8], 16)
+python3 - "$build" <<'PYTHON'
+import concurrent.futures, json, os, pathlib, re, shlex, subprocess, sys, time
+build = pathlib.Path(sys.argv[1]).resolve()
 # What is precompiled, by folder. All of Brigade is not for those whose own names mean something else once its headers are there.
 HEADERS = {"low": ["fmt/format.h", "nlohmann/json.hpp", "brigade/core/tensor.h"], "all": ["fmt/format.h", "nlohmann/json.hpp", "brigade/brigade.h"]}
 HEADERS |= {f"{kind}_tests": ["doctest/doctest.h", *headers] for kind, headers in HEADERS.items()}
@@ -33,7 +29,7 @@ def arguments(entry):
     return [word for word in words[1:] if not WITHOUT.fullmatch(word)]
 
 
-parts, seen, compiles = collections.defaultdict(list), set(), 0
+parts, seen, compiles = [], set(), 0
 for entry in json.loads((build / "compile_commands.json").read_text()):
     compiles += 1
     words = arguments(entry)
@@ -44,8 +40,7 @@ for entry in json.loads((build / "compile_commands.json").read_text()):
     # "CMakeFiles/test_dist.dir/..." is the program test_dist.
     target = re.search(r"CMakeFiles/([^/]+)\.dir/", entry["command"]).group(1)
     kind = ("low" if target in LOW else "all") + ("_tests" if target.startswith("test_") else "")
-    parts[target].append((entry["file"], entry["directory"], words, kind))
-chosen = [part for of_target in parts.values() for part in (of_target if which == "all" else [of_target[commit % len(of_target)]])]
+    parts.append((entry["file"], entry["directory"], words, kind))
 
 
 def precompile(kind):
@@ -67,13 +62,13 @@ def check(part):
 failed, again, began = 0, [], time.monotonic()
 with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
     list(pool.map(precompile, HEADERS))
-    for file, status, errors, twice in pool.map(check, chosen):
+    for file, status, errors, twice in pool.map(check, parts):
         if twice:
             again.append(os.path.basename(file))
         if status != 0:
             failed += 1
             print(f"FAILED: {file}\n{errors[:4000]}", flush=True)
-print(f"{len(chosen)} of {len(seen)} sources ({compiles} compiles) read by clang++-16 in {time.monotonic() - began:.0f} s, {failed} failed"
+print(f"{len(parts)} sources ({compiles} compiles) read by clang++-16 in {time.monotonic() - began:.0f} s, {failed} failed"
       + (f"; {len(again)} of them twice: {' '.join(again)}" if again else ""))
 sys.exit(failed > 0)
 PYTHON

@@ -57,8 +57,9 @@ void judge_processor(const Machine& machine, Findings& found) {
   const bool busy = machine.threads_spin && machine.omp_threads != "1" && machine.load > own_turn;
   add("load", fmt::format("{:.1f} in the last minute", machine.load), busy ? Health::Note : Health::Ok,
       busy
-          ? "other processes use the processors: threads of OpenMP that wait for each other by spinning keep them from "
-            "their own team, and a step takes several times as long; set OMP_WAIT_POLICY=passive, or OMP_NUM_THREADS=1"
+          ? "other processes use the processors too: OpenMP threads that wait by spinning keep the processors from the "
+            "threads they wait for, and a step may take several times as long; set OMP_WAIT_POLICY=passive, or "
+            "OMP_NUM_THREADS=1"
           : "");
   add("memory", machine.memory_limit > 0
                     ? fmt::format("{}, of which the control group gives {}", dist::bytes_in_words(machine.memory),

@@ -77,8 +77,8 @@ class StoredWhereabouts {
   void finish(const CollectiveInfo& collective) noexcept;
   void note_activity(const RankActivity& activity);
 
-  // Its collective failed: it tells what it did when it posted that one, and from here on nothing else. After a time-out it also says which
-  // ranks had not come by then: they may come before the others ask.
+  // Its collective failed: publishes what the rank did when it posted that collective, and nothing after that. After a
+  // time-out it also publishes which ranks were missing then: they may arrive before the others ask.
   void give_up(const CollectiveInfo& in, bool timed_out) noexcept;
   // It goes away: "left the group".
   void leave(const std::string& how) noexcept;
@@ -137,8 +137,8 @@ class StoredWhereabouts {
     int64_t since = 0;  // ns of the steady clock; 0: nothing was noted
   };
   std::shared_ptr<const Activity> activity_ = std::make_shared<Activity>();
-  std::map<uint64_t, std::shared_ptr<const Activity>>
-      activity_at_;  // when a collective was posted that is not finished
+  // By sequence number of the collectives that are not finished: what the rank did when it posted each.
+  std::map<uint64_t, std::shared_ptr<const Activity>> activity_at_;
   std::function<void()> given_up_elsewhere_;
 
   mutable std::mutex watching_;

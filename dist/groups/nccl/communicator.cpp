@@ -79,7 +79,7 @@ Result Communicator::settle(Result result, std::chrono::milliseconds longest, co
     }
     if (result != Result::InProgress) break;
     const bool is_late = Clock::now() >= deadline;
-    // On a busy machine the first of them take long.
+    // On a busy machine the spins and yields alone may take longer than the time-out.
     if (until_peers_come && !asked_peers && (is_late || answers >= kSpins + kYields)) {
       asked_peers = true;
       until_peers_come();

@@ -10,8 +10,7 @@ bool may_share_gpu();
 // Before the first call of NCCL in the process.
 void pose_as_host(int rank);
 
-// BRIGADE_NCCL_ONE_RANK is set, and not to 0: a group of one rank calls NCCL as a larger one does. Without it nothing of
-// NCCL is called there.
+// BRIGADE_NCCL_ONE_RANK is set, and not to 0: a group of one rank calls NCCL as a larger group does. Otherwise it does not.
 bool connects_one_rank();
 
 }  // namespace brigade::dist::nccl

@@ -95,7 +95,7 @@ struct RankBlock {
   int64_t done_at[kRing] = {};  // when the rank was done with its part; ns of the steady clock
   Segment segments[kAllocations];
   HeaderTexts texts[kRing];  // of the headers in `ring`
-  // One after the other: those that headers name stay as they are, and one more is what the rank does now.
+  // Used in turn: an entry that a header in `ring` refers to is not overwritten, and one more holds the current activity.
   static constexpr uint32_t kActivities = kRing + 1;
   ActivityRecord activities[kActivities];
 };

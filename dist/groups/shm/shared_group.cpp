@@ -281,9 +281,8 @@ void SharedGroup::check_headers(const Operation& operation) {
   }
   if (same) return;
   std::vector<Whereabouts> by_rank;
-  for (int r = 0; r < size(); ++r) {
+  for (int r = 0; r < size(); ++r)
     by_rank.push_back(whereabouts_at(block(r), named(r), operation.sequence));
-  }
   fail(std::make_exception_ptr(mismatch_error(by_rank, recorder(), names())));
 }
 

@@ -44,7 +44,7 @@ void note_activity(RankBlock& own, const RankActivity& activity) noexcept {
   lock_activity(own);  // or a peer died while it read: the lock is taken from it
   uint32_t at = own.activity.load(std::memory_order_relaxed);
   const uint32_t arrived = own.arrived.load(std::memory_order_relaxed);
-  // Each collective takes one at most: when the turn comes round again, none of those that are not finished names it.
+  // Each collective keeps at most one entry, so no unfinished collective refers to the next one in turn.
   if (arrived > 0 && own.ring[arrived % kRing].activity == at) at = (at + 1) % RankBlock::kActivities;
   tell(own.activities[at], activity);
   own.activities[at].since = now_ns();
@@ -60,7 +60,7 @@ Whereabouts whereabouts_of(RankBlock& block, const RankName& name) {
     place.finished = reached(block.done, arrived);
   }
   if (lock_activity(block)) {
-    // What another process wrote is not believed.
+    // The index comes from another process: kept within bounds.
     const uint32_t at = block.activity.load(std::memory_order_relaxed) % RankBlock::kActivities;
     put_activity(place, block.activities[at], now_ns());
     block.activity_lock.store(0, std::memory_order_release);

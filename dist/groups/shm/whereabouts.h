@@ -14,7 +14,8 @@ void note_activity(RankBlock& own, const RankActivity& activity) noexcept;
 // `name`: how errors call the rank. Any time, also of a rank that has died: what it
 // did is left out then if it died while it said so.
 Whereabouts whereabouts_of(RankBlock& block, const RankName& name);
-// When it posted the collective `sequence`, which is not finished: whatever the rank does meanwhile, all that read it read the same.
+// Where the rank was when it posted the collective `sequence`, which is not finished. All ranks read the same, whatever that
+// rank has done since.
 Whereabouts whereabouts_at(const RankBlock& block, const RankName& name, uint32_t sequence);
 
 // This rank is not coming any more, and wakes who waits for it: `words` are "left the group", or

@@ -99,8 +99,8 @@ struct World {
   std::vector<uint64_t> splits;  // per rank: how often it has called ncclCommSplit
   std::vector<Piece> pieces;     // of the split that not all have come to
   uint64_t splits_done = 0;
-  // Who has come to the first use of what has to be connected: all ranks for each kind of collective, whose algorithms
-  // differ, two for messages.
+  // Which ranks have made the first call that connects them: for collectives all ranks, once per kind, since each kind
+  // may use another algorithm; for messages the two ranks involved.
   std::vector<bool> called;          // by kind and rank
   std::vector<bool> sent, received;  // by sender and receiver
   bool duplicate = false;

@@ -1,5 +1,6 @@
-// NCCL connects the ranks when a communicator is first used, and its call is in progress until all have come: who does not
-// come to the first collective is told as of any later one. Without GPUs over the stand-in of tests/cuda/library, which does the same.
+// NCCL connects the ranks when a communicator is first used, and the call stays in progress until all ranks have joined. A
+// rank that is missing from the first collective is reported as it is for later ones. Without GPUs, the stand-in for NCCL
+// in tests/cuda/library behaves in the same way.
 #include "device_collectives.h"
 #include "on_gpus.h"
 
@@ -187,7 +188,8 @@ TEST_CASE("a peer that is late to the first collective, but comes, is waited for
       10 * kShort);
 }
 
-TEST_CASE("where the hosts compare nothing, the collective and the line are told, and that the ranks are not known") {
+TEST_CASE(
+    "without comparison by the hosts, the error names the collective and its line, and says that the missing ranks are unknown") {
   if (!has_gpus_for(2)) return;
   const ScopedEnvironment unchecked{{"BRIGADE_COLLECTIVE_CHECK", "0"}};
   const std::string error = error_of_waiting(reduce_bucket, true);

@@ -128,15 +128,18 @@ share_for() { [ "$gpus" -ge "$1" ] || echo BRIGADE_NCCL_SHARE_GPU=1; }
 
 # --- steps ---
 
+# The emulation computes on the processor what a GPU would.
+slower=1
+[ -n "$emulated" ] && slower=20
 deadline=0
 time_left() { echo $((deadline - $(date +%s))); }
 stage() { # LETTER SECONDS TITLE
-  deadline=$(($(date +%s) + $2))
+  deadline=$(($(date +%s) + $2 * slower))
   head_of_table "$1: $3"
 }
 # step NAME MOST COMMAND...: a row, and the output in the log.
 step() {
-  local name=$1 most=$2 from status left result
+  local name=$1 most=$(($2 * slower)) from status left result
   shift 2
   left=$(time_left)
   has_gpu || { row "$name" 'left out: no GPU' 0; return 1; }

@@ -44,6 +44,7 @@ bad=0
 
 seconds() { echo $(($(date +%s) - began)); }
 say() { printf '%s\n' "$*" | tee -a "$table"; }
+seconds_of() { printf '%d.%d' $(($1 / 1000)) $(($1 % 1000 / 100)); } # milliseconds
 row() { # NAME RESULT SECONDS [REMARK]
   case "$2" in FAILED*) bad=$((bad + 1)) ;; esac
   say "| $1 | $2 | $3 | ${4:-} |"
@@ -158,7 +159,7 @@ step() {
     *) result="FAILED: exit $status" ;;
   esac
   case "$result" in FAILED*) { echo "=== $name: $result"; cat "$work/step"; } >>"$failed" ;; esac
-  row "$name" "$result" "$((($(date +%s%N) - from) / 100000000))e-1" "$(grep -aE '^(loss|accuracy|test cases:)' "$work/step" | tail -n 1 | tr -s ' |' ' /' | cut -c 1-80)"
+  row "$name" "$result" "$(seconds_of $((($(date +%s%N) - from) / 1000000)))" "$(grep -aE '^(loss|accuracy|test cases:)' "$work/step" | tail -n 1 | tr -s ' |' ' /' | cut -c 1-80)"
   return "$status"
 }
 # each NAME FILE-OF-LINES FUNCTION: a line at a time to the function, --jobs at once; those that failed become rows. The function prints
@@ -168,13 +169,26 @@ each() {
   has_gpu || { row "$name" 'left out: no GPU' 0 "$(wc -l <"$lines") of them"; return; }
   from=$(date +%s)
   export deadline bin library work log failed emulated brigade
-  export -f "$function" program time_left keep_failure
+  export gpus
+  export -f "$function" program time_left share_for finish_line keep_failure
   xargs -a "$lines" -d '\n' -P "$jobs" -n 1 bash -c "$function \"\$@\"" _ >"$work/each"
   while IFS=$'\t' read -r result took line; do
     case "$result" in ok) ;; *) row "$line" "$result" "$took" ;; esac
   done <"$work/each"
   sed "s/^/$name\t/" "$work/each" >>"$out/each.tsv"
   row "$name" "$(grep -c '^ok' "$work/each") of $(wc -l <"$lines") ok" $(($(date +%s) - from))
+}
+# finish_line STATUS MOST FROM LINE LOG [RESULT]: what such a function prints, in one piece since others print too; what failed is kept whole.
+finish_line() {
+  local result=${6:-}
+  [ -n "$result" ] || case $1 in
+    0) result=ok ;;
+    77) result=skipped ;;
+    124 | 137) result="FAILED: over $2 s" ;;
+    *) result="FAILED: exit $1" ;;
+  esac
+  printf '%s\t%s\t%s\n' "$result" $(($(date +%s) - $3)) "$4"
+  case "$result" in FAILED*) keep_failure "$4" "$5" ;; esac
 }
 # keep_failure NAME FILE: whole, one at a time.
 keep_failure() { { flock 9; { echo "=== $1"; cat "$2"; } >>"$failed"; } 9>"$work/lock"; }
@@ -193,29 +207,16 @@ unit_test() {
   [ "$most" -ge 3 ] || { printf 'left out: no time\t0\t%s\n' "$1"; return; }
   timeout -k 3 "$most" "$(program "$name")" "--source-file=*/$file.cpp" >"$file_log" 2>&1
   status=$?
-  case $status in
-    0) printf ok ;;
-    77) printf skipped ;;
-    124 | 137) printf 'FAILED: over %s s' "$most" ;;
-    *) printf 'FAILED: exit %s' "$status" ;;
-  esac
-  printf '\t%s\t%s: %s\n' $(($(date +%s) - from)) "$1" "$(grep -a 'test cases:' "$file_log" | tr -s ' |' ' /' | cut -c 1-80)"
-  [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || keep_failure "$1" "$file_log"
+  finish_line "$status" "$most" "$from" "$1" "$file_log"
 }
 # shellcheck disable=SC2317
 planted_fault() {
   local from status most fault_log=$work/fault-$1.log
   from=$(date +%s) most=$(time_left)
   [ "$most" -ge 3 ] || { printf 'left out: no time\t0\t%s\n' "$1"; return; }
-  timeout -k 3 "$most" "$brigade" diagnose "$1" --device cuda $diagnose_options >"$fault_log" 2>&1
+  env $(share_for 2) timeout -k 3 "$most" "$brigade" diagnose "$1" --device cuda --backend nccl --ranks 2 >"$fault_log" 2>&1
   status=$?
-  case $status in
-    0) printf ok ;;
-    124 | 137) printf 'FAILED: over %s s' "$most" ;;
-    *) printf 'FAILED: exit %s' "$status" ;;
-  esac
-  printf '\t%s\t%s\n' $(($(date +%s) - from)) "$1"
-  [ "$status" -eq 0 ] || keep_failure "$1" "$fault_log"
+  finish_line "$status" "$most" "$from" "$1" "$fault_log"
 }
 
 stage_a() {
@@ -227,22 +228,31 @@ stage_a() {
   fi
   step 'kernels' 40 "$(program bench_cuda_kernels)" --smoke
   step 'cuBLASLt, cuDNN, attention, graphs' 40 "$(program bench_cuda_blocks)" --smoke
-  local train=("$brigade" train digits --device cuda --quiet) nccl=nccl host=shm
-  [ -n "$emulated" ] && nccl=threads host=threads
-  step 'digits, 1 rank over NCCL' 30 env BRIGADE_NCCL_ONE_RANK=1 "${train[@]}" --backend $nccl --ranks 1 --epochs 2
-  step 'digits, 2 ranks over NCCL' 45 env $(share_for 2) NCCL_DEBUG=WARN "${train[@]}" --backend $nccl --ranks 2 --epochs 1 --timeout 20
+  local train=("$brigade" train digits --device cuda --quiet) nccl=nccl host=shm over='over NCCL'
+  [ -n "$emulated" ] && nccl=threads host=threads over='as threads'
+  step "digits, 1 rank $over" 30 env BRIGADE_NCCL_ONE_RANK=1 "${train[@]}" --backend $nccl --ranks 1 --epochs 2
+  step "digits, 2 ranks $over" 45 env $(share_for 2) NCCL_DEBUG=WARN "${train[@]}" --backend $nccl --ranks 2 --epochs 1 --timeout 20
   step 'digits, 2 ranks through memory of the host' 30 "${train[@]}" --backend $host --ranks 2 --epochs 1 --timeout 20
   step 'digits, 2 ranks, 16-mixed' 30 env $(share_for 2) "${train[@]}" --backend $nccl --ranks 2 --epochs 1 --precision 16-mixed --timeout 20
-  "$brigade" diagnose --list 2>>"$log" | grep -oE '^ *[A-Z]+-[0-9]+' | tr -d ' ' >"$work/faults"
-  diagnose_options="--ranks 2 --backend $nccl"
-  [ -n "$(share_for 2)" ] && export BRIGADE_NCCL_SHARE_GPU=1
-  export diagnose_options
-  each 'planted faults over NCCL' "$work/faults" planted_fault
+  if [ -n "$emulated" ]; then
+    step 'planted faults over the stand-in for NCCL' 60 "$(program test_cuda_faults)" --test-case='2 ranks*'
+  else
+    "$brigade" diagnose --list 2>>"$log" | grep -oE '^ *[A-Z]+-[0-9]+' | tr -d ' ' >"$work/faults"
+    each 'planted faults over NCCL' "$work/faults" planted_fault
+  fi
   { list_tests test_cuda ''; list_tests test_cuda_training training/; list_tests test_cuda_bench bench/; } >"$work/tests"
   each 'unit tests' "$work/tests" unit_test
 }
 
 # --- B ---
+
+# Of the last step, as it is.
+show_output() {
+  [ -s "$work/step" ] || return
+  { echo; sed 's/^/    /' "$work/step" | tail -n 120; } >>"$table"
+  : >"$work/step"
+  head_of_table 'B, continued'
+}
 
 beside() { # PROGRAM SCRIPT
   if [ -n "$emulated" ]; then
@@ -252,7 +262,7 @@ beside() { # PROGRAM SCRIPT
   else
     step "$1, without PyTorch" 90 "$(program "$1")"
   fi
-  [ -s "$work/step" ] && has_gpu && { say ''; sed 's/^/    /' "$work/step" | tail -n 120 >>"$table"; head_of_table 'B, on'; }
+  show_output
 }
 stage_b() {
   local ranks modes=local,strict,diagnosis_off,graph
@@ -270,7 +280,7 @@ stage_b() {
       step "steps of DDP, $ranks ranks" 60 env $(share_for "$ranks") "$brigade" bench ddp --device cuda --backend nccl --ranks "$ranks" \
         --modes $modes --rounds 20-50 --seconds 8
     fi
-    has_gpu && { say ''; sed 's/^/    /' "$work/step" | tail -n 60 >>"$table"; head_of_table 'B, on'; }
+    show_output
   done
 }
 
@@ -289,20 +299,16 @@ sanitized() {
       "$(program test_cuda)" "--source-file=*/cuda/$file.cpp" >"$tool_log" 2>&1
   fi
   status=$?
+  # What a checker has reported before it was cut off counts; that it cannot watch this device does not.
+  local result=''
   if grep -qaE '^========= (Invalid|Error: |Race|Uninitialized)' "$tool_log" || [ "$status" -eq 9 ]; then
-    printf 'FAILED: %s' "$(sed -nE 's/.*(ERROR|RACECHECK) SUMMARY: //p' "$tool_log" | tail -n 1)"
-    keep_failure "$1" "$tool_log"
+    result="FAILED: $(sed -nE 's/.*(ERROR|RACECHECK) SUMMARY: //p' "$tool_log" | tail -n 1)"
   elif [ "$status" -ne 0 ] && grep -qa 'Device not supported' "$tool_log"; then
-    printf 'left out: device not supported'
-  else
-    case $status in
-      0) printf ok ;;
-      77) printf skipped ;;
-      124 | 137) printf 'left out: cut off at %s s' "$most" ;;
-      *) printf 'FAILED: exit %s' "$status"; keep_failure "$1" "$tool_log" ;;
-    esac
+    result='left out: device not supported'
+  elif [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
+    result="left out: cut off at $most s"
   fi
-  printf '\t%s\t%s\n' $(($(date +%s) - from)) "$1"
+  finish_line "$status" "$most" "$from" "$1" "$tool_log" "$result"
 }
 stage_c() {
   local tool file

@@ -303,11 +303,13 @@ TEST_CASE("without descriptors a store says why it lets nobody in, and who conne
   const pid_t strangers = fork();
   if (strangers == 0) {
     close(go[1]);
+    // Not before there are none left: otherwise the store could have let all of them in.
+    char word = 0;
+    [[maybe_unused]] ssize_t got = read(go[0], &word, 1);
     std::vector<dist::Socket> open;
     for (int i = 0; i < 8; ++i)
       open.push_back(stranger(server.port()));
-    char end = 0;
-    [[maybe_unused]] const ssize_t got = read(go[0], &end, 1);  // until the test is over
+    got = read(go[0], &word, 1);  // until the test is over
     _exit(0);
   }
   rlimit limit{};
@@ -316,6 +318,7 @@ TEST_CASE("without descriptors a store says why it lets nobody in, and who conne
   const int lowest_free = dup(go[0]);
   limit.rlim_cur = static_cast<rlim_t>(lowest_free) + 1;
   setrlimit(RLIMIT_NOFILE, &limit);
+  const bool asked = write(go[1], "g", 1) == 1;
   std::string error;
   try {
     dist::connect_tcp_store("127.0.0.1", server.port(), 5s);
@@ -330,6 +333,7 @@ TEST_CASE("without descriptors a store says why it lets nobody in, and who conne
     close(descriptor);
   waitpid(strangers, nullptr, 0);
   set_warning_handler(before);
+  REQUIRE(asked);
   REQUIRE(in_time);
   const std::string text = words.get();
   CHECK_MESSAGE(text.find("cannot let anybody in now: Too many open files; 0 ranks and launchers") != std::string::npos,

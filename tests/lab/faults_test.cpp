@@ -4,6 +4,8 @@
 
 #include "program.h"
 
+#include <test_part.h>
+
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 

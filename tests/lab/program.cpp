@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <stdexcept>
 #include <thread>
 
 #include <sys/wait.h>
@@ -75,15 +74,6 @@ Outcome run_program_until(const std::string& arguments, const std::function<bool
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), "", passed()};
-}
-
-bool is_of_this_part(size_t index) {
-  const char* const part = std::getenv("BRIGADE_TEST_PART");
-  size_t number = 1;
-  size_t parts = 1;
-  if (part && (std::sscanf(part, "%zu/%zu", &number, &parts) != 2 || number < 1 || number > parts))
-    throw std::runtime_error(std::string("BRIGADE_TEST_PART: expected a part such as 2/4, got ") + part);
-  return index % parts == number - 1;
 }
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

@@ -29,9 +29,4 @@ Outcome run_copied_program(const std::string& folder, const std::string& argumen
 Outcome run_program_until(const std::string& arguments, const std::function<bool()>& is_time, int deadline_s = 240);
 bool contains(const std::string& text, const std::string& part);
 
-// Of a list that a test goes through: whether the one at `index` is of the part that BRIGADE_TEST_PART names, "2/4" for every
-// fourth from the second; all are where it names none. CTest runs the parts beside each other (parts_of_... in
-// tests/CMakeLists.txt).
-bool is_of_this_part(size_t index);
-
 }  // namespace brigade::test

@@ -10,6 +10,7 @@
 
 #include <core/error_of.h>
 #include <core/temporary_folder.h>
+#include <test_part.h>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>

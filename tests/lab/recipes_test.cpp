@@ -8,6 +8,8 @@
 #include "program.h"
 #include "recipe_ranks.h"
 
+#include <test_part.h>
+
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 

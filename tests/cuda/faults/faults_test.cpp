@@ -3,6 +3,8 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/lab/faults/diagnosis.h>
 
+#include <test_part.h>
+
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -51,9 +53,10 @@ const std::map<std::string, Otherwise>& otherwise() {
 void check_all_on(int ranks) {
   const bool have_one_each = device_count(DeviceType::CUDA) >= ranks;
   const std::string way = have_one_each ? "nccl" : "threads";
-  size_t runs = 0;
+  size_t index = 0, runs = 0;
   std::string skipped, listed;
   for (lab::Fault fault : lab::all_faults()) {
+    if (!test::is_of_this_part(index++)) continue;
     const auto known = otherwise().find(fault.id);
     const bool is_otherwise = known != otherwise().end();
     if (is_otherwise && known->second.expect) known->second.expect(fault.expected);

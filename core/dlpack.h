@@ -90,7 +90,7 @@ enum class ReadOnlyMemory { Refuse, Copy };
 // pointer, a struct that contradicts itself, a major version other than 1, memory that is not
 // aligned for its dtype, negative strides
 // or, unless copying is allowed, read-only memory; DTypeError for a dtype and DeviceError for a
-// device that Brigade has not; ShapeError for more than 8 dimensions.
+// device that Brigade has not; ShapeError for more than 64 dimensions.
 Tensor from_dlpack(dlpack::Managed* managed);
 Tensor from_dlpack(dlpack::ManagedVersioned* managed, ReadOnlyMemory read_only = ReadOnlyMemory::Refuse);
 

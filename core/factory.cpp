@@ -26,7 +26,8 @@ size_t bytes_of(const Shape& sizes, DType dtype) {
   return bytes;
 }
 
-Tensor dense(Allocation allocation, size_t bytes, const Shape& sizes, TensorOptions options) {
+[[gnu::always_inline]] inline Tensor dense(Allocation allocation, size_t bytes, const Shape& sizes,
+                                           TensorOptions options) {
   auto storage = make_intrusive<Storage>(allocation, bytes, options.device);
   return Tensor(make_intrusive<TensorImpl>(std::move(storage), sizes, options.dtype));
 }

@@ -60,7 +60,7 @@ class IntrusivePtr {
 // T starts with a count of 0, and offers retain_new() for its first reference, which no other
 // thread can see.
 template <class T, class... Args>
-IntrusivePtr<T> make_intrusive(Args&&... args) {
+[[gnu::always_inline]] inline IntrusivePtr<T> make_intrusive(Args&&... args) {
   T* const made = new T(std::forward<Args>(args)...);
   made->retain_new();
   return IntrusivePtr<T>::adopt(made);

@@ -144,9 +144,6 @@ Tensor load_npy(const std::string& path) {
     throw IoError("{}: {} bytes follow the header; expected {} for {} of shape {}", path, size - data_begin, expected,
                   header.descr, text_of(header.shape));
   }
-  if (header.shape.size() > static_cast<size_t>(kMaxDims)) {
-    throw ShapeError("{}: 'shape' has {} sizes; expected at most {}", path, header.shape.size(), kMaxDims);
-  }
   Shape sizes(header.shape);
   if (header.fortran_order) std::reverse(sizes.begin(), sizes.end());
   const Tensor result = empty(sizes, element.dtype);

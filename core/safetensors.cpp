@@ -29,9 +29,6 @@ std::pair<Shape, DType> own_form(const SafetensorsEntry& entry, const std::strin
         "{} has dtype {}; expected one of F64, F32, F16, BF16, I64, I32, U8, BOOL: convert it where it was written",
         subject, entry.dtype);
   }
-  if (entry.sizes.size() > static_cast<size_t>(kMaxDims)) {
-    throw ShapeError("{} has {} dimensions; expected at most {}", subject, entry.sizes.size(), kMaxDims);
-  }
   return {Shape(entry.sizes), *dtype};
 }
 

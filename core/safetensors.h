@@ -61,8 +61,7 @@ class SafetensorsFile {
   void verify() const;
 
   // A copy in memory of its own, its bytes verified where there are checksums. Throws ValueError
-  // when there is no such tensor, DTypeError for a dtype and ShapeError for a number of dimensions
-  // that Brigade does not have, IoError when the bytes cannot be read, are not those that were
+  // when there is no such tensor, DTypeError for a dtype that Brigade does not have, IoError when the bytes cannot be read, are not those that were
   // saved or, of a bool tensor, are not 0 or 1.
   Tensor tensor(const std::string& name) const;
   // The same without a copy, and not verified: its memory is the file's, mapped when first asked

@@ -3,7 +3,44 @@
 
 namespace brigade {
 
-void Shape::throw_too_many() { throw ShapeError("a tensor has at most {} dimensions", kMaxDims); }
+void Shape::copy_far(const Shape& other) {
+  if (this == &other) return;
+  int64_t* room = near_;
+  if (!other.is_near()) room = is_near() ? new int64_t[kMaxDims] : values_;
+  std::copy(other.begin(), other.end(), room);
+  if (!is_near() && room != values_) delete[] values_;
+  values_ = room;
+  size_ = other.size_;
+}
+
+void Shape::take_far(Shape& other) noexcept {
+  if (this == &other) return;
+  if (!is_near()) delete[] values_;
+  if (other.is_near()) {
+    values_ = near_;
+    copy_near(other);
+    return;
+  }
+  values_ = other.values_;
+  size_ = other.size_;
+  other.values_ = other.near_;
+  other.size_ = 0;
+}
+
+void Shape::make_room() {
+  if (size_ == kMaxDims) throw ShapeError("a tensor has at most {} dimensions", kMaxDims);
+  if (size_ > kNear) return;
+  auto* const far = new int64_t[kMaxDims];
+  std::copy(begin(), end(), far);
+  values_ = far;
+}
+
+void Shape::come_back() noexcept {
+  int64_t* const far = values_;
+  std::copy(far, far + kNear, near_);
+  delete[] far;
+  values_ = near_;
+}
 
 void Shape::throw_too_large() const {
   throw ShapeError("a shape {} has more elements than fit into 64 bits; check the sizes", *this);

@@ -1,5 +1,5 @@
-// A short list of int64: sizes and strides of a tensor, without a heap allocation; and arithmetic
-// with sizes that throws where a result does not fit, instead of going on with a number that has
+// A short list of int64: sizes and strides of a tensor, without a heap allocation up to six of
+// them; and arithmetic with sizes that throws where a result does not fit, instead of going on with a number that has
 // wrapped around.
 #pragma once
 
@@ -12,12 +12,13 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace brigade {
 
-// The most dimensions that a tensor may have.
-inline constexpr int kMaxDims = 8;
+// The most dimensions that a tensor may have, as in PyTorch.
+inline constexpr int kMaxDims = 64;
 
 namespace detail {
 [[noreturn, gnu::cold]] void throw_size_overflow(int64_t a, char op, int64_t b);
@@ -75,12 +76,46 @@ constexpr size_t checked_bytes(int64_t count, size_t itemsize) {
 
 class Shape {
  public:
-  constexpr Shape() noexcept = default;
+  constexpr Shape() noexcept {}  // where it is defaulted, = {} sets all of near_
   Shape(std::initializer_list<int64_t> values) : Shape(std::span(values.begin(), values.size())) {}
   Shape(const std::vector<int64_t>& values) : Shape(std::span<const int64_t>(values)) {}
   explicit Shape(std::span<const int64_t> values) {
     for (int64_t value : values)
       push_back(value);
+  }
+  Shape(const Shape& other) {
+    if (other.is_near()) [[likely]] {
+      copy_near(other);
+    } else {
+      copy_far(other);
+    }
+  }
+  Shape(Shape&& other) noexcept {
+    if (other.is_near()) [[likely]] {
+      copy_near(other);
+    } else {
+      take_far(other);
+    }
+  }
+  Shape& operator=(const Shape& other) {
+    if (is_near() && other.is_near()) [[likely]] {
+      copy_near(other);
+    } else {
+      copy_far(other);
+    }
+    return *this;
+  }
+  Shape& operator=(Shape&& other) noexcept {
+    if (is_near() && other.is_near()) [[likely]] {
+      copy_near(other);
+    } else {
+      take_far(other);
+    }
+    return *this;
+  }
+  constexpr ~Shape() {
+    if (!is_near()) [[unlikely]]
+      delete[] values_;
   }
   // `count` times `value`.
   static Shape filled(int count, int64_t value) {
@@ -88,6 +123,16 @@ class Shape {
     for (int i = 0; i < count; ++i)
       shape.push_back(value);
     return shape;
+  }
+  // As many entries as `other` has, to be set.
+  struct AsLongAs {
+    const Shape& other;
+  };
+  explicit Shape(AsLongAs what) : size_(what.other.size_) {
+    if (!is_near()) [[unlikely]] {
+      size_ = 0;
+      copy_far(what.other);
+    }
   }
 
   int size() const noexcept { return size_; }
@@ -102,18 +147,21 @@ class Shape {
   int64_t* end() noexcept { return values_ + size_; }
 
   void push_back(int64_t value) {
-    if (size_ == kMaxDims) [[unlikely]]
-      throw_too_many();
+    if (size_ >= kNear) [[unlikely]]
+      make_room();
     values_[size_++] = value;
   }
-  void pop_back() noexcept { --size_; }
+  void pop_back() noexcept {
+    if (--size_ == kNear) [[unlikely]]
+      come_back();
+  }
   void insert(int position, int64_t value) {
     push_back(value);
     std::rotate(values_ + position, values_ + size_ - 1, values_ + size_);
   }
   void erase(int position) noexcept {
     std::copy(values_ + position + 1, values_ + size_, values_ + position);
-    --size_;
+    pop_back();
   }
 
   // Product of all entries (1 for no dimensions). Throws ShapeError where it does not fit into 64
@@ -135,11 +183,46 @@ class Shape {
   }
 
  private:
-  [[noreturn]] static void throw_too_many();
+  // Longer lists lie on the heap, with room for kMaxDims entries.
+  static constexpr int kNear = 6;
+
+  constexpr bool is_near() const noexcept { return size_ <= kNear; }
+  // Of a fixed length: no call. (To itself: every memcpy of the compilers takes that.)
+  void copy_near(const Shape& other) noexcept {
+    __builtin_memcpy(near_, other.near_, sizeof(near_));
+    size_ = other.size_;
+  }
+  [[gnu::cold]] void copy_far(const Shape& other);
+  [[gnu::cold]] void take_far(Shape& other) noexcept;
+  // Throws ShapeError where kMaxDims entries are there.
+  [[gnu::cold]] void make_room();
+  [[gnu::cold]] void come_back() noexcept;
   [[noreturn, gnu::cold]] void throw_too_large() const;
 
-  int64_t values_[kMaxDims] = {};
+  int64_t near_[kNear];  // set as far as there are entries
+  int64_t* values_ = near_;
   int size_ = 0;
+};
+
+// Some of the dimensions of a tensor, counted from the start.
+class DimSet {
+ public:
+  static constexpr DimSet first(int count) noexcept {
+    DimSet set;
+    if (count > 0) set.bits_ = ~uint64_t{0} >> (kMaxDims - count);
+    return set;
+  }
+  constexpr bool has(int64_t dim) const noexcept { return (bits_ >> dim & 1) != 0; }
+  // False where it is there already.
+  constexpr bool add(int64_t dim) noexcept {
+    const bool is_new = !has(dim);
+    bits_ |= uint64_t{1} << dim;
+    return is_new;
+  }
+
+ private:
+  static_assert(kMaxDims == 64);
+  uint64_t bits_ = 0;
 };
 
 // A whole number, and no truth value.

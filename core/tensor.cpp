@@ -25,16 +25,6 @@ uint64_t next_id() noexcept {
 }
 
 // Of sizes whose product is a number of elements.
-bool strides_are_contiguous(const Shape& sizes, const Shape& strides) noexcept {
-  int64_t expected = 1;
-  for (int i = sizes.size() - 1; i >= 0; --i) {
-    if (sizes[i] == 0) return true;
-    if (sizes[i] != 1 && strides[i] != expected) return false;
-    expected *= sizes[i];
-  }
-  return true;
-}
-
 const char* element_address(const Tensor& tensor, int64_t position) {
   if (!tensor.defined()) throw ValueError("an undefined tensor has no elements");
   if (position < 0 || position >= tensor.numel()) {
@@ -80,28 +70,60 @@ void print_values(const Tensor& tensor, int dim, int64_t position, std::string& 
 
 }  // namespace
 
+// One pass over the entries each: recording an operation makes up to three of these.
 TensorImpl::TensorImpl(StoragePtr storage_, const Shape& sizes_, const Shape& strides_, int64_t offset_, DType dtype_)
     : storage(std::move(storage_)),
-      sizes(sizes_),
-      strides(strides_),
+      sizes(Shape::AsLongAs{sizes_}),
+      strides(Shape::AsLongAs{sizes_}),
       offset(offset_),
-      numel(sizes_.numel()),
       id(next_id()),
-      dtype(dtype_),
-      contiguous(strides_are_contiguous(sizes_, strides_)) {}
+      dtype(dtype_) {
+  const int64_t* const from_sizes = sizes_.begin();
+  const int64_t* const from_strides = strides_.begin();
+  int64_t* const to_sizes = sizes.begin();
+  int64_t* const to_strides = strides.begin();
+  int64_t product = 1;
+  bool overflows = false;
+  bool strided = false;
+  for (int i = sizes_.size() - 1; i >= 0; --i) {
+    const int64_t size = from_sizes[i];
+    const int64_t stride = from_strides[i];
+    to_sizes[i] = size;
+    to_strides[i] = stride;
+    strided |= size != 1 && stride != product;
+    overflows |= __builtin_mul_overflow(product, size, &product);
+  }
+  if (overflows || product == 0) [[unlikely]]
+    product = sizes_.numel();  // throws where it is too large
+  numel = product;
+  contiguous = !strided || product == 0;
+}
 
 TensorImpl::TensorImpl(StoragePtr storage_, const Shape& sizes_, DType dtype_)
-    : storage(std::move(storage_)), sizes(sizes_), strides(sizes_), id(next_id()), dtype(dtype_) {
+    : storage(std::move(storage_)),
+      sizes(Shape::AsLongAs{sizes_}),
+      strides(Shape::AsLongAs{sizes_}),
+      id(next_id()),
+      dtype(dtype_) {
+  const int64_t* const from = sizes_.begin();
+  int64_t* const to_sizes = sizes.begin();
+  int64_t* const to_strides = strides.begin();
   int64_t product = 1;
+  bool overflows = false;
   for (int i = sizes_.size() - 1; i >= 0; --i) {
-    strides[i] = product;
-    if (__builtin_mul_overflow(product, sizes_[i], &product)) [[unlikely]] {
-      sizes_.numel();  // one of the two throws: either is too large
-      contiguous_strides(sizes_);
-    }
+    const int64_t size = from[i];
+    to_sizes[i] = size;
+    to_strides[i] = product;
+    overflows |= __builtin_mul_overflow(product, size, &product);
   }
   numel = product;
-  if (numel == 0) strides = contiguous_strides(sizes);
+  if (overflows || product == 0) [[unlikely]]
+    set_unusual(sizes_);
+}
+
+void TensorImpl::set_unusual(const Shape& sizes_) {
+  numel = sizes_.numel();  // one of the two throws where either is too large
+  strides = contiguous_strides(sizes_);
 }
 
 void Tensor::throw_undefined() {

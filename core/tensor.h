@@ -82,6 +82,10 @@ struct TensorImpl : RefCounted<TensorImpl>, detail::Pooled {
   // Contiguous, from the start of the storage.
   TensorImpl(StoragePtr storage_, const Shape& sizes_, DType dtype_);
   bool has_stale_history() const noexcept { return view_base && history != view_base->history; }
+
+ private:
+  // Of no elements, or more than there can be.
+  [[gnu::cold]] void set_unusual(const Shape& sizes_);
 };
 
 // A dtype and a device: what factories need besides a shape.

@@ -95,13 +95,10 @@ Tensor permute(const Tensor& tensor, const Shape& dims) {
   }
   Shape sizes;
   Shape strides;
-  uint32_t seen = 0;
+  DimSet seen;
   for (int64_t dim : dims) {
     const int from = wrap_dim(dim, tensor.dim());
-    if (seen & (1u << from)) {
-      throw ShapeError("permute: dimension {} appears twice in {}", dim, dims);
-    }
-    seen |= 1u << from;
+    if (!seen.add(from)) throw ShapeError("permute: dimension {} appears twice in {}", dim, dims);
     sizes.push_back(tensor.sizes()[from]);
     strides.push_back(tensor.strides()[from]);
   }

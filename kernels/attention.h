@@ -13,6 +13,9 @@
 
 namespace brigade::kernels {
 
+// The most dimensions that the operands may have; the operation of autograd merges leading ones of tensors with more.
+inline constexpr int kMaxAttentionDims = 8;
+
 struct AttentionOptions {
   // Broadcasts to the scores' shape [..., queries, keys]. Bool: true where a key counts. Floating
   // (the dtype of q, or float32): added to the scores. Undefined: none.

@@ -144,6 +144,32 @@ struct AttentionNode final : autograd::Node {
   }
 };
 
+// Whether the leading dimensions but the last are the same in all three. What is refused is left for the kernels to name.
+bool leads_alike(const Tensor& query, const Tensor& key, const Tensor& value) {
+  if (key.dim() != query.dim() || value.dim() != query.dim()) return false;
+  for (int d = 0; d < query.dim() - 3; ++d) {
+    if (key.sizes()[d] != query.sizes()[d] || value.sizes()[d] != query.sizes()[d]) return false;
+  }
+  return true;
+}
+
+// [.., heads, rows, columns] as [n, heads, rows, columns].
+Tensor with_one_batch(const Tensor& x, SourceLocation where) { return x.flatten(0, x.dim() - 4, where); }
+
+// Of one that broadcasts to the scores.
+Tensor mask_with_one_batch(const Tensor& mask, const Tensor& query, SourceLocation where) {
+  if (mask.dim() <= 3) return mask;
+  Shape sizes = mask.sizes();
+  const int added = query.dim() - mask.dim();
+  if (added < 0) return mask;
+  for (int d = 0; d < added; ++d)
+    sizes.insert(d, query.sizes()[d]);
+  for (int d = added; d < query.dim() - 3; ++d) {
+    if (sizes[d] == 1) sizes[d] = query.sizes()[d];
+  }
+  return with_one_batch(mask.expand(sizes, where), where);
+}
+
 }  // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -155,6 +181,15 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   }
   if (!(dropout_p >= 0 && dropout_p <= 1)) {
     throw ValueError(where, "dropout probability has to be between 0 and 1, but got {}", dropout_p);
+  }
+  if (query.dim() > kernels::kMaxAttentionDims && leads_alike(query, key, value)) {
+    Shape sizes = query.sizes();
+    sizes[query.dim() - 1] = value.size(-1);
+    const Tensor mask = attn_mask.defined() ? mask_with_one_batch(attn_mask, query, where) : attn_mask;
+    return scaled_dot_product_attention(with_one_batch(query, where), with_one_batch(key, where),
+                                        with_one_batch(value, where), mask, dropout_p, is_causal, scale, enable_gqa,
+                                        where)
+        .reshape(sizes, where);
   }
   kernels::AttentionOptions options{.is_causal = is_causal, .dropout_p = dropout_p, .enable_gqa = enable_gqa};
   // A width of 0 gives scores of 0.

@@ -123,7 +123,7 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Te
 
 Tensor kron(const Tensor& a, const Tensor& b, SourceLocation where) {
   const int dims = std::max(a.dim(), b.dim());
-  if (2 * dims > kMaxDims) throw_shapes("kron", "tensors with up to 4 dimensions", a, b, where);
+  if (2 * dims > kMaxDims) throw_shapes("kron", "tensors with up to 32 dimensions", a, b, where);
   Shape left, right, sizes;
   for (int d = 0; d < dims; ++d) {
     const int in_a = d - (dims - a.dim());

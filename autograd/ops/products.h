@@ -32,7 +32,7 @@ Tensor addbmm(const Tensor& input, const Tensor& a, const Tensor& b, double beta
 // n, m], bias [out] (may be undefined): [..., out].
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias = {},
                 SourceLocation where = SourceLocation::current());
-// Kronecker product, up to 4 dimensions; sizes multiply. All dtypes.
+// Kronecker product, up to 32 dimensions; sizes multiply. All dtypes.
 Tensor kron(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
 // Sum of the diagonal of a matrix; integers give int64. All dtypes.
 Tensor trace(const Tensor& x, SourceLocation where = SourceLocation::current());

@@ -22,13 +22,10 @@ using autograd::detail::located;
 // From the start, each once.
 Shape wrap_dims(const char* op, const Shape& dims, int count, SourceLocation where) {
   Shape result;
-  uint32_t seen = 0;
+  DimSet seen;
   for (const int64_t dim : dims) {
     const int at = dimension_of(op, dim, count, where);
-    if (seen & (1U << at)) {
-      throw ShapeError(where, "{}: dimension {} appears twice in {}", op, dim, dims);
-    }
-    seen |= 1U << at;
+    if (!seen.add(at)) throw ShapeError(where, "{}: dimension {} appears twice in {}", op, dim, dims);
     result.push_back(at);
   }
   return result;

@@ -36,6 +36,9 @@ int64_t group_of(const Tensor& q, const Tensor& x, const char* what) {
 }
 
 void check_operands(const Tensor& q, const Tensor& k, const Tensor& v, bool enable_gqa) {
+  if (q.dim() > kMaxAttentionDims) {
+    throw ShapeError("{}: expected at most {} dimensions, got {}", kName, kMaxAttentionDims, describe_all(q, k, v));
+  }
   if (q.device() != k.device() || q.device() != v.device()) {
     throw DeviceError("{}: query, key and value must be on one device, got {}, {} and {}", kName, q.device(),
                       k.device(), v.device());
@@ -93,7 +96,7 @@ MatrixStrides matrix_strides(const Tensor& x, int64_t group) {
   result.row = x.size(-2) <= 1 ? std::max<int64_t>(x.size(-1), 1) : x.stride(-2);
   result.column = x.stride(-1);
   for (int d = 0; d < x.dim() - 2; ++d)
-    result.batch[d + kMaxDims - x.dim()] = x.strides()[d];
+    result.batch[d + kMaxAttentionDims - x.dim()] = x.strides()[d];
   return result;
 }
 
@@ -118,7 +121,7 @@ AttentionPlan prepare_attention(const Tensor& q, const Tensor& k, const Tensor& 
   Shape scores = q.sizes();
   scores[q.dim() - 1] = shape.keys;
   for (int d = 0; d < q.dim() - 2; ++d) {
-    shape.batch_sizes[d + kMaxDims - q.dim()] = q.sizes()[d];
+    shape.batch_sizes[d + kMaxAttentionDims - q.dim()] = q.sizes()[d];
     shape.batches *= q.sizes()[d];
   }
   if (options.mask.defined()) plan.mask = prepare_mask(options.mask, q, scores, plan.compute_dtype);

@@ -9,7 +9,7 @@
 
 namespace brigade::kernels {
 
-inline constexpr int kMaxBatchDims = kMaxDims - 2;
+inline constexpr int kMaxBatchDims = kMaxAttentionDims - 2;
 
 // A batch entry is one matrix of scores: one head of one sample. They are numbered in row-major
 // order.

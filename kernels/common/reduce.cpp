@@ -13,19 +13,18 @@ namespace brigade::kernels {
 
 namespace {
 
-uint32_t mask_of(const Shape& dims, int count) {
-  uint32_t mask = 0;
+DimSet set_of(const Shape& dims, int count) {
+  if (dims.empty()) return DimSet::first(count);
+  DimSet set;
   for (int64_t dim : dims) {
-    const uint32_t bit = 1u << wrap_dim(dim, count);
-    if (mask & bit) throw ShapeError("dimension {} appears twice in {}", dim, dims);
-    mask |= bit;
+    if (!set.add(wrap_dim(dim, count))) throw ShapeError("dimension {} appears twice in {}", dim, dims);
   }
-  return dims.empty() ? (1u << count) - 1 : mask;
+  return set;
 }
 
 // The dimensions of a tensor that is dense in another order than its own, by strides; empty where it
 // is not, and where the dimensions that stay would change places.
-Shape dense_order(const Tensor& x, uint32_t mask) {
+Shape dense_order(const Tensor& x, DimSet reduced) {
   if (x.is_contiguous()) return {};
   Shape order;
   for (int d = 0; d < x.dim(); ++d)
@@ -35,7 +34,7 @@ Shape dense_order(const Tensor& x, uint32_t mask) {
   });
   int64_t last = -1;
   for (const int64_t d : order) {
-    if ((mask & (1u << d)) || x.sizes()[static_cast<int>(d)] == 1) continue;
+    if (reduced.has(d) || x.sizes()[static_cast<int>(d)] == 1) continue;
     if (d < last) return {};
     last = d;
   }
@@ -43,8 +42,8 @@ Shape dense_order(const Tensor& x, uint32_t mask) {
 }
 
 // Whether the reduced dimensions are neighbours in this order; then the three sizes are set.
-bool has_neighbours(const Tensor& x, uint32_t mask, const Shape& order, ReductionPlan& result) {
-  const auto is_reduced = [&](int d) { return (mask & (1u << (order.empty() ? d : order[d]))) != 0; };
+bool has_neighbours(const Tensor& x, DimSet reduced, const Shape& order, ReductionPlan& result) {
+  const auto is_reduced = [&](int d) { return reduced.has(order.empty() ? d : order[d]); };
   int first = 0;
   while (first < x.dim() && !is_reduced(first))
     ++first;
@@ -61,33 +60,33 @@ bool has_neighbours(const Tensor& x, uint32_t mask, const Shape& order, Reductio
   return true;
 }
 
-void arrange(const Tensor& x, uint32_t mask, ReductionPlan& result) {
+void arrange(const Tensor& x, DimSet reduced, ReductionPlan& result) {
   // As the elements lie, without a copy, where that can be.
-  if (const Shape dense = dense_order(x, mask); !dense.empty() && has_neighbours(x, mask, dense, result)) {
+  if (const Shape dense = dense_order(x, reduced); !dense.empty() && has_neighbours(x, reduced, dense, result)) {
     result.x = view::permute(x, dense);
     result.order = dense;
     return;
   }
-  if (has_neighbours(x, mask, {}, result)) {
+  if (has_neighbours(x, reduced, {}, result)) {
     result.x = contiguous(x);
     return;
   }
   Shape order;
   for (int d = 0; d < x.dim(); ++d) {
-    if (!(mask & (1u << d))) order.push_back(d);
+    if (!reduced.has(d)) order.push_back(d);
   }
   for (int d = 0; d < x.dim(); ++d) {
-    if (mask & (1u << d)) order.push_back(d);
-    (mask & (1u << d) ? result.reduced : result.outer) *= x.sizes()[d];
+    if (reduced.has(d)) order.push_back(d);
+    (reduced.has(d) ? result.reduced : result.outer) *= x.sizes()[d];
   }
   result.x = clone(view::permute(x, order));
   result.order = order;
 }
 
-Shape reduced_sizes(const Tensor& x, uint32_t mask, bool keepdim) {
+Shape reduced_sizes(const Tensor& x, DimSet reduced, bool keepdim) {
   Shape sizes;
   for (int d = 0; d < x.dim(); ++d) {
-    if (!(mask & (1u << d))) {
+    if (!reduced.has(d)) {
       sizes.push_back(x.sizes()[d]);
     } else if (keepdim) {
       sizes.push_back(1);
@@ -99,16 +98,16 @@ Shape reduced_sizes(const Tensor& x, uint32_t mask, bool keepdim) {
 }  // namespace
 
 ReductionPlan prepare_reduction(const Tensor& x, const Shape& dims, bool keepdim, DType out) {
-  const uint32_t mask = mask_of(dims, x.dim());
+  const DimSet reduced = set_of(dims, x.dim());
   ReductionPlan result;
-  result.out = empty(reduced_sizes(x, mask, keepdim), {out, x.device()});
-  arrange(x, mask, result);
+  result.out = empty(reduced_sizes(x, reduced, keepdim), {out, x.device()});
+  arrange(x, reduced, result);
   return result;
 }
 
 ReductionPlan prepare_sum(const Tensor& x, const ReduceOptions& options) {
-  const uint32_t mask = mask_of(options.dims, x.dim());
-  const Shape sizes = reduced_sizes(x, mask, options.keepdim);
+  const DimSet reduced = set_of(options.dims, x.dim());
+  const Shape sizes = reduced_sizes(x, reduced, options.keepdim);
   const DType dtype = is_floating_point(x.dtype()) ? x.dtype() : kInt64;
   ReductionPlan result;
   result.out = options.out;
@@ -118,7 +117,7 @@ ReductionPlan prepare_sum(const Tensor& x, const ReduceOptions& options) {
   } else if (result.out.numel() != sizes.numel() || result.out.dtype() != dtype || !result.out.is_contiguous()) {
     throw ShapeError("sum: out must be a contiguous {} {}, got {}", name(dtype), sizes, describe(result.out));
   }
-  arrange(x, mask, result);
+  arrange(x, reduced, result);
   return result;
 }
 

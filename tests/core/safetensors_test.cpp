@@ -323,8 +323,7 @@ TEST_CASE("safetensors: tensors that Brigade cannot hold are listed, and named w
   CHECK_THROWS_AS(file.tensor("a"), DTypeError);
   CHECK(error_of([&] { file.tensor("a"); }) == path + ": tensor \"a\" has dtype F8_E4M3" + convert);
   CHECK(error_of([&] { file.mapped("c"); }) == path + ": tensor \"c\" has dtype F4" + convert);
-  CHECK_THROWS_AS(file.tensor("b"), ShapeError);
-  CHECK(error_of([&] { file.tensor("b"); }) == path + ": tensor \"b\" has 9 dimensions; expected at most 8");
+  CHECK(file.tensor("b").sizes() == Shape{1, 1, 1, 1, 1, 1, 1, 1, 1});
   CHECK_THROWS_AS(file.tensor("d"), IoError);
   CHECK(error_of([&] { file.tensor("d"); }) == path + ": tensor \"d\": byte 1 of its bool data is 2, expected 0 or 1");
   CHECK(error_of([&] { file.mapped("d"); }) == path + ": tensor \"d\": byte 1 of its bool data is 2, expected 0 or 1");

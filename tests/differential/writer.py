@@ -66,6 +66,11 @@ class Writer:
 
     # --- data
     def shape(self, dims=None):
+        if dims is None and self.chance(0.03):  # more dimensions than a Shape holds without the heap
+            twos = self.random.randint(1, 5)
+            sizes = [2] * twos + [1] * (self.random.randint(9, 11) - twos)
+            self.random.shuffle(sizes)
+            return sizes
         dims = self.random.choices([0, 1, 2, 3, 4], [2, 6, 8, 5, 1])[0] if dims is None else dims
         return [self.random.choices([0, 1, 2, 3, 4, 5], [1, 6, 10, 10, 4, 2])[0] for _ in range(dims)]
 

@@ -87,12 +87,15 @@ __global__ void __launch_bounds__(kMapThreads, kMapBlocks)
   }
 }
 
-// N operands under one shape; fewer than 2^31 elements.
+// N operands under one shape; fewer than 2^31 elements. So many dimensions are enough: those that a
+// layout keeps have at least two elements each.
 template <int N>
 struct DeviceStrides {
+  static constexpr int kMostDims = 30;
+
   int dims;
-  uint32_t sizes[kMaxDims];
-  int64_t strides[N][kMaxDims];
+  uint32_t sizes[kMostDims];
+  int64_t strides[N][kMostDims];
 
   __device__ void offsets(uint32_t i, int64_t (&result)[N]) const {
     for (int k = 0; k < N; ++k)

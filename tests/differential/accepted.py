@@ -140,16 +140,6 @@ def has_a_rounding(program, found, ours):
 
 
 @check
-def is_half(program, found, ours):
-    return any(x.dtype in (torch.float16, torch.bfloat16) for x in tensors(program))
-
-
-@check
-def has_slice(program, found, ours):
-    return any(line["op"] in ("slice", "select", "transpose", "expand") for line in program["lines"])
-
-
-@check
 def copies_itself(program, found, ours):
     return any(line["op"] == "copy_" and line["in"][0] == line["in"][1] for line in program["lines"])
 
@@ -253,6 +243,13 @@ def is_zero_there(program, found, ours):
     return found.ours_says == "nothing" and found.expected is not None and not found.expected.any()
 
 
+def agrees(running, program, ours):
+    """Whether what this run of PyTorch gives is what is given here."""
+    for line in program["lines"]:
+        running.add(line)
+    return compare.difference(program, running.result(), ours.run([program])[0]) is None
+
+
 class Dense(torch_side.Run):
     """PyTorch with results that are laid out as they are here."""
 
@@ -266,10 +263,66 @@ class Dense(torch_side.Run):
 
 @check
 def lies_otherwise(program, found, ours):
-    running = Dense()
-    for line in program["lines"]:
-        running.add(line)
-    return compare.difference(program, running.result(), ours.run([program])[0]) is None
+    return agrees(Dense(), program, ours)
+
+
+def with_inputs(run, line, changed):
+    """What a line gives where its inputs are what changed() makes of them."""
+    kept = run.session.variables
+    run.session.variables = {name: changed(x) if name in line["in"] and isinstance(x, torch.Tensor) else x for name, x in kept.items()}
+    try:
+        return torch_side.call(run.session, line)
+    finally:
+        run.session.variables = kept
+
+
+class DenseWeights(torch_side.Run):
+    """PyTorch whose batch_norm gets dense copies of what requires grad."""
+
+    def call(self, line):
+        if line["op"] != "batch_norm":
+            return super().call(line)
+        return with_inputs(self, line, lambda x: x.contiguous() if x.requires_grad else x)
+
+
+class FloatProducts(torch_side.Run):
+    """PyTorch that computes products of half types in float32, and rounds once."""
+
+    def call(self, line):
+        x = self.session.variables.get(line["in"][0]) if line.get("in") else None
+        if line["op"] not in ("prod", "cumprod") or x is None or x.dtype not in (torch.float16, torch.bfloat16) or "dtype" in line.get("args", {}):
+            return super().call(line)
+        return with_inputs(self, line, torch.Tensor.float).to(x.dtype)
+
+
+@check
+def has_strided_weight(program, found, ours):
+    """With dense weights PyTorch gives what is given here."""
+    return agrees(DenseWeights(), program, ours)
+
+
+@check
+def has_product_of_halves(program, found, ours):
+    """With products that are computed in float32 PyTorch gives what is given here."""
+    return agrees(FloatProducts(), program, ours)
+
+
+@check
+def chooses_among_equals(program, found, ours):
+    """Other places of the same numbers."""
+    number, name = int(found.where.split()[1]), found.where.split()[2]
+    line = program["lines"][number]
+    if len(line["out"]) < 2 or name != line["out"][1]:
+        return False
+    running = torch_side.Run()
+    for each in program["lines"][:number]:
+        running.add(each)
+    x, dim = running.session.variables[line["in"][0]], line.get("args", {}).get("dim", -1)
+    if x.dim() == 0:
+        return False
+    theirs, here = (torch.take_along_dim(x, places, dim) for places in (found.expected, found.actual))
+    distinct = found.actual.sort(dim).values.diff(dim=dim)
+    return bool(((theirs == here) | (theirs.isnan() & here.isnan())).all() and (distinct > 0).all())
 
 
 @check

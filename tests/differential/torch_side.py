@@ -191,7 +191,7 @@ class Run:
         ran = accepted = not self.ended and is_set(self.session, line)
         if ran:
             try:
-                self.keep(line, call(self.session, line))
+                self.keep(line, self.call(line))
             except Malformed:
                 raise
             except Exception as error:  # any kind of refusal
@@ -206,6 +206,9 @@ class Run:
             seen = {n: self.session.variables[n] for n in names if is_usable(self.session.variables.get(n))} if ran else {}
             self.trace.append({n: snapshot(x) for n, x in seen.items()})
         return accepted
+
+    def call(self, line):
+        return call(self.session, line)
 
     def keep(self, line, results):
         results = list(results) if isinstance(results, (list, tuple)) else [results]

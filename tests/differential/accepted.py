@@ -4,7 +4,8 @@ An entry has a name, a reason, and what it takes in: `kinds` of differences; `op
 of which the program must contain; the regular expressions `torch` and `ours` of what either side says; and `check`, the name of a
 function below that looks at the program itself, its arguments and values. `has` and `check` are asked about the shrunken program.
 `op` and `has` are names, "a|b", or a group of SETS, "{writes}"; every entry has an `op`, and one that shows in a gradient or in the end
-only says by a `has`, a `check` or a message where it comes from."""
+only says by a `has`, a `check` or a message where it comes from. Where whatever comes next may show it, "*" stands for any operation, and a `check`
+looks for the cause."""
 import json
 import math
 import re
@@ -35,6 +36,24 @@ def operations(names):
 def check(function):
     CHECKS[function.__name__] = function
     return function
+
+
+@check
+def has_an_older_view(program, found, ours):
+    """requires_grad_() of a tensor of which there is a view; of those that a line is about, where it shows at a line."""
+    views, families, older = operations("{views}"), {}, set()
+    for line in program["lines"]:
+        if line["op"] in views:
+            for name in line["out"]:
+                families[name] = families.get(line["in"][0], line["in"][0])
+        elif line["op"] == "requires_grad_":
+            family = families.get(line["in"][0], line["in"][0])
+            older |= {name for name, of in families.items() if of == family and name != line["in"][0]}
+    words = found.where.split()
+    if words[0] not in ("line", "trace"):
+        return bool(older)
+    line = program["lines"][int(words[1])]
+    return bool(older & set(line.get("in", []) + line.get("out", [])))
 
 
 @check
@@ -326,10 +345,10 @@ def chooses_among_equals(program, found, ours):
 
 
 @check
-def is_a_whole_turn(program, found, ours):
-    """pi on one side and -pi on the other, as a half type has them."""
+def is_a_half_or_whole_turn(program, found, ours):
+    """0 on one side and pi on the other, or pi and -pi, as a half type has them."""
     turned = found.distance[found.distance > 0]
-    return bool(((turned - 2 * math.pi).abs() < 0.04).all())
+    return bool((((turned - 2 * math.pi).abs() < 0.04) | ((turned - math.pi).abs() < 0.02)).all())
 
 
 @check
@@ -401,9 +420,13 @@ class Accepted:
         self.entries = json.loads(path.read_text())
         seen_late = operations("{gradients}")
         for entry in self.entries:
-            entry["op"] = operations(entry["op"])
             if "has" in entry:
                 entry["has"] = operations(entry["has"])
+            if entry["op"] == "*":
+                if "check" not in entry:
+                    raise ValueError(f"accepted.json: {entry['name']!r} takes in any operation without a check")
+                continue
+            entry["op"] = operations(entry["op"])
             if entry["op"] & seen_late and not {"has", "check", "torch", "ours"} & set(entry):
                 raise ValueError(f"accepted.json: {entry['name']!r} takes in every gradient")
 
@@ -417,7 +440,7 @@ class Accepted:
     def fits(self, entry, found):
         said = (("torch", found.torch_says), ("ours", found.ours_says))
         return (found.kind in entry["kinds"] and all(re.search(entry[key], text) for key, text in said if key in entry)
-                and found.op in entry["op"])
+                and (entry["op"] == "*" or found.op in entry["op"]))
 
     def fits_program(self, entry, found, program):
         if not {"has", "check"} & set(entry):

@@ -218,26 +218,29 @@ void on_pair(const std::function<void(int rank, nccl::Communicator& communicator
   nccl::UniqueId id;
   REQUIRE(nccl::library().get_unique_id(&id) == nccl::Result::Success);
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      const Device device(kCUDA, rank);
-      set_current_device(device);
-      nccl::Communicator communicator(nccl::library(), id, rank, 2, device, std::chrono::seconds(30), rank);
-      const cuda::Stream stream = cuda::Stream::create();
-      const cuda::StreamGuard guard(stream);
-      const Tensor x = filled(1, {4}, kFloat32, device);
-      body(rank, communicator, [&](const nccl::Communicator::UntilPeersCome& until_peers_come) {
-        const auto all_reduce = [&](nccl::Comm comm) {
-          return nccl::library().all_reduce(x.raw_data(), x.raw_data(), 4, nccl::DataType::Float32, nccl::RedOp::Sum,
-                                            comm, stream.get());
-        };
-        communicator.call("ncclAllReduce", all_reduce, until_peers_come);
-      });
-      stream.synchronize();
+  std::string errors[2];
+  const auto run = [&](int rank) {
+    const Device device(kCUDA, rank);
+    set_current_device(device);
+    nccl::Communicator communicator(nccl::library(), id, rank, 2, device, std::chrono::seconds(30), rank);
+    const cuda::Stream stream = cuda::Stream::create();
+    const cuda::StreamGuard guard(stream);
+    const Tensor x = filled(1, {4}, kFloat32, device);
+    body(rank, communicator, [&](const nccl::Communicator::UntilPeersCome& until_peers_come) {
+      const auto all_reduce = [&](nccl::Comm comm) {
+        return nccl::library().all_reduce(x.raw_data(), x.raw_data(), 4, nccl::DataType::Float32, nccl::RedOp::Sum,
+                                          comm, stream.get());
+      };
+      communicator.call("ncclAllReduce", all_reduce, until_peers_come);
     });
-  }
+    stream.synchronize();
+  };
+  for (int rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] { errors[rank] = text_of<std::exception>([&] { run(rank); }); });
   for (std::thread& thread : threads)
     thread.join();
+  for (const std::string& error : errors)
+    CHECK(error == "nothing");
 }
 
 TEST_CASE("a thread asks NCCL again at once, then gives way, and sleeps only where it takes long") {
@@ -251,6 +254,11 @@ TEST_CASE("a thread asks NCCL again at once, then gives way, and sleeps only whe
   std::barrier both(2);
   std::atomic<int> waited{0};
   on_pair([&](int rank, nccl::Communicator& communicator, const Reduce& reduce) {
+    // A rank that throws is not waited for.
+    struct Leaving {
+      std::barrier<>& both;
+      ~Leaving() { both.arrive_and_drop(); }
+    } leaving{both};
     reduce({});  // connects
     for (const Row& row : table) {
       both.arrive_and_wait();
@@ -272,7 +280,8 @@ TEST_CASE("a thread asks NCCL again at once, then gives way, and sleeps only whe
 TEST_CASE("before a thread sleeps it waits for the peers as the host knows them, once") {
   std::atomic<int> waited{0};
   on_pair([&](int rank, nccl::Communicator&, const Reduce& reduce) {
-    while (rank == 1 && waited == 0)
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (rank == 1 && waited == 0 && std::chrono::steady_clock::now() < patience)
       std::this_thread::yield();
     reduce([&] { ++waited; });
   });

@@ -84,6 +84,11 @@ TEST_CASE("products, windows and statistics") {
   CHECK_THROWS_WITH_AS(mm(x, counted({3})), Contains("expected tensors with 2 dimensions, got [3]"), ShapeError);
   CHECK_THROWS_WITH_AS(bmm(counted({2, 2, 2}), counted({3, 2, 2})), Contains("bmm: expected equal batches"),
                        ShapeError);
+  const Tensor whole = counted({1, 1, 4}).to(kInt64);
+  CHECK_THROWS_WITH_AS(max_pool1d(whole, 2), Contains("max_pool1d: expected a floating dtype, got int64"), DTypeError);
+  CHECK_THROWS_WITH_AS(avg_pool1d(whole, 2), Contains("avg_pool1d: expected a floating dtype, got int64"), DTypeError);
+  CHECK_THROWS_WITH_AS(adaptive_avg_pool1d(whole, 2),
+                       Contains("adaptive_avg_pool1d: expected a floating dtype, got int64"), DTypeError);
   CHECK_THROWS_WITH_AS(max_pool1d(counted({4}), 2), Contains("max_pool1d: expected [N, C, L] or [C, L], got [4]"),
                        ShapeError);
   CHECK_THROWS_WITH_AS(adaptive_avg_pool2d(x, 2), Contains("expected [N, C, H, W] or [C, H, W], got [2, 3]"),

@@ -76,10 +76,10 @@ constexpr size_t checked_bytes(int64_t count, size_t itemsize) {
 
 class Shape {
  public:
-  constexpr Shape() noexcept {}  // where it is defaulted, = {} sets all of near_
+  constexpr Shape() noexcept : near_{} {}
   Shape(std::initializer_list<int64_t> values) : Shape(std::span(values.begin(), values.size())) {}
   Shape(const std::vector<int64_t>& values) : Shape(std::span<const int64_t>(values)) {}
-  explicit Shape(std::span<const int64_t> values) {
+  explicit Shape(std::span<const int64_t> values) : Shape() {
     for (int64_t value : values)
       push_back(value);
   }
@@ -199,7 +199,7 @@ class Shape {
   [[gnu::cold]] void come_back() noexcept;
   [[noreturn, gnu::cold]] void throw_too_large() const;
 
-  int64_t near_[kNear];  // set as far as there are entries
+  int64_t near_[kNear];
   int64_t* values_ = near_;
   int size_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/gelu.h>
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
@@ -164,6 +165,15 @@ class LinearInputs {
   size_t count_;
 };
 
+// linear() takes a weight [in] as well: a product with a vector, to which the bias broadcasts.
+bool is_by_vector(const Tensor& x, const Tensor& weight) {
+  return weight.dim() == 1 && x.dim() >= 1 && x.sizes().back() == weight.sizes()[0];
+}
+Tensor by_vector(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceLocation where) {
+  const Tensor y = matmul(x, weight, where);
+  return bias.defined() ? y + bias : y;
+}
+
 void check_dims(const Tensor& x, int dims, const char* what, SourceLocation where) {
   if (x.dim() == dims) return;
   throw ShapeError(where, "{}: expected tensors with {} dimensions, got {}", what, dims, x.sizes());
@@ -213,6 +223,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceL
     if (const auto in = autograd::cast_inputs<"linear">(where, x, weight, bias))
       return linear(in[0], in[1], in[2], where);
   }
+  if (is_by_vector(x, weight)) [[unlikely]]
+    return by_vector(x, weight, bias, where);
   Tensor y = located(where, [&] { return kernels::linear(x, weight, bias); });
   LinearInputs(x, weight, bias).record<LinearNode>({.op = "linear", .where = where}, y);
   return y;
@@ -223,6 +235,8 @@ Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias, So
     if (const auto in = autograd::cast_inputs<"linear_relu">(where, x, weight, bias))
       return linear_relu(in[0], in[1], in[2], where);
   }
+  if (is_by_vector(x, weight)) [[unlikely]]
+    return relu(by_vector(x, weight, bias, where), where);
   const Tensor y = located(
       where, [&] { return kernels::linear_activation(x, weight, bias, kernels::FusedActivation::Relu, false).y; });
   const LinearInputs inputs(x, weight, bias);
@@ -237,6 +251,8 @@ Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias, So
     if (const auto in = autograd::cast_inputs<"linear_gelu">(where, x, weight, bias))
       return linear_gelu(in[0], in[1], in[2], where);
   }
+  if (is_by_vector(x, weight)) [[unlikely]]
+    return gelu(by_vector(x, weight, bias, where), GeluApproximation::Tanh, where);
   const LinearInputs inputs(x, weight, bias);
   const kernels::LinearActivation result = located(where, [&] {
     return kernels::linear_activation(x, weight, bias, kernels::FusedActivation::GeluTanh, inputs.will_be_recorded());

@@ -14,7 +14,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, SourceLocation where = SourceLoc
 Tensor mm(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
 // Two batches of matrices [batch, n, k] x [batch, k, m].
 Tensor bmm(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
-// x [..., in] times weight [out, in] transposed, plus bias [out] (may be undefined): [..., out].
+// x [..., in] by weight [out, in] transposed, plus bias [out] (or undefined): [..., out]; by weight [in]: [...].
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               SourceLocation where = SourceLocation::current());
 

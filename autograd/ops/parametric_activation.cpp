@@ -46,8 +46,10 @@ Tensor differentiable(Activation kind, const ActivationParams& with, const Tenso
     case Activation::Hardtanh: return choose((x > with.p) & (x < with.q), grad, 0.0);
     case Activation::Hardsigmoid: return choose((x > -3.0) & (x < 3.0), grad * (1.0 / 6), 0.0);
     case Activation::Hardswish: {
+      // Outside the slope is constant, also where grad is infinite.
       const Tensor slope = x * (1.0 / 3) + 0.5;
-      return choose(x <= -3.0, 0.0, choose(x >= 3.0, grad, grad * slope));
+      const Tensor inside = choose((x <= -3.0) | (x >= 3.0), 0.0, grad);
+      return choose(x <= -3.0, 0.0, choose(x >= 3.0, grad, inside * slope));
     }
     case Activation::Mish: {
       // x t with t = tanh(softplus(x)): t + x (1 - t^2) sigmoid(x)

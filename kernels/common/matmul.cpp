@@ -89,7 +89,7 @@ LinearPlan prepare_linear(const Tensor& x, const Tensor& weight, const Tensor& b
   check_operand_device(x, weight, "linear");
   if (weight.dim() != 2 || x.dim() < 1 || x.sizes().back() != weight.sizes()[1]) {
     throw ShapeError(
-        "linear: expected input [..., in] and weight [out, in], got input {} and weight {}; mat1 and "
+        "linear: expected input [..., in] and weight [out, in] or [in], got input {} and weight {}; mat1 and "
         "mat2 shapes cannot be multiplied",
         x.sizes(), weight.sizes());
   }

@@ -33,6 +33,17 @@ def operations(names):
     return frozenset(names.split("|"))
 
 
+def is_nearer(program, found):
+    """Element by element: what is here is as near to what float64 gives as what PyTorch has."""
+    words = found.where.split()
+    path = (words[0], int(words[1]), words[2]) if words[0] == "trace" else tuple(words)
+    truth = compare.exact(program, path)
+    if truth is None or truth["values"].shape != found.expected.shape:
+        return torch.zeros(found.expected.shape, dtype=torch.bool)
+    t, e, a = (x.double() for x in (truth["values"], found.expected, found.actual))
+    return (a - t).abs() <= (e - t).abs()
+
+
 def check(function):
     CHECKS[function.__name__] = function
     return function
@@ -40,15 +51,15 @@ def check(function):
 
 @check
 def has_an_older_view(program, found, ours):
-    """requires_grad_() of a tensor of which there is a view; of those that a line is about, where it shows at a line."""
-    views, families, older = operations("{views}"), {}, set()
+    """requires_grad_() of a tensor whose elements another one has; of those that a line is about, where it shows at a line."""
+    running, older = torch_side.Run(), set()
     for line in program["lines"]:
-        if line["op"] in views:
-            for name in line["out"]:
-                families[name] = families.get(line["in"][0], line["in"][0])
-        elif line["op"] == "requires_grad_":
-            family = families.get(line["in"][0], line["in"][0])
-            older |= {name for name, of in families.items() if of == family and name != line["in"][0]}
+        variables = running.session.variables
+        x = variables.get(line["in"][0]) if line["op"] == "requires_grad_" else None
+        if x is not None:
+            memory = x.untyped_storage().data_ptr()
+            older |= {name for name, y in variables.items() if y is not None and y is not x and y.untyped_storage().data_ptr() == memory}
+        running.add(line)
     words = found.where.split()
     if words[0] not in ("line", "trace"):
         return bool(older)
@@ -118,8 +129,9 @@ def counts(program, found, ours):
 
 @check
 def is_a_rounding_of_one(program, found, ours):
-    """To a few roundings of 1, times the cube of an input of at most 10; or a NaN there."""
-    return bool(((found.distance <= 1000 * torch.finfo(torch.float32).eps) | found.expected.isnan()).all())
+    """To a few roundings of 1, times the cube of an input of at most 10; or a NaN there; or the nearer one to what float64 gives."""
+    fits = (found.distance <= 1000 * torch.finfo(torch.float32).eps) | found.expected.isnan()
+    return bool((fits | is_nearer(program, found)).all())
 
 
 @check

@@ -18,6 +18,7 @@ namespace {
 
 using Values = std::vector<double>;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr DType kFloats[] = {kFloat64, kFloat32, kFloat16, kBFloat16};
 Values values(const Tensor& x) { return x.to_vector<double>(); }
 Tensor row(std::initializer_list<double> numbers) { return tensor<double>(numbers).requires_grad_(); }
@@ -105,6 +106,15 @@ TEST_CASE("the second derivative of a remainder by its divisor is 0, also where 
   const std::vector<Tensor> outputs{remainder(x, y).sum()}, inputs{y};
   const Tensor first = autograd::grad(outputs, inputs, {.create_graph = true})[0];
   CHECK(!first.requires_grad());
+}
+
+TEST_CASE("where hardswish is straight its second derivative is 0, whatever the gradient that comes") {
+  const Tensor x = row({-4, 4, 0});
+  const Tensor slope = autograd::grad(
+      {hardswish(x)}, {x}, {.grad_outputs = {tensor<double>({kInfinity, kInfinity, 3})}, .create_graph = true})[0];
+  CHECK(values(slope) == Values{0, kInfinity, 1.5});
+  const Tensor second = autograd::grad({slope}, {x}, {.grad_outputs = {tensor<double>({1, 1, 1})}})[0];
+  CHECK(values(second) == Values{0, 0, 1});
 }
 
 TEST_CASE("a standard deviation whose square is beyond the dtype") {

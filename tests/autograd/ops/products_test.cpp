@@ -227,6 +227,25 @@ TEST_CASE("products by their own names") {
   CHECK(difference(bilinear(p, q, weight, bias), by_loops("bn,onm,bm", "bo", {p, weight, q}) + bias) <= 1e-14);
 }
 
+TEST_CASE("linear by a weight without outputs is a product with a vector") {
+  const Tensor x = tensor<double>({1, 2, 3, 4, 5, 6}, {2, 3}).requires_grad_();
+  const Tensor weight = tensor<double>({1, 0, -2}).requires_grad_();
+  const Tensor bias = tensor<double>({10}).reshape({}).requires_grad_();
+  const Tensor y = linear(x, weight, bias);
+  CHECK(y.sizes() == Shape{2});
+  CHECK(y.to_vector<double>() == std::vector<double>{5, 2});
+  (y * tensor<double>({1, 3})).sum().backward();
+  CHECK(x.grad().to_vector<double>() == std::vector<double>{1, 0, -2, 3, 0, -6});
+  CHECK(weight.grad().to_vector<double>() == std::vector<double>{13, 17, 21});
+  CHECK(bias.grad().item<double>() == 4);
+  CHECK(linear(x[0], weight).item<double>() == -5);
+  CHECK(linear_relu(x, weight).to_vector<double>() == std::vector<double>{0, 0});
+  CHECK(linear_gelu(x, weight, bias).to_vector<double>() ==
+        gelu(linear(x, weight, bias), GeluApproximation::Tanh).to_vector<double>());
+  CHECK_THROWS_WITH_AS(linear(x, tensor<double>({1, 2})),
+                       doctest::Contains("weight [out, in] or [in], got input [2, 3]"), ShapeError);
+}
+
 TEST_CASE("errors of products say what was expected, and where they were called") {
   CHECK_THROWS_WITH_AS(dot(ones({2}), ones({3})),
                        doctest::Contains("dot: expected two vectors of equal length, got [2] and [3] (called at"),

@@ -1,8 +1,8 @@
 // Gradients of a module of one's own beside those that another program computed: docs/check.md says what the file holds
 // and how PyTorch writes it.
 //
-//   08_check_gradients step.safetensors            compares; status 1 when something does not agree
-//   08_check_gradients --write step.safetensors    writes such a file, with this program's own values
+//   09_check_gradients step.safetensors            compares; status 1 when something does not agree
+//   09_check_gradients --write step.safetensors    writes such a file, with this program's own values
 #include <brigade/brigade.h>
 
 #include <iostream>
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (argc != 2) {
-    std::cerr << "usage: 08_check_gradients [--write] FILE.safetensors\n";
+    std::cerr << "usage: 09_check_gradients [--write] FILE.safetensors\n";
     return 2;
   }
   try {
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
     std::cout << report.table();
     return report.passed() ? 0 : 1;
   } catch (const Error& error) {
-    std::cerr << "08_check_gradients: " << error.what() << "\n";
+    std::cerr << "09_check_gradients: " << error.what() << "\n";
     return 2;
   }
 }

@@ -169,7 +169,7 @@ class LinearInputs {
 bool is_by_vector(const Tensor& x, const Tensor& weight) {
   return weight.dim() == 1 && x.dim() >= 1 && x.sizes().back() == weight.sizes()[0];
 }
-Tensor by_vector(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceLocation where) {
+[[gnu::cold]] Tensor by_vector(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceLocation where) {
   const Tensor y = matmul(x, weight, where);
   return bias.defined() ? y + bias : y;
 }

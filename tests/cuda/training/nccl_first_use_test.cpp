@@ -236,7 +236,7 @@ void on_pair(const std::function<void(int rank, nccl::Communicator& communicator
     stream.synchronize();
   };
   for (int rank = 0; rank < 2; ++rank)
-    threads.emplace_back([&, rank] { errors[rank] = text_of<std::exception>([&] { run(rank); }); });
+    threads.emplace_back([&, rank] { errors[rank] = text_of<Error>([&] { run(rank); }); });
   for (std::thread& thread : threads)
     thread.join();
   for (const std::string& error : errors)

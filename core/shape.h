@@ -1,5 +1,5 @@
-// A short list of int64: sizes and strides of a tensor, without a heap allocation up to six of
-// them; and arithmetic with sizes that throws where a result does not fit, instead of going on with a number that has
+// A short list of int64: sizes and strides of a tensor, up to six of them without memory of the heap; and
+// arithmetic with sizes that throws where a result does not fit, instead of going on with a number that has
 // wrapped around.
 #pragma once
 

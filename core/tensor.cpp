@@ -24,7 +24,6 @@ uint64_t next_id() noexcept {
   return next_of_block++;
 }
 
-// Of sizes whose product is a number of elements.
 const char* element_address(const Tensor& tensor, int64_t position) {
   if (!tensor.defined()) throw ValueError("an undefined tensor has no elements");
   if (position < 0 || position >= tensor.numel()) {

@@ -9,6 +9,7 @@
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
+#include <brigade/kernels/common/check_floating.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/norm.h>
@@ -145,9 +146,7 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
   const Shape sizes = located("cosine_similarity", where, [&] { return broadcast_shapes(a.sizes(), b.sizes()); });
   const int at = dimension_of("cosine_similarity", dim, sizes.size(), where);
   const DType dtype = kernels::result_type({a, b});
-  if (!is_floating_point(dtype))
-    throw DTypeError(where, "cosine_similarity: expected a floating dtype, got {}; convert with .to(kFloat32)",
-                     name(dtype));
+  located(where, [&] { kernels::check_floating(dtype, "cosine_similarity"); });
   const DType wide = is_half(dtype) ? kFloat32 : dtype;
   const double most = wide == kFloat64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
   const double limit = std::sqrt(most / static_cast<double>(std::max<int64_t>(1, sizes[at])));

@@ -4,6 +4,7 @@
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/common/check_floating.h>
 
 namespace brigade {
 
@@ -14,13 +15,6 @@ using autograd::OpInfo;
 using autograd::record;
 using autograd::detail::located;
 using kernels::Pool2dParams;
-
-// The kernels know the two-dimensional operation only.
-void check_floating(const OpInfo& info, const Tensor& x) {
-  if (is_floating_point(x.dtype())) return;
-  throw DTypeError(info.where, "{}: expected a floating dtype, got {}; convert with .to(kFloat32)", info.op,
-                   name(x.dtype()));
-}
 
 // --- largest: a choice of elements, whose derivative puts gradients back to them, whose derivative
 // chooses again
@@ -70,8 +64,10 @@ Tensor put_back(const Tensor& grad, const Tensor& indices, const Shape& x_sizes,
 }
 
 MaxPoolResult max_pool(const OpInfo& info, const Tensor& x, const Pool2dParams& params) {
-  check_floating(info, x);
-  MaxPoolResult result = located(info.where, [&] { return kernels::max_pool2d(x, params); });
+  MaxPoolResult result = located(info.where, [&] {
+    kernels::check_floating(x.dtype(), info.op);  // max_pool2d() would name itself
+    return kernels::max_pool2d(x, params);
+  });
   if (auto* node = record<MaxPool2dNode>(info, {x}, result.values)) {
     node->indices.save_input(*node, result.indices);
     node->x_sizes = x.sizes();
@@ -108,8 +104,10 @@ struct AvgPool2dNode final : autograd::Node {
 };
 
 Tensor avg_pool(const OpInfo& info, const Tensor& x, const Pool2dParams& params) {
-  check_floating(info, x);
-  Tensor y = located(info.where, [&] { return kernels::avg_pool2d(x, params); });
+  Tensor y = located(info.where, [&] {
+    kernels::check_floating(x.dtype(), info.op);
+    return kernels::avg_pool2d(x, params);
+  });
   if (auto* node = record<AvgPool2dNode>(info, {x}, y)) {
     node->x_sizes = x.sizes();
     node->params = params;

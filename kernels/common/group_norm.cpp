@@ -1,5 +1,6 @@
 // Checks of groups, parameters and statistics, all made dense, and room for the results.
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/check_floating.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/group_norm.h>
 
@@ -10,9 +11,7 @@ namespace brigade::kernels {
 namespace {
 
 GroupNormLayout layout_of(const Tensor& x, int64_t groups) {
-  if (!is_floating_point(x.dtype())) {
-    throw DTypeError("group_norm: expected a floating dtype, got {}; convert with .to(kFloat32)", name(x.dtype()));
-  }
+  check_floating(x.dtype(), "group_norm");
   if (x.dim() < 2) throw ShapeError("group_norm: expected [N, C, ...], got {}", x.sizes());
   const int64_t channels = x.sizes()[1];
   if (groups < 1 || channels % groups != 0) {

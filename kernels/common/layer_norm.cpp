@@ -2,6 +2,7 @@
 // parameter's gradient.
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/common/check_floating.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/layer_norm.h>
 #include <brigade/kernels/reduce.h>
@@ -14,9 +15,7 @@ namespace {
 
 // Throws unless x ends in normalized_shape; the dimensions before it.
 Shape leading_sizes(const char* what, const Tensor& x, const Shape& normalized_shape) {
-  if (!is_floating_point(x.dtype())) {
-    throw DTypeError("{}: expected a floating dtype, got {}; convert with .to(kFloat32)", what, name(x.dtype()));
-  }
+  check_floating(x.dtype(), what);
   const int leading = x.dim() - normalized_shape.size();
   bool fits = leading >= 0 && !normalized_shape.empty();
   Shape sizes;

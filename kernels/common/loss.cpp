@@ -1,6 +1,7 @@
 // The name of each loss, and checks of inputs, targets and gradients.
 #include <brigade/kernels/loss.h>
 
+#include <brigade/kernels/common/check_floating.h>
 #include <brigade/kernels/common/loss.h>
 
 #include <string>
@@ -35,10 +36,7 @@ void check_pair(const Tensor& x, const Tensor& target, const char* what) {
     throw DTypeError("{}: expected a target of the input's dtype {}, got {}; convert it with .to()", what,
                      brigade::name(x.dtype()), brigade::name(target.dtype()));
   }
-  if (!is_floating_point(x.dtype())) {
-    throw DTypeError("{}: expected a floating dtype, got {}; convert with .to(kFloat32)", what,
-                     brigade::name(x.dtype()));
-  }
+  check_floating(x.dtype(), what);
 }
 
 void check_loss_gradient(const Tensor& grad, const Shape& losses, const char* what) {

@@ -1,6 +1,7 @@
 // The kind of norm that an order stands for, and the check that a norm of no elements has a value.
 #include <brigade/kernels/norm.h>
 
+#include <brigade/kernels/common/check_floating.h>
 #include <brigade/kernels/common/reduce.h>
 #include <brigade/kernels/common/reducers.h>
 
@@ -14,7 +15,7 @@ NormKind norm_kind(double p) {
 }
 
 ReductionPlan prepare_norm(const Tensor& x, double p, const Shape& dims, bool keepdim) {
-  check_floating(x, "norm");
+  check_floating(x.dtype(), "norm");
   ReductionPlan r = prepare_reduction(x, dims, keepdim, x.dtype());
   if (r.reduced == 0 && r.out.numel() > 0 && (p < 0 || std::isinf(p))) {
     throw ShapeError("norm: the norm of order {} of no elements has no value, got {}{}{}", p, describe(x),

@@ -121,11 +121,6 @@ ReductionPlan prepare_sum(const Tensor& x, const ReduceOptions& options) {
   return result;
 }
 
-void check_floating(const Tensor& x, const char* what) {
-  if (is_floating_point(x.dtype())) return;
-  throw DTypeError("{}: expected a floating dtype, got {}; convert with .to(kFloat32)", what, name(x.dtype()));
-}
-
 ExtremesPlan prepare_extremes(const Tensor& x, int dim, bool keepdim) {
   if (x.dim() > 0 && x.sizes()[dim] == 0) {
     throw ShapeError("max/min: dimension {} of {} is empty", dim, x.sizes());

@@ -30,8 +30,6 @@ struct ReductionPlan {
 ReductionPlan prepare_reduction(const Tensor& x, const Shape& dims, bool keepdim, DType out);
 // Throws the same, and ShapeError for an `out` that does not fit.
 ReductionPlan prepare_sum(const Tensor& x, const ReduceOptions& options);
-// Throws DTypeError unless the dtype is floating.
-void check_floating(const Tensor& x, const char* what);
 
 // Of amax and amin. Throws ShapeError where there is nothing to choose from.
 ReductionPlan prepare_extreme(const Tensor& x, const Shape& dims, bool keepdim, const char* what);

@@ -2,6 +2,7 @@
 #include <brigade/kernels/scan.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/check_floating.h>
 #include <brigade/kernels/common/scan.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -20,20 +21,15 @@ ScanPlan plan_slices(const Tensor& x, int dim) {
   return plan;
 }
 
-void check_floating(const char* what, const Tensor& x) {
-  if (is_floating_point(x.dtype())) return;
-  throw DTypeError("{}: expected a floating dtype, got {}; convert with .to(kFloat32)", what, name(x.dtype()));
-}
-
 }  // namespace
 
 ScanPlan prepare_scan(const Tensor& x, int dim, ScanOp op) {
-  if (op == ScanOp::LogSumExp) check_floating("logcumsumexp", x);
+  if (op == ScanOp::LogSumExp) check_floating(x.dtype(), "logcumsumexp");
   return plan_slices(is_floating_point(x.dtype()) ? x : cast(x, kInt64), dim);
 }
 
 ScanPlan prepare_linear_recurrence(const Tensor& b, const Tensor& a, int dim) {
-  check_floating("linear_recurrence", b);
+  check_floating(b.dtype(), "linear_recurrence");
   if (a.sizes() != b.sizes() || a.dtype() != b.dtype()) {
     throw ShapeError("linear_recurrence: expected two tensors of one shape and dtype, got {} and {}", describe(b),
                      describe(a));

@@ -1,5 +1,6 @@
 // Checks, promoted dtype and broadcast shape of addcmul, addcdiv and lerp.
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/check_floating.h>
 #include <brigade/kernels/common/ternary.h>
 #include <brigade/kernels/promotion.h>
 
@@ -14,10 +15,6 @@ void check(const char* op, const Tensor& first, const Tensor& other) {
     throw DeviceError("{}: all tensors must be on one device, got {} and {}", op, first.device(), other.device());
   }
 }
-void check_floating(const char* op, DType dtype) {
-  if (is_floating_point(dtype)) return;
-  throw DTypeError("{}: expected a floating dtype, got {}; convert with .to(kFloat32)", op, name(dtype));
-}
 
 }  // namespace
 
@@ -27,7 +24,7 @@ TernaryOperands prepare_ternary(const Tensor& a, const Tensor& b, const Tensor& 
   check(name, a, b);
   check(name, a, c);
   const DType dtype = result_type({a, b, c});
-  check_floating(name, dtype);
+  check_floating(dtype, name);
   const Shape sizes = broadcast_shapes(broadcast_shapes(a.sizes(), b.sizes()), c.sizes());
   return {cast(a, dtype), cast(b, dtype), cast(c, dtype), empty(sizes, {dtype, a.device()})};
 }
@@ -35,7 +32,7 @@ TernaryOperands prepare_ternary(const Tensor& a, const Tensor& b, const Tensor& 
 Operands prepare_lerp(const Tensor& a, const Tensor& b) {
   check("lerp", a, b);
   const DType dtype = result_type({a, b});
-  check_floating("lerp", dtype);
+  check_floating(dtype, "lerp");
   return {cast(a, dtype), cast(b, dtype), empty(broadcast_shapes(a.sizes(), b.sizes()), {dtype, a.device()})};
 }
 

@@ -3,13 +3,14 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/common/check_floating.h>
 #include <brigade/kernels/common/reduce.h>
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade::kernels {
 
 VariancePlan prepare_variance(const Tensor& x, const Shape& dims, bool keepdim) {
-  check_floating(x, "var");
+  check_floating(x.dtype(), "var");
   VariancePlan plan{.slices = prepare_reduction(x, dims, keepdim, x.dtype()), .mean = {}};
   plan.mean = empty_like(plan.slices.out);
   return plan;
@@ -17,7 +18,7 @@ VariancePlan prepare_variance(const Tensor& x, const Shape& dims, bool keepdim) 
 
 VarianceBackwardPlan prepare_variance_backward(const Tensor& factor, const Tensor& x, const Tensor& mean,
                                                const Shape& dims) {
-  check_floating(x, "var backward");
+  check_floating(x.dtype(), "var backward");
   VarianceBackwardPlan plan{.slices = prepare_reduction(x, dims, false, x.dtype()),
                             .factor = contiguous(factor),
                             .mean = contiguous(mean),

@@ -1,6 +1,7 @@
 // Sums, means, maxima and minima on the CPU, along rows or down strips of columns.
 #include <brigade/kernels/reduce.h>
 
+#include <brigade/kernels/common/check_floating.h>
 #include <brigade/kernels/common/reduce.h>
 #include <brigade/kernels/cpu/detail/reduce_slices.h>
 #include <brigade/kernels/cpu/vector/sums.h>
@@ -79,7 +80,7 @@ Tensor reduce(const Tensor& x, const ReduceOptions& options, bool mean) {
 Tensor sum_cpu(const Tensor& x, const ReduceOptions& options) { return reduce(x, options, false); }
 
 Tensor mean_cpu(const Tensor& x, const ReduceOptions& options) {
-  check_floating(x, "mean");
+  check_floating(x.dtype(), "mean");
   return reduce(x, options, true);
 }
 

@@ -1,4 +1,5 @@
 // The CUDA column of logsumexp.h: the maximum and the sum in one pass (detail/row_reduce.h).
+#include <brigade/kernels/common/check_floating.h>
 #include <brigade/kernels/cuda/detail/reduce_slices.h>
 #include <brigade/kernels/logsumexp.h>
 
@@ -32,7 +33,7 @@ struct LogsumexpOf {
 };
 
 Tensor logsumexp_cuda(const Tensor& x, const Shape& dims, bool keepdim) {
-  check_floating(x, "logsumexp");
+  check_floating(x.dtype(), "logsumexp");
   const ReductionPlan r = prepare_reduction(x, dims, keepdim, x.dtype());
   visit_floating(x.dtype(), "logsumexp", [&]<class T>() {
     cuda::reduce_slices<T>("logsumexp", r, LogsumexpOf<T>{static_cast<T*>(r.out.raw_data())});

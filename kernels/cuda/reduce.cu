@@ -3,6 +3,7 @@
 #include <brigade/kernels/reduce.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/check_floating.h>
 #include <brigade/kernels/common/reduce.h>
 #include <brigade/kernels/cuda/detail/row_reduce.h>
 #include <brigade/kernels/cuda/detail/vector.h>
@@ -201,7 +202,7 @@ Tensor reduce(const Tensor& x, const ReduceOptions& options, bool mean) {
 
 Tensor sum_cuda(const Tensor& x, const ReduceOptions& options) { return reduce(x, options, false); }
 Tensor mean_cuda(const Tensor& x, const ReduceOptions& options) {
-  check_floating(x, "mean");
+  check_floating(x.dtype(), "mean");
   return reduce(x, options, true);
 }
 

@@ -16,8 +16,7 @@ namespace brigade {
 
 // Reads one array, of either byte order. An array in Fortran order becomes a tensor with such
 // strides (a transpose of what lies in memory), as in NumPy. Throws IoError; DTypeError for an
-// element type that Brigade has not (int16, complex64, records, ...); ShapeError for more than 64
-// dimensions.
+// element type that Brigade has not (int16, complex64, records, ...).
 Tensor load_npy(const std::string& path);
 
 // Writes what numpy.save writes for the same array, byte for byte: version 1.0, little endian, in

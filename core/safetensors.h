@@ -61,9 +61,8 @@ class SafetensorsFile {
   void verify() const;
 
   // A copy in memory of its own, its bytes verified where there are checksums. Throws ValueError
-  // when there is no such tensor, DTypeError for a dtype that Brigade does not have, ShapeError for
-  // more than 64 dimensions, IoError when the bytes cannot be read, are not those that were saved
-  // or, of a bool tensor, are not 0 or 1.
+  // when there is no such tensor, DTypeError for a dtype that Brigade does not have, IoError when
+  // the bytes cannot be read, are not those that were saved or, of a bool tensor, are not 0 or 1.
   Tensor tensor(const std::string& name) const;
   // The same without a copy, and not verified: its memory is the file's, mapped when first asked
   // for, and read when first touched. What is written to the tensor stays in this process. The file

@@ -3,6 +3,7 @@
 
 #include <brigade/core/detail/in_quotes.h>
 #include <brigade/core/error.h>
+#include <brigade/core/shape.h>
 
 #include <cctype>
 #include <charconv>
@@ -112,9 +113,8 @@ class Reader {
       const char* begin = text_.data() + at_;
       const auto [after, error] = std::from_chars(begin, text_.data() + text_.size(), size);
       if (error != std::errc() || size < 0) fail_field("shape", expected);
-      constexpr size_t kMostDims = 64;  // NumPy's
-      if (header_.shape.size() == kMostDims)
-        throw IoError("{}: 'shape' has more than 64 sizes; expected at most 64", path_);
+      if (header_.shape.size() == static_cast<size_t>(kMaxDims))  // NumPy has as many
+        throw IoError("{}: 'shape' has more than {} sizes; expected at most {}", path_, kMaxDims, kMaxDims);
       header_.shape.push_back(size);
       at_ += static_cast<size_t>(after - begin);
       const bool comma = take(',');

@@ -2,6 +2,7 @@
 #include <brigade/core/detail/safetensors_header.h>
 
 #include <brigade/core/detail/in_quotes.h>
+#include <brigade/core/shape.h>
 
 #include <nlohmann/json.hpp>
 
@@ -71,8 +72,8 @@ class HeaderReader {
       offsets_.push_back(number);
       return true;
     }
-    constexpr size_t kMostDims = 64;
-    if (entry_.sizes.size() == kMostDims) throw IoError("{} has more than 64 sizes; expected at most 64", field());
+    if (entry_.sizes.size() == static_cast<size_t>(kMaxDims))
+      throw IoError("{} has more than {} sizes; expected at most {}", field(), kMaxDims, kMaxDims);
     if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return value(std::to_string(number));
     entry_.sizes.push_back(static_cast<int64_t>(number));
     return true;

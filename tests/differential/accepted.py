@@ -44,6 +44,14 @@ def is_nearer(program, found):
     return (a - t).abs() <= (e - t).abs()
 
 
+def after(lines, running=None):
+    """PyTorch when it has run these lines."""
+    running = running or torch_side.Run()
+    for line in lines:
+        running.add(line)
+    return running
+
+
 def check(function):
     CHECKS[function.__name__] = function
     return function
@@ -173,9 +181,7 @@ def has_a_rounding(program, found, ours):
 @check
 def copies_itself(program, found, ours):
     """A copy_ between two names of the same elements."""
-    running = torch_side.Run()
-    for line in program["lines"][:-1]:
-        running.add(line)
+    running = after(program["lines"][:-1])
     line = program["lines"][-1]
     to, of = (running.session.variables.get(name) for name in line["in"][:2])
     return line["op"] == "copy_" and to is not None and of is not None and (to.data_ptr(), to.shape, to.stride(), to.dtype) == (
@@ -283,9 +289,7 @@ def is_zero_there(program, found, ours):
 
 def agrees(running, program, ours):
     """Whether what this run of PyTorch gives is what is given here."""
-    for line in program["lines"]:
-        running.add(line)
-    return compare.difference(program, running.result(), ours.run([program])[0]) is None
+    return compare.difference(program, after(program["lines"], running).result(), ours.run([program])[0]) is None
 
 
 class Dense(torch_side.Run):
@@ -352,9 +356,7 @@ def chooses_among_equals(program, found, ours):
     line = program["lines"][number]
     if len(line["out"]) < 2 or name != line["out"][1]:
         return False
-    running = torch_side.Run()
-    for each in program["lines"][:number]:
-        running.add(each)
+    running = after(program["lines"][:number])
     x, dim = running.session.variables[line["in"][0]], line.get("args", {}).get("dim", -1)
     if x.dim() == 0:
         return False
@@ -407,12 +409,10 @@ def hooks_what_it_asks_for(program, found, ours):
 @check
 def has_no_derivative(program, found, ours):
     """PyTorch gives the tensor a history that leads to zeros only: the one that differs, or the root of the refused backward."""
-    running = torch_side.Run()
     words = found.where.split()
     line = int(words[1]) if words[0] in ("line", "trace") else len(program["lines"]) - 1
     is_refusal = words[0] == "line"
-    for each in program["lines"][:line + (not is_refusal)]:
-        running.add(each)
+    running = after(program["lines"][:line + (not is_refusal)])
     name = program["lines"][line]["in"][0] if is_refusal else words[-1]
     x = running.session.variables.get(name)
     leaves = [y for y in running.session.variables.values() if torch_side.is_usable(y) and y.requires_grad and y.is_leaf and y is not x]

@@ -110,7 +110,10 @@ int main() {
       nn::Sequential net(nn::Linear(4, 8), nn::Tanh(), nn::Linear(8, 1));
       std::optional<dist::DistributedDataParallel<nn::Sequential>> ddp;
       std::optional<Reducer> reducer;
-      own ? (void)reducer.emplace(net->named_parameters(), group, 2) : (void)ddp.emplace(net, group);
+      if (own)
+        reducer.emplace(net->named_parameters(), group, 2);
+      else
+        ddp.emplace(net, group);
       optim::SGD optimizer(net->parameters(), {.lr = 0.02, .momentum = 0.9});
       manual_seed(100 + static_cast<uint64_t>(rank));  // other data on every rank
       for (int step = 0; step < 50; ++step) {

@@ -29,19 +29,18 @@ TEST_CASE("a count of elements is constant, whatever the gradient that comes") {
   const Tensor x = row({1, 0, -2});
   const Tensor count = norm(x, 0);
   CHECK(count.item<double>() == 2);
-  (count * std::numeric_limits<double>::infinity()).backward();
+  (count * kInfinity).backward();
   CHECK(values(x.grad()) == Values{0, 0, 0});
 }
 
 TEST_CASE("a power of 0 is constant, whatever the gradient that comes") {
   const Tensor x = row({1, 0});
-  (pow(x, 0.0) * tensor<double>({kNaN, std::numeric_limits<double>::infinity()})).sum().backward();
+  (pow(x, 0.0) * tensor<double>({kNaN, kInfinity})).sum().backward();
   CHECK(values(x.grad()) == Values{0, 0});
 }
 
 TEST_CASE("behind an infinity logcumsumexp has gradients of 0") {
-  const double infinity = std::numeric_limits<double>::infinity();
-  const Tensor x = row({2, infinity, -6, 10000});
+  const Tensor x = row({2, kInfinity, -6, 10000});
   (logcumsumexp(x, 0) * tensor<double>({3, 1, 1, 1})).sum().backward();
   const Values found = values(x.grad());
   CHECK(found[0] == 3);
@@ -52,38 +51,36 @@ TEST_CASE("behind an infinity logcumsumexp has gradients of 0") {
 
 TEST_CASE("sign has a gradient of zeros") {
   const Tensor x = row({-2, 0, 3});
-  (sign(x) * std::numeric_limits<double>::infinity()).sum().backward();
+  (sign(x) * kInfinity).sum().backward();
   CHECK(values(x.grad()) == Values{0, 0, 0});
 }
 
 TEST_CASE("a mean that is infinite comes with a variance of NaN, in rows and in columns") {
-  const double infinity = std::numeric_limits<double>::infinity();
-  const Tensor x = tensor<double>({3, -1, -infinity, 1, 1, 2}).reshape({3, 2});
+  const Tensor x = tensor<double>({3, -1, -kInfinity, 1, 1, 2}).reshape({3, 2});
   for (const DType dtype : kFloats) {
     CAPTURE(name(dtype));
     const SpreadAndMean columns = var_mean(x.to(dtype), {0}, 1);
     const Values means = values(columns.mean), spreads = values(columns.spread);
-    CHECK(means[0] == -infinity);
+    CHECK(means[0] == -kInfinity);
     check_near(columns.mean.narrow(0, 1, 1), {2.0 / 3}, 4e-3);
     CHECK(std::isnan(spreads[0]));
     CHECK(std::isfinite(spreads[1]));
     const SpreadAndMean all = std_mean(x.to(dtype), {}, 0);
-    CHECK(values(all.mean) == Values{-infinity});
+    CHECK(values(all.mean) == Values{-kInfinity});
     CHECK(std::isnan(values(all.spread)[0]));
-    CHECK(std::isnan(values(var_mean(tensor<double>({infinity, -infinity}).to(dtype)).mean)[0]));
+    CHECK(std::isnan(values(var_mean(tensor<double>({kInfinity, -kInfinity}).to(dtype)).mean)[0]));
   }
 }
 
 TEST_CASE("an infinite gradient of a largest element is none of the others'") {
-  const double infinity = std::numeric_limits<double>::infinity();
-  const Tensor infinite = full({}, infinity, kFloat64);
+  const Tensor infinite = full({}, kInfinity, kFloat64);
   const Tensor x = row({3, 1, 2});
   (max(x) * infinite).backward();
-  CHECK(values(x.grad()) == Values{infinity, 0, 0});
+  CHECK(values(x.grad()) == Values{kInfinity, 0, 0});
   x.set_grad(Tensor());
   const std::vector<Tensor> outputs{max(x, 0).values}, inputs{x};
   CHECK(values(autograd::grad(outputs, inputs, {.grad_outputs = {infinite}, .create_graph = true})[0]) ==
-        Values{infinity, 0, 0});
+        Values{kInfinity, 0, 0});
 }
 
 TEST_CASE("a margin loss passes nothing to what its labels leave out") {
@@ -130,24 +127,23 @@ TEST_CASE("a standard deviation whose square is beyond the dtype") {
 }
 
 TEST_CASE("a logit that is infinite has no loss where the target agrees, and an infinite one where it does not") {
-  const double infinity = std::numeric_limits<double>::infinity();
   for (const DType dtype : kFloats) {
     CAPTURE(name(dtype));
-    const Tensor x = tensor<double>({infinity, -infinity, infinity, -infinity, infinity, -infinity, kNaN}).to(dtype);
+    const Tensor x =
+        tensor<double>({kInfinity, -kInfinity, kInfinity, -kInfinity, kInfinity, -kInfinity, kNaN}).to(dtype);
     const Tensor target = tensor<double>({1, 0, 0, 1, 0.25, 0.25, 0}).to(dtype);
     const Values plain = values(binary_cross_entropy_with_logits(x, target, Reduction::None));
-    CHECK(Values(plain.begin(), plain.begin() + 6) == Values{0, 0, infinity, infinity, infinity, infinity});
+    CHECK(Values(plain.begin(), plain.begin() + 6) == Values{0, 0, kInfinity, kInfinity, kInfinity, kInfinity});
     CHECK(std::isnan(plain[6]));
     const Tensor twice = full({1}, 2, dtype);
     const Values weighted =
         values(binary_cross_entropy_with_logits(x, target, {.reduction = Reduction::None, .pos_weight = twice}));
-    CHECK(weighted[4] == infinity);
-    CHECK(weighted[5] == infinity);
+    CHECK(weighted[4] == kInfinity);
+    CHECK(weighted[5] == kInfinity);
   }
 }
 
 TEST_CASE("an infinite gradient of cross_entropy goes to every class") {
-  const double infinity = std::numeric_limits<double>::infinity();
   for (const DType dtype : kFloats) {
     CAPTURE(name(dtype));
     for (const bool has_positions : {false, true}) {
@@ -155,9 +151,9 @@ TEST_CASE("an infinite gradient of cross_entropy goes to every class") {
       const Tensor x = tensor<double>({1, 2, 3}).reshape(has_positions ? Shape{1, 3, 1} : Shape{1, 3}).to(dtype);
       const Tensor logits = x.detach().requires_grad_();
       const Tensor target = tensor<int64_t>({1}).reshape(has_positions ? Shape{1, 1} : Shape{1});
-      (cross_entropy(logits, target) * full({}, infinity, dtype)).backward();
-      CHECK(values(logits.grad())[0] == infinity);
-      CHECK(values(logits.grad())[2] == infinity);
+      (cross_entropy(logits, target) * full({}, kInfinity, dtype)).backward();
+      CHECK(values(logits.grad())[0] == kInfinity);
+      CHECK(values(logits.grad())[2] == kInfinity);
     }
   }
 }

@@ -88,6 +88,12 @@ std::string check_other_collectives(const dist::ProcessGroupPtr& group) {
         if (detail::element_as_double(x, i) != value(root, i)) return "broadcast";
       }
     }
+    // In pieces, where a transport has them.
+    const Tensor x = filled(*group, 400'003, kFloat32, in_place);
+    group->broadcast(x, {.root = n_ranks - 1})->wait();
+    for (int64_t i = 0; i < x.numel(); i += 331) {
+      if (detail::element_as_double(x, i) != value(n_ranks - 1, i)) return "broadcast of a large tensor";
+    }
     const Tensor mine = filled(*group, 33, kInt64, in_place);
     const Tensor all = in_place ? group->allocate(33 * n_ranks, kInt64) : empty({33 * n_ranks}, kInt64);
     group->all_gather(all, mine)->wait();

@@ -100,10 +100,41 @@ void expect(Trouble trouble) {
   }
 }
 
+// Rank 1 dies while a message between it and rank 0 is under way, whose other half nobody will send or take.
+void expect_end_in_message(int root) {
+  constexpr int64_t kBytes = 64 << 20;  // more than a connection holds
+  for (const std::string backend : {"gloo", "hosts:AB"}) {
+    CAPTURE(backend);
+    const test::SharedCount begun;
+    const auto ranks = test::run_ranks(backend, 2, [&](dist::ProcessGroupPtr group) {
+      const Tensor message = zeros({kBytes}, kUInt8);
+      if (group->rank() == root) message.fill_(1);
+      const dist::WorkPtr work = group->broadcast(message, {.root = root});
+      if (group->rank() != root) {
+        while (*static_cast<const volatile uint8_t*>(message.raw_data()) == 0) {
+        }
+        begun.add();
+      }
+      if (group->rank() == 1) {
+        begun.wait_for(1);
+        std::raise(SIGKILL);
+      }
+      work->wait();
+      return std::string("came whole");
+    });
+    CHECK(ranks[1].signal == SIGKILL);
+    CHECK(ranks[0].seconds < 50);  // as above
+    CHECK_MESSAGE(ranks[0].error == "PeerError", ranks[0].text << ranks[0].result);
+    CHECK_MESSAGE(ranks[0].text.find("rank 1 died") != std::string::npos, ranks[0].text);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("kill -9 of a rank in its backward") { expect(Trouble::Kill); }
 TEST_CASE("a rank that is stopped") { expect(Trouble::Stop); }
+TEST_CASE("kill -9 of a rank to which a message is under way") { expect_end_in_message(0); }
+TEST_CASE("kill -9 of a rank from which a message is under way") { expect_end_in_message(1); }
 TEST_CASE("an exception in one rank's forward") { expect(Trouble::ExceptionInForward); }
 TEST_CASE("a rank that leaves out a step") { expect(Trouble::SkippedStep); }
 

@@ -5,6 +5,7 @@
 #include <brigade/core/factory.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace brigade::dist {
@@ -43,8 +44,8 @@ class ChainRun {
         pass_back(event.piece);
       }
     }
-    for (gloo::transport::UnboundBuffer* buffer : sent_)
-      messages_.wait_sent(*buffer);
+    for (const auto& [buffer, to] : sent_)
+      messages_.wait_sent(*buffer, to);
   }
 
  private:
@@ -73,6 +74,8 @@ class ChainRun {
   uint64_t sum_slot(size_t hop, int64_t piece) const noexcept {
     return messages_.slot(Messages::kPartialSum, static_cast<uint32_t>(static_cast<int64_t>(hop) * pieces_ + piece));
   }
+  // On a rank that is not the first of the way back.
+  int sender_of_results() const noexcept { return way_back_[static_cast<size_t>(place_ - 1)]; }
   uint64_t result_slot(int64_t piece) const noexcept {
     return messages_.slot(Messages::kResult, static_cast<uint32_t>(piece));
   }
@@ -105,14 +108,14 @@ class ChainRun {
     }
     if (place_ == 0) return;
     for (int64_t piece = 0; piece < pieces_; ++piece)
-      results_[static_cast<size_t>(piece)]->recv(way_back_[static_cast<size_t>(place_ - 1)], result_slot(piece));
+      results_[static_cast<size_t>(piece)]->recv(sender_of_results(), result_slot(piece));
   }
 
   void add(Hop& hop, int64_t piece) {
     const auto index = static_cast<size_t>(piece);
     const bool last = hop.index == last_hop();
     char* sums = last && hop.index == 0 ? nullptr : at(hop, piece);
-    if (hop.index > 0) messages_.wait_received(*hop.pieces[index]);
+    if (hop.index > 0) messages_.wait_received(*hop.pieces[index], chain_.hops[hop.index - 1]);
     char* result = last ? data_ + bytes(begin(piece)) : sums;
     chain_.add(hop.index, hop.index > 0 ? sums : nullptr, result, begin(piece), end(piece));
     if (last) {
@@ -123,7 +126,7 @@ class ChainRun {
   }
 
   void pass_back(int64_t piece) {
-    messages_.wait_received(*results_[static_cast<size_t>(piece)]);
+    messages_.wait_received(*results_[static_cast<size_t>(piece)], sender_of_results());
     send_result(piece);
   }
 
@@ -135,7 +138,7 @@ class ChainRun {
 
   void send(gloo::transport::UnboundBuffer& buffer, int to, uint64_t slot) {
     buffer.send(to, slot);
-    sent_.push_back(&buffer);
+    sent_.emplace_back(&buffer, to);
   }
 
   const Messages& messages_;
@@ -149,8 +152,8 @@ class ChainRun {
   std::vector<int> way_back_;
   int64_t place_ = 0;  // of this rank in it
   std::vector<Hop> hops_;
-  std::vector<Messages::Buffer> results_;  // pieces of the tensor
-  std::vector<gloo::transport::UnboundBuffer*> sent_;
+  std::vector<Messages::Buffer> results_;                              // pieces of the tensor
+  std::vector<std::pair<gloo::transport::UnboundBuffer*, int>> sent_;  // to which rank
 };
 
 }  // namespace

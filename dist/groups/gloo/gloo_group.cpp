@@ -15,6 +15,7 @@
 #include <brigade/dist/groups/gloo/joined_context.h>
 #include <brigade/dist/groups/gloo/messages.h>
 #include <brigade/dist/groups/gloo/reduce.h>
+#include <brigade/dist/groups/gloo/share.h>
 #include <brigade/dist/groups/gloo/whereabouts.h>
 #include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/groups/process_group.h>
@@ -22,9 +23,6 @@
 #include <brigade/dist/groups/work_queue.h>
 #include <brigade/dist/timeline/timeline.h>
 
-#include <gloo/allgather.h>
-#include <gloo/barrier.h>
-#include <gloo/broadcast.h>
 #include <gloo/context.h>
 #include <gloo/transport/unbound_buffer.h>
 
@@ -58,7 +56,10 @@ class GlooGroup final : public ChainGroup {
     }
     queue_.emplace(timeout);
     whereabouts_.emplace(std::move(store), prefix, rank, size, this->names());
-    whereabouts_->on_given_up_elsewhere([this] { end_waits(); });
+    whereabouts_->while_waiting([this](bool given_up_elsewhere) {
+      if (given_up_elsewhere) end_waits();
+      waiting_.end_if_in_vain([this](int peer) { return context_->is_gone(peer); });
+    });
   }
 
   ~GlooGroup() override {
@@ -112,22 +113,13 @@ class GlooGroup final : public ChainGroup {
     });
   }
   WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) override {
-    return enqueue(CollectiveKind::Broadcast, tensor, options, [this, tensor, root = options.root](uint64_t) {
-      gloo::BroadcastOptions o(context_);
-      o.setOutput(static_cast<uint8_t*>(tensor.raw_data()), tensor.nbytes());
-      o.setRoot(root);
-      o.setTag(tag());
-      gloo::broadcast(o);
+    return enqueue(CollectiveKind::Broadcast, tensor, options, [this, tensor, root = options.root](uint64_t number) {
+      broadcast_along_tree(messages(number), tensor, root);
     });
   }
   WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
-    return enqueue(CollectiveKind::AllGather, input, options, [this, output, input](uint64_t) {
-      gloo::AllgatherOptions o(context_);
-      o.setInput(static_cast<uint8_t*>(input.raw_data()), input.nbytes());
-      o.setOutput(static_cast<uint8_t*>(output.raw_data()), output.nbytes());
-      o.setTag(tag());
-      gloo::allgather(o);
-    });
+    return enqueue(CollectiveKind::AllGather, input, options,
+                   [this, output, input](uint64_t number) { gather_everywhere(messages(number), output, input); });
   }
   WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
     return enqueue(CollectiveKind::ReduceScatter, input, options,
@@ -136,11 +128,7 @@ class GlooGroup final : public ChainGroup {
                    });
   }
   WorkPtr do_barrier(const CollectiveOptions& options) override {
-    return enqueue(CollectiveKind::Barrier, Tensor(), options, [this](uint64_t) {
-      gloo::BarrierOptions o(context_);
-      o.setTag(tag());
-      gloo::barrier(o);
-    });
+    return enqueue(CollectiveKind::Barrier, Tensor(), options, [this](uint64_t number) { meet(messages(number)); });
   }
 
  private:
@@ -153,8 +141,6 @@ class GlooGroup final : public ChainGroup {
   }
 
   Messages messages(uint64_t number) const { return {*context_, waiting_, number, timeout(), own_digest_}; }
-  // Of Gloo's own collectives.
-  uint32_t tag() const noexcept { return static_cast<uint32_t>(own_digest_); }
 
   WorkPtr enqueue(CollectiveKind kind, const Tensor& tensor, const CollectiveOptions& options, Run run) {
     const CollectiveInfo recorded = record(kind, tensor, options);
@@ -192,6 +178,8 @@ class GlooGroup final : public ChainGroup {
       whereabouts_->finish(info);
     } catch (const Mismatch&) {
       give_up(info, "ranks met in different collectives");
+    } catch (const TimeoutError& error) {
+      give_up(info, error.what(), timeout());
     } catch (const std::exception& error) {
       give_up(info, error.what());  // Gloo has several kinds
     }
@@ -207,16 +195,20 @@ class GlooGroup final : public ChainGroup {
     own_digest_ = id.digest();
     const Messages digests = messages(number);
     const uint64_t slot = digests.slot(Messages::kDigest);
-    received_->recv((rank() + size() - 1) % size(), slot);
-    sent_->send((rank() + 1) % size(), slot);
-    digests.wait_sent(*sent_);
-    digests.wait_received(*received_);
+    const int left = (rank() + size() - 1) % size();
+    const int right = (rank() + 1) % size();
+    received_->recv(left, slot);
+    sent_->send(right, slot);
+    digests.wait_sent(*sent_, right);
+    digests.wait_received(*received_, left);
     if (other_digest_ != own_digest_) throw Mismatch();
   }
 
+  // How long this rank waited, when that is why it gives up.
+  using TimedOutAfter = std::optional<std::chrono::milliseconds>;
+
   // Tells where this rank is, reads what the others tell, and throws what that means.
-  [[noreturn]] void give_up(const CollectiveInfo& info, const std::string& what) { give_up(info, what, timeout()); }
-  [[noreturn]] void give_up(const CollectiveInfo& info, const std::string& what, std::chrono::milliseconds waited) {
+  [[noreturn]] void give_up(const CollectiveInfo& info, const std::string& what, TimedOutAfter waited = {}) {
     // Whatever fails after the first failure fails because of it.
     const std::lock_guard lock(give_up_mutex_);
     if (!first_error_) {
@@ -228,7 +220,7 @@ class GlooGroup final : public ChainGroup {
     }
     std::rethrow_exception(first_error_);
   }
-  [[noreturn]] void find_out(const CollectiveInfo& info, const std::string& what, std::chrono::milliseconds waited) {
+  [[noreturn]] void find_out(const CollectiveInfo& info, const std::string& what, TimedOutAfter waited) {
     {
       const std::lock_guard lock(abort_mutex_);
       failed_ = true;
@@ -236,12 +228,11 @@ class GlooGroup final : public ChainGroup {
         throw DistError("the gloo group was aborted on rank {}: {}; it was in {}", named(rank()), abort_reason_,
                         in_words(info));
     }
-    const bool timed_out = what.find("imed out") != std::string::npos;
-    whereabouts_->give_up(info, timed_out);
+    whereabouts_->give_up(info, waited.has_value());
     context_->break_connections();
-    const ToldByAll told = whereabouts_->gather(info, timed_out);
+    const ToldByAll told = whereabouts_->gather(info, waited.has_value());
     const std::string time_out = !told.timed_out ? ""
-                                 : timed_out     ? fmt::format("timed out after {} ms", waited.count())
+                                 : waited        ? fmt::format("timed out after {} ms", waited->count())
                                                  : std::string("a peer timed out");
     const std::exception_ptr error = common_error({named(rank()), info}, what, time_out, told);
     whereabouts_->has_read();

@@ -27,6 +27,8 @@
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -186,6 +188,13 @@ void JoinedContext::break_connections() noexcept {
   for (const Socket& connection : connections_) {
     if (connection) shutdown(connection.fd(), SHUT_RDWR);
   }
+}
+
+bool JoinedContext::is_gone(int peer) const noexcept {
+  const int fd = connections_[static_cast<size_t>(peer)].fd();
+  pollfd entry{fd, POLLRDHUP, 0};
+  int unread = 0;
+  return poll(&entry, 1, 0) == 1 && ioctl(fd, FIONREAD, &unread) == 0 && unread == 0;
 }
 
 }  // namespace brigade::dist

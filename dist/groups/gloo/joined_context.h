@@ -20,8 +20,10 @@ class JoinedContext final : public gloo::Context {
 
   // Ends whatever waits in it, on this rank and at its peers. Gloo has no call for this: closing a
   // pair tells the peer, but who waits on this side goes on waiting until the time-out. At the end
-  // of a stream, however, Gloo wakes everybody; so the sockets are shut down. From any thread.
+  // of a stream, however, Gloo wakes most of them (see Waiting); so the sockets are shut down. From any thread.
   void break_connections() noexcept;
+  // Nothing comes from `peer` any more, and nothing goes there. From any thread.
+  bool is_gone(int peer) const noexcept;
 
  private:
   std::vector<Socket> connections_;  // the same as the pairs'

@@ -2,6 +2,8 @@
 // steps apart, and how long each is waited for.
 #pragma once
 
+#include <brigade/core/error.h>
+
 #include <gloo/context.h>
 #include <gloo/transport/unbound_buffer.h>
 
@@ -10,17 +12,19 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 
 namespace brigade::dist {
 
-// What the thread of a group waits for, so that another one can end it. Gloo wakes who waits on a
-// connection that breaks, but not always one who came while it broke.
+// What the thread of a group waits for, so that another one can end it. Gloo wakes who waits on a connection that breaks, but
+// not who waits for a message that was half sent or half received by then (Pair::signalException in its
+// transport/tcp/pair.cc).
 class Waiting {
  public:
-  // wait() waits on this buffer. Throws std::runtime_error when it was ended.
+  // wait() waits on this buffer for a message from or to `peer`. Throws std::runtime_error when it was ended.
   template <class Wait>
-  void on(gloo::transport::UnboundBuffer& buffer, Wait wait) {
-    enter(&buffer);
+  void on(gloo::transport::UnboundBuffer& buffer, int peer, Wait wait) {
+    enter(&buffer, peer);
     const struct Leave {
       Waiting& waiting;
       ~Leave() { waiting.leave(); }
@@ -31,25 +35,41 @@ class Waiting {
   void end() noexcept {
     const std::lock_guard lock(mutex_);
     ended_ = true;
-    if (!buffer_) return;
-    buffer_->abortWaitRecv();
-    buffer_->abortWaitSend();
+    wake();
+  }
+  // The connection to the peer for whom it waits, given by is_gone(peer), is gone: ends the wait, if it is the same as at the
+  // last call. What has come over that connection may be on its way to the buffer.
+  template <class IsGone>
+  void end_if_in_vain(IsGone is_gone) noexcept {
+    const std::lock_guard lock(mutex_);
+    const bool again = std::exchange(looked_at_, number_) == number_;
+    if (buffer_ && again && is_gone(peer_)) wake();
   }
 
  private:
-  void enter(gloo::transport::UnboundBuffer* buffer) {
+  void enter(gloo::transport::UnboundBuffer* buffer, int peer) {
     const std::lock_guard lock(mutex_);
     if (ended_) throw std::runtime_error("the group was ended");
     buffer_ = buffer;
+    peer_ = peer;
+    ++number_;
   }
   void leave() noexcept {
     const std::lock_guard lock(mutex_);
     buffer_ = nullptr;
   }
+  void wake() noexcept {
+    if (!buffer_) return;
+    buffer_->abortWaitRecv();
+    buffer_->abortWaitSend();
+  }
 
   std::mutex mutex_;
   bool ended_ = false;
   gloo::transport::UnboundBuffer* buffer_ = nullptr;
+  int peer_ = 0;
+  uint64_t number_ = 0;  // of the wait
+  uint64_t looked_at_ = 0;
 };
 
 struct Messages {
@@ -64,22 +84,36 @@ struct Messages {
   using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
   Buffer buffer(void* data, size_t bytes) const { return context.createUnboundBuffer(data, bytes); }
 
-  // What a message is sent and received under: unique between two ranks. Gloo's own collectives
-  // have other first bytes.
-  enum Step : uint8_t { kDigest = 0xB1, kPart, kSum, kPartialSum, kResult };
+  // What a message is sent and received under: unique between two ranks.
+  enum Step : uint8_t { kDigest = 0xB1, kPart, kSum, kPartialSum, kResult, kBroadcast, kGather, kMeet };
   // `message`: below 2^24.
   uint64_t slot(Step step, uint32_t message = 0) const noexcept {
     const uint64_t about = step == kDigest ? 0 : digest & 0xFFFF;
     return uint64_t{step} << 56 | (number & 0xFFFF) << 40 | about << 24 | message;
   }
 
-  void wait_received(gloo::transport::UnboundBuffer& buffer, size_t messages = 1) const {
+  // All messages of a buffer that are waited for come from one peer, or go to one. Both throw TimeoutError, or what Gloo and
+  // Waiting throw.
+  void wait_received(gloo::transport::UnboundBuffer& buffer, int from, size_t messages = 1) const {
     for (; messages > 0; --messages)
-      waiting.on(buffer, [&] { return buffer.waitRecv(timeout); });
+      wait(buffer, from, [&] { return buffer.waitRecv(timeout); });
   }
-  void wait_sent(gloo::transport::UnboundBuffer& buffer, size_t messages = 1) const {
+  void wait_sent(gloo::transport::UnboundBuffer& buffer, int to, size_t messages = 1) const {
     for (; messages > 0; --messages)
-      waiting.on(buffer, [&] { return buffer.waitSend(timeout); });
+      wait(buffer, to, [&] { return buffer.waitSend(timeout); });
+  }
+
+ private:
+  // Gloo has one kind of error for a time-out and for a connection that is gone.
+  template <class Wait>
+  void wait(gloo::transport::UnboundBuffer& buffer, int peer, Wait wait_on_buffer) const {
+    const auto latest = std::chrono::steady_clock::now() + timeout;
+    try {
+      waiting.on(buffer, peer, wait_on_buffer);
+    } catch (const std::exception& error) {
+      if (std::chrono::steady_clock::now() < latest) throw;
+      throw TimeoutError("{}", error.what());
+    }
   }
 };
 

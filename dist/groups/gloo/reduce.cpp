@@ -46,10 +46,12 @@ class Exchange {
         data_(static_cast<char*>(tensor.raw_data())),
         dtype_(tensor.dtype()),
         itemsize_(tensor.itemsize()),
-        op_(op),
-        whole_(messages.buffer(data_, tensor.nbytes())) {
-    for (int r = 0; r < size_; ++r)
+        op_(op) {
+    for (int r = 0; r < size_; ++r) {
       pieces_.push_back(pieces_of(r, per_rank, tensor.numel(), itemsize_));
+      whole_.push_back(messages.buffer(data_, tensor.nbytes()));
+    }
+    sent_.resize(pieces_.size());
   }
 
   // Step 1.
@@ -64,11 +66,12 @@ class Exchange {
   void reduce(Target target, Done done) {
     const std::vector<Range>& own = pieces_of_rank(rank_);
     for (size_t i = 0; i < own.size(); ++i) {
-      messages_.wait_received(*arrived_[i], others());
       std::vector<void*> inputs;
-      for (int r = 0, place = 0; r < size_; ++r)
-        inputs.push_back(r == rank_ ? data_ + bytes(own[i].begin)
-                                    : static_cast<char*>(arrived_[i]->ptr) + place++ * bytes(own[i].count()));
+      for (int r = 0; r < size_; ++r) {
+        const Messages::Buffer& part = arrived_[i][static_cast<size_t>(r)];
+        if (part) messages_.wait_received(*part, r);
+        inputs.push_back(part ? part->ptr : data_ + bytes(own[i].begin));
+      }
       void* outputs[] = {target(own[i])};
       reduce_elements(inputs, outputs, dtype_, op_, 0, own[i].count());
       done(static_cast<uint32_t>(i), own[i]);
@@ -82,17 +85,20 @@ class Exchange {
       if (r == rank_) continue;
       const std::vector<Range>& pieces = pieces_of_rank(r);
       for (size_t i = 0; i < pieces.size(); ++i)
-        whole_->recv(r, messages_.slot(Messages::kSum, static_cast<uint32_t>(i)), bytes(pieces[i].begin),
+        with(r).recv(r, messages_.slot(Messages::kSum, static_cast<uint32_t>(i)), bytes(pieces[i].begin),
                      bytes(pieces[i].count()));
-      results_ += pieces.size();
     }
   }
   void send_result(uint32_t index, const Range& piece) {
     for_each_other([&](int r) { send(r, messages_.slot(Messages::kSum, index), piece); });
   }
-  void wait_for_results() { messages_.wait_received(*whole_, results_); }
+  void wait_for_results() {
+    for_each_other([&](int r) { messages_.wait_received(with(r), r, pieces_of_rank(r).size()); });
+  }
 
-  void wait_sent() { messages_.wait_sent(*whole_, std::exchange(sent_, 0)); }
+  void wait_sent() {
+    for_each_other([&](int r) { messages_.wait_sent(with(r), r, std::exchange(sent_[static_cast<size_t>(r)], 0)); });
+  }
 
   char* at(const Range& piece) const { return data_ + bytes(piece.begin); }
 
@@ -100,6 +106,7 @@ class Exchange {
   const std::vector<Range>& pieces_of_rank(int r) const { return pieces_[static_cast<size_t>(r)]; }
   size_t bytes(int64_t elements) const noexcept { return static_cast<size_t>(elements) * itemsize_; }
   size_t others() const noexcept { return static_cast<size_t>(size_ - 1); }
+  gloo::transport::UnboundBuffer& with(int r) const { return *whole_[static_cast<size_t>(r)]; }
 
   // Each rank begins with the next one, so that not all send to the same.
   template <class F>
@@ -109,11 +116,11 @@ class Exchange {
   }
 
   void send(int to, uint64_t slot, const Range& piece) {
-    whole_->send(to, slot, bytes(piece.begin), bytes(piece.count()));
-    ++sent_;
+    with(to).send(to, slot, bytes(piece.begin), bytes(piece.count()));
+    ++sent_[static_cast<size_t>(to)];
   }
 
-  // One buffer for each piece, with room for all other ranks.
+  // One buffer for each piece of each other rank.
   void receive_parts() {
     const std::vector<Range>& own = pieces_of_rank(rank_);
     if (own.empty()) return;
@@ -122,13 +129,14 @@ class Exchange {
     char* room = static_cast<char*>(room_.raw_data());
     for (size_t i = 0; i < own.size(); ++i) {
       const size_t length = bytes(own[i].count());
-      arrived_.push_back(messages_.buffer(room, length * others()));
-      size_t place = 0;
+      arrived_.emplace_back(static_cast<size_t>(size_));
       for (int r = 0; r < size_; ++r) {
-        if (r != rank_)
-          arrived_.back()->recv(r, messages_.slot(Messages::kPart, static_cast<uint32_t>(i)), place++ * length, length);
+        if (r == rank_) continue;
+        Messages::Buffer& part = arrived_.back()[static_cast<size_t>(r)];
+        part = messages_.buffer(room, length);
+        part->recv(r, messages_.slot(Messages::kPart, static_cast<uint32_t>(i)));
+        room += length;
       }
-      room += length * others();
     }
   }
 
@@ -151,12 +159,11 @@ class Exchange {
   const DType dtype_;
   const size_t itemsize_;
   const ReduceOp op_;
-  std::vector<std::vector<Range>> pieces_;  // of each rank
-  Tensor room_;                             // for what comes to be reduced
-  Messages::Buffer whole_;                  // the tensor
-  std::vector<Messages::Buffer> arrived_;   // of each piece of this rank
-  size_t sent_ = 0;                         // messages that left the tensor
-  size_t results_ = 0;                      // messages that come into it
+  std::vector<std::vector<Range>> pieces_;              // of each rank
+  Tensor room_;                                         // for what comes to be reduced
+  std::vector<Messages::Buffer> whole_;                 // the tensor, for messages from and to each rank
+  std::vector<std::vector<Messages::Buffer>> arrived_;  // of each piece of this rank, from each rank
+  std::vector<size_t> sent_;                            // messages that left the tensor, to each rank
 };
 
 // Everybody gets everything.
@@ -165,18 +172,27 @@ void reduce_whole(const Messages& messages, const Tensor& tensor, ReduceOp op) {
   const int size = messages.context.size;
   const size_t bytes = tensor.nbytes();
   std::vector<char> room(bytes * static_cast<size_t>(size));
-  const Messages::Buffer from = messages.buffer(tensor.raw_data(), bytes);
-  const Messages::Buffer to = messages.buffer(room.data(), room.size());
+  std::vector<Messages::Buffer> from(static_cast<size_t>(size));
+  std::vector<Messages::Buffer> to(static_cast<size_t>(size));
   std::vector<void*> inputs;
   for (int r = 0; r < size; ++r) {
-    inputs.push_back(r == rank ? tensor.raw_data() : room.data() + static_cast<size_t>(r) * bytes);
-    if (r != rank) to->recv(r, messages.slot(Messages::kPart), static_cast<size_t>(r) * bytes, bytes);
+    const auto at = static_cast<size_t>(r);
+    inputs.push_back(r == rank ? tensor.raw_data() : room.data() + at * bytes);
+    if (r == rank) continue;
+    from[at] = messages.buffer(inputs.back(), bytes);
+    from[at]->recv(r, messages.slot(Messages::kPart));
   }
-  for (int step = 1; step < size; ++step)
-    from->send((rank + step) % size, messages.slot(Messages::kPart));
-  const auto others = static_cast<size_t>(size - 1);
-  messages.wait_received(*to, others);
-  messages.wait_sent(*from, others);
+  for (int step = 1; step < size; ++step) {
+    const int r = (rank + step) % size;
+    to[static_cast<size_t>(r)] = messages.buffer(tensor.raw_data(), bytes);
+    to[static_cast<size_t>(r)]->send(r, messages.slot(Messages::kPart));
+  }
+  for (int r = 0; r < size; ++r) {
+    if (r != rank) messages.wait_received(*from[static_cast<size_t>(r)], r);
+  }
+  for (int r = 0; r < size; ++r) {
+    if (r != rank) messages.wait_sent(*to[static_cast<size_t>(r)], r);
+  }
   void* outputs[] = {tensor.raw_data()};
   reduce_elements(inputs, outputs, tensor.dtype(), op, 0, tensor.numel());
 }

@@ -164,17 +164,12 @@ void StoredWhereabouts::tell_changes() {
   int64_t told_activity = 0;
   std::unique_lock lock(mutex_);
   uint64_t ticks = 0;
-  int looks_alone = 0;
   while (!stopped_.wait_for(lock, std::chrono::milliseconds(50), [&] { return stop_; })) {
     // A rank that waits for long asks whether it waits in vain.
     constexpr uint64_t kTicksBetween = 5;
-    if (++ticks % kTicksBetween == 0 && !silent_ && !last_finished_ && told == last_.sequence && !told_finished) {
+    if (++ticks % kTicksBetween == 0 && !last_finished_ && look_) {
       lock.unlock();
-      looks_alone = nobody_else_runs() ? looks_alone + 1 : 0;
-      // What the last of them has sent may be on its way.
-      constexpr int kLooksAlone = 4;
-      if (given_up_elsewhere_ && (given_up_elsewhere() || looks_alone == kLooksAlone))
-        std::exchange(given_up_elsewhere_, nullptr)();
+      look_(!silent_ && given_up_elsewhere());
       lock.lock();
     }
     if (silent_ || (told == last_.sequence && told_finished == last_finished_ && told_activity == activity_->since))
@@ -187,13 +182,6 @@ void StoredWhereabouts::tell_changes() {
     tell(kWell, last, told_finished);
     lock.lock();
   }
-}
-
-bool StoredWhereabouts::nobody_else_runs() const {
-  for (int r = 0; r < size_; ++r) {
-    if (r != rank_ && how_it_ended(r).empty()) return false;
-  }
-  return true;
 }
 
 bool StoredWhereabouts::given_up_elsewhere() const noexcept {

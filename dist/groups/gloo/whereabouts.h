@@ -64,9 +64,9 @@ class StoredWhereabouts {
   StoredWhereabouts(std::shared_ptr<Store> store, std::string prefix, int rank, int size, RankNames names);
   // Ends the thread.
   ~StoredWhereabouts();
-  // Called once, on the thread, when another rank has given up, or none runs any more, while this one
-  // waits in a collective: Gloo may sleep over broken connections. Before the first collective.
-  void on_given_up_elsewhere(std::function<void()> call) { given_up_elsewhere_ = std::move(call); }
+  // Calls `look` on the thread, a few times a second while this rank waits in a collective, and says whether another rank
+  // has given up: Gloo may sleep over broken connections. Before the first collective.
+  void while_waiting(std::function<void(bool given_up_elsewhere)> look) { look_ = std::move(look); }
   StoredWhereabouts(const StoredWhereabouts&) = delete;
   StoredWhereabouts& operator=(const StoredWhereabouts&) = delete;
 
@@ -108,7 +108,6 @@ class StoredWhereabouts {
   void tell_gone(const std::string& how) noexcept;
   void tell_given_up() noexcept;
   bool given_up_elsewhere() const noexcept;
-  bool nobody_else_runs() const;
   std::vector<LateRank> late_for(const CollectiveInfo& in) const noexcept;
   ToldByRank told_by(int rank) const noexcept;
   std::string how_it_ended(int rank) const;
@@ -139,7 +138,7 @@ class StoredWhereabouts {
   std::shared_ptr<const Activity> activity_ = std::make_shared<Activity>();
   // By sequence number of the collectives that are not finished: what the rank did when it posted each.
   std::map<uint64_t, std::shared_ptr<const Activity>> activity_at_;
-  std::function<void()> given_up_elsewhere_;
+  std::function<void(bool)> look_;
 
   mutable std::mutex watching_;
   std::vector<PeerProcess> processes_;  // by rank: those of this host

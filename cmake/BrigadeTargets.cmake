@@ -33,18 +33,18 @@ function(brigade_add_library folder)
     list(FILTER sources EXCLUDE REGEX "/dist/groups/gloo/")
   endif()
   list(FILTER sources EXCLUDE REGEX ${BRIGADE_DIAGNOSIS})
-  # The CPU's kernels are larger; those that include themselves for each instruction set stay alone, and so does one that comes to so much code that
+  # The CPU's kernels are larger; those that include themselves for each instruction set stay alone, and so do those that come to so much code that
   # GCC would inline less in its neighbours (--param=large-unit-insns).
   set(large ${sources})
   list(FILTER large INCLUDE REGEX "/kernels/cpu/")
   list(FILTER sources EXCLUDE REGEX "/kernels/cpu/")
   set(kept_alone ${large})
-  list(FILTER kept_alone INCLUDE REGEX "/kernels/cpu/(vector/|loss\\.cpp)")
+  list(FILTER kept_alone INCLUDE REGEX "/kernels/cpu/(vector/|(loss|matmul|norm)\\.cpp)")
   list(REMOVE_ITEM large ${kept_alone})
   brigade_batch(large ${folder}_cpu 3 ${CMAKE_CURRENT_SOURCE_DIR} brigade/)
   # The more code they come to, the fewer at a time.
   set(together 16)
-  set(together_dist 13)
+  set(together_dist 11)
   set(together_optim 9)
   if(DEFINED together_${folder})
     set(together ${together_${folder}})

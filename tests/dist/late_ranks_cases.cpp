@@ -100,7 +100,7 @@ void check_late_look(const std::string& backend, int ranks) {
   CHECK(told[0].result == told[1].result);
 }
 const AddRankCase add_late_look("ranks that meet in different collectives say the same, whichever looks first",
-                                &check_late_look, {.threads = {2}, .shm = {2}, .others = {}});
+                                &check_late_look, {.threads = {2}, .shm = {2}, .others = {2}});
 
 // The hook of the last rank throws, at once or in what it does after its all-reduce, and the rank
 // lives on.

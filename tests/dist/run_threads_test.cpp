@@ -158,6 +158,14 @@ TEST_CASE("a group of threads takes memory for the ranks that it has, and gives 
     group->barrier();
     // 36 KiB of each rank's block, and what threads and their records take.
     CHECK(with - before < kGroups * (512 << 10));
+    groups.clear();
+    group->barrier();
+    // One after the other, what each took goes to the next.
+    const int64_t first = resident();
+    for (int i = 0; i < 5 * kGroups; ++i)
+      dist::new_group(group, {0, 1})->barrier();
+    group->barrier();
+    CHECK(resident() - first < 8 << 20);
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -71,6 +72,28 @@ TEST_CASE("training under a launcher: the variables' times count, and all ranks 
   CHECK_MESSAGE(test::contains(differ.output, "backends differ: rank 0 asks for shm, rank 1 for gloo"), differ.output);
 }
 
+TEST_CASE("training under a launcher waits for a rank as long as BRIGADE_TIMEOUT says") {
+  const std::string seen =
+      (std::filesystem::temp_directory_path() / ("brigade-late-" + std::to_string(getpid()))).string();
+  const std::string train = BRIGADE_PROGRAM " train digits --epochs 100000";
+  const test::Outcome late = test::run_program("run -n 2 -- sh -c 'if [ $RANK = 0 ]; then BRIGADE_TIMEOUT=1.5 exec " +
+                                               train + " 2> " + seen + "; fi; " + train + " & until grep -q loss " +
+                                               seen + "; do sleep 0.1; done; kill -STOP $!; exec sleep 39.25'");
+  std::ostringstream errors;
+  errors << std::ifstream(seen).rdbuf();
+  CHECK_MESSAGE(test::contains(errors.str(), "timed out after 1500 ms"), late.output << errors.str());
+  CHECK(late.status == 1);
+  std::filesystem::remove(seen);
+}
+
+TEST_CASE("training between processes finds another folder where TMPDIR is none, or cannot be written to") {
+  for (const char* variables : {"TMPDIR=/nowhere", "TMPDIR=/proc"}) {
+    const test::Outcome outcome =
+        test::run_program("train digits --epochs 1 --ranks 2 --backend shm --quiet", variables);
+    CHECK_MESSAGE(outcome.status == 0, outcome.output);
+  }
+}
+
 TEST_CASE("brigade run in the process of another launcher starts its ranks when it is told how many nodes there are") {
   const std::string srun =
       "SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=1";
@@ -113,6 +136,22 @@ void check_one_job(const std::string& output, const std::string& json_file, cons
 }
 
 }  // namespace
+
+TEST_CASE("every benchmark of several ranks joins a launcher's job, and one rank prints") {
+  struct Row {
+    std::string arguments, heading;
+  };
+  for (const Row& row : {Row{"collectives --sizes 4K", "# barrier, shm, 2 ranks"},
+                         Row{"bucket --sizes 64K --parameters 1 --total 1M --compute 1", "Which bucket costs least"},
+                         Row{"ddp --models mlp", "waiting (for peers), reducing, rest"},
+                         Row{"unused", "2 ranks (auto); 2 rounds"}, Row{"mechanisms", "2 ranks (auto); 2 rounds"},
+                         Row{"diagnosis", "2 ranks (auto); 2 rounds"}, Row{"batch-norm", "2 ranks (auto); 2 rounds"}}) {
+    const test::Outcome outcome = test::run_program("run -n 2 --no-prefix -- sh -c 'exec /proc/$PPID/exe bench " +
+                                                    row.arguments + " --rounds 2'");
+    CHECK_MESSAGE(outcome.status == 0, outcome.output);
+    CHECK_MESSAGE(times_in(outcome.output, row.heading) == 1, outcome.output);
+  }
+}
 
 TEST_CASE(
     "a benchmark under a launcher measures the ranks that are there, on one node and on two; rank 0 prints and writes") {

@@ -7,8 +7,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 #include <utility>
+
+#include <unistd.h>
 
 namespace brigade::test::node_exits_test {
 using test::contains;
@@ -42,6 +47,29 @@ TEST_CASE("launchers of several nodes wait for each other") {
   CHECK_MESSAGE(second.status == 0, second.output);
   CHECK(first.output.empty());
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(100));
+}
+
+TEST_CASE("a launcher that stands still for a while when its rank ends costs nobody the job") {
+  for (const bool is_first : {true, false}) {
+    CAPTURE(is_first);
+    const std::string file =
+        (std::filesystem::temp_directory_path() / fmt::format("brigade-stopped-{}", getpid())).string();
+    // The parent of the process that has started the rank.
+    const std::string stops =
+        fmt::format("l=$(cut -d\" \" -f4 /proc/$PPID/stat); kill -STOP $l; echo $l > {0}.new; mv {0}.new {0}", file);
+    std::thread waker([&] {
+      int launcher = 0;
+      for (int tries = 0; tries < 1200 && !(std::ifstream(file) >> launcher); ++tries)
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+      if (launcher > 0) kill(launcher, SIGCONT);
+    });
+    const auto [first, second] = run_two_nodes(is_first ? "true" : stops, 120, is_first ? stops : "true");
+    waker.join();
+    CHECK(std::filesystem::remove(file));
+    CHECK_MESSAGE(first.status == 0, first.output);
+    CHECK_MESSAGE(second.status == 0, second.output);
+  }
 }
 
 TEST_CASE("a node that fails is the outcome of the others, too") {

@@ -96,6 +96,11 @@ TEST_CASE("a training batch of no samples gives none, moves no statistics, and l
     CHECK(floats(norm->running_var) == std::vector<float>{1, 1});
     CHECK(norm->num_batches_tracked.item<int64_t>() == 1);
   }
+  for (const Shape& sizes : {Shape{0, 2}, Shape{0, 2, 5}}) {
+    nn::BatchNorm1d norm(2);
+    CHECK(norm(ones(sizes)).sizes() == sizes);
+    CHECK(floats(norm->running_var) == std::vector<float>{1, 1});
+  }
 }
 
 TEST_CASE("a batch that is refused does not count") {

@@ -1,6 +1,7 @@
 // Matrix products of all ranks, and einsum, against loops over all indices; errors.
 #include "compositions.h"
 
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
@@ -263,6 +264,21 @@ TEST_CASE("errors of products say what was expected, and where they were called"
                          doctest::Contains("expected a bias [5]"), ShapeError);
   CHECK_THROWS_AS(kron(ones(Shape::filled(33, 1)), ones({2})), ShapeError);
   CHECK_THROWS_AS(trace(ones({2})), ShapeError);
+}
+
+TEST_CASE("products of long vectors of float32 are as exact as PyTorch's") {
+  constexpr int64_t kLength = 1 << 22;
+  manual_seed(7);
+  const Tensor a = rand({kLength});
+  const Tensor b = rand({kLength});
+  const double expected = dot(a.to(kFloat64), b.to(kFloat64)).item();
+  const auto error_of = [&](const Tensor& found) { return std::abs(found.to(kFloat64).item() / expected - 1); };
+  // What PyTorch's own products are off by at this length.
+  constexpr double kBound = 1.5e-6;
+  CHECK(error_of(dot(a, b)) < kBound);
+  CHECK(error_of(mv(a.view({1, kLength}), b)) < kBound);
+  CHECK(error_of(matmul(a, b)) < kBound);
+  CHECK(error_of(einsum("i,i->", {a, b})) < kBound);
 }
 
 }  // namespace brigade::test::products_test

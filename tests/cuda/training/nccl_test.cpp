@@ -159,7 +159,16 @@ TEST_CASE("ranks that meet in different collectives learn it, with both lines, a
     }
     all_are(x, 0);  // not reached
   });
+  // Descriptions that differ at their end.
+  const auto names = errors_of(2, [](const dist::ProcessGroupPtr& group, Device device) {
+    const std::string description = std::string(300, 'd') + (group->rank() == 0 ? "usual" : "odd");
+    group->all_reduce(filled(1, {4}, kFloat32, device), {.description = description})->wait();
+  });
   if (device_count(DeviceType::CUDA) < 2) return;
+  for (const std::string& error : names) {
+    CHECK_MESSAGE(has(error, "dusual\""), error);
+    CHECK_MESSAGE(has(error, "dodd\""), error);
+  }
   for (const std::string& error : counts) {
     CHECK_MESSAGE(has(error, "10 x float32"), error);
     CHECK_MESSAGE(has(error, "20 x float32"), error);

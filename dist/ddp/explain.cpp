@@ -76,6 +76,7 @@ ExplainedParameter DistributedDataParallelBase::explained(const std::string& nam
   result.state = state_of(name, parameter);
   if (const int64_t position = reducer_->find(parameter); position >= 0) {
     const auto managed = static_cast<uint32_t>(position);
+    result.is_reduced = parameter.requires_grad() && !is_ignored(name);
     add_use(result, reducer_->past().backward, managed, group_->rank(), group_->size());
     result.last_used = reducer_->past().last_used[managed];
     const LocalGradient& local = reducer_->accumulation().local(managed);

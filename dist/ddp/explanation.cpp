@@ -23,14 +23,14 @@ std::string use_in_words(const ExplainedParameter& parameter, const Explanation&
     if (users == 0) return "by no rank";
     return static_cast<int>(users) == of.ranks ? "by all ranks" : "by " + ranks_in_words(*parameter.used_by);
   }
-  if (!parameter.used) return parameter.state.starts_with("reduced") ? "not known" : "-";
+  if (!parameter.used) return parameter.is_reduced ? "not known" : "-";
   const char* const here = *parameter.used ? "here" : "not here";
   if (!parameter.users) return fmt::format("{}, elsewhere not known", here);
   return fmt::format("{}, by {} of {} ranks", here, *parameter.users, of.ranks);
 }
 
 std::string reduction_in_words(const ExplainedParameter& parameter, const Explanation& of) {
-  if (!parameter.state.starts_with("reduced")) return "-";
+  if (!parameter.is_reduced) return "-";
   std::string text = "never";
   if (parameter.bucket) {
     text = parameter.ready ? fmt::format("bucket {}, ready as number {}", *parameter.bucket, *parameter.ready + 1)

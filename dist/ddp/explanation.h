@@ -17,6 +17,7 @@ struct ExplainedParameter {
   // "reduced", "reduced, by several wrappers", "ignored", "frozen", "frozen after wrapping", "trainable, unknown to the reducer" (it
   // was added, thawed or put in another's place after wrapping), "reduced, no longer in the module".
   std::string state;
+  bool is_reduced = false;  // by one wrapper or several; also where the module has it no longer
 
   // --- In the latest reduced backward (Explanation::backward). Empty where it is not known, and for
   // a parameter that is not reduced.

@@ -2,6 +2,7 @@
 // that are gone.
 #pragma once
 
+#include <brigade/dist/diagnosis/departure.h>
 #include <brigade/dist/diagnosis/flight_recorder.h>
 #include <brigade/dist/diagnosis/rank_activity.h>
 #include <brigade/dist/diagnosis/rank_names.h>
@@ -32,8 +33,7 @@ struct Mismatch;  // mismatch.h
 Verdict collective_mismatch(const Mismatch& mismatch, const RankNames& names = {});
 // `missing` did not come to `waiting` within the time-out.
 Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const Whereabouts> missing);
-// A rank died ("died (process 12 has ended)"), left or failed ("failed: ..."). `words`: its
-// exception, if it had one.
-Verdict rank_lost(const CollectiveInfo& waiting, const Whereabouts& lost, const std::string& how, bool by_exception);
+// `lost` is not coming.
+Verdict rank_lost(const CollectiveInfo& waiting, const Whereabouts& lost, const Departure& end);
 
 }  // namespace brigade::dist

@@ -27,12 +27,12 @@ CollectiveError mismatch_error(std::span<const Whereabouts> by_rank, const Fligh
   return CollectiveError(message, {std::move(verdict)});
 }
 
-DiagnosedAs<PeerError> lost_rank_error(const WaitingRank& waiting, const Whereabouts& lost, const std::string& how,
+DiagnosedAs<PeerError> lost_rank_error(const WaitingRank& waiting, const Whereabouts& lost, const Departure& end,
                                        std::string_view remark) {
-  const std::string message = fmt::format("rank {} {}; rank {} was waiting for it in {}; {}{}", lost.rank, how,
-                                          waiting.rank, in_words(waiting.collective), in_words(lost), remark);
-  const bool by_exception = how.starts_with("failed: ") || how == kLeftByException;
-  return DiagnosedAs<PeerError>(message, {rank_lost(waiting.collective, lost, how, by_exception)});
+  const std::string message =
+      fmt::format("rank {} {}; rank {} was waiting for it in {}; {}{}", lost.rank, in_words(end), waiting.rank,
+                  in_words(waiting.collective), in_words(lost), remark);
+  return DiagnosedAs<PeerError>(message, {rank_lost(waiting.collective, lost, end)});
 }
 
 DiagnosedAs<TimeoutError> missing_ranks_error(const WaitingRank& waiting, std::span<const Whereabouts> missing,
@@ -67,8 +67,8 @@ std::exception_ptr told_error(const WaitingRank& waiting, const RankName& by, co
   if (verdicts.empty()) {
     Whereabouts place;
     place.rank = by;
-    found = fmt::format("rank {} {}", by, found);
-    verdicts = {rank_lost(waiting.collective, place, text, true)};
+    found = fmt::format("rank {} {}", by, in_words(Departure{Departure::How::Failed, found}));
+    verdicts = {rank_lost(waiting.collective, place, {Departure::How::Failed, text})};
   }
   const std::string kind = verdicts[0].kind;
   if (kind == "collective_mismatch") return std::make_exception_ptr(CollectiveError(text, std::move(verdicts)));

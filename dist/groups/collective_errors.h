@@ -17,19 +17,14 @@ namespace brigade::dist {
 CollectiveError mismatch_error(std::span<const Whereabouts> by_rank, const FlightRecorder& recorder,
                                const RankNames& names);
 
-// How a rank left, in words of its last message.
-inline constexpr const char* kLeft = "left the group";
-inline constexpr const char* kLeftByException = "left while an exception was in flight";
-
 // What a rank that waits knows of itself.
 struct WaitingRank {
   RankName rank;
   CollectiveInfo collective;
 };
 
-// `lost` is not coming: `how` is "died (process 12 has ended)", "left the group", or "failed: "
-// with the words of its exception. `remark` is put behind the message.
-DiagnosedAs<PeerError> lost_rank_error(const WaitingRank& waiting, const Whereabouts& lost, const std::string& how,
+// `lost` is not coming, because of `end`. `remark` is put behind the message.
+DiagnosedAs<PeerError> lost_rank_error(const WaitingRank& waiting, const Whereabouts& lost, const Departure& end,
                                        std::string_view remark = {});
 
 // `missing` did not come. `time_out` begins the message: "timed out after 100 ms".
@@ -42,8 +37,8 @@ DiagnosedAs<TimeoutError> late_step_error(const WaitingRank& waiting, const Dist
                                           std::string_view where);
 
 // What another rank has found and said, raised here, with its verdicts: TimeoutError,
-// CollectiveError or PeerError, as the first of them has it. `text` without verdicts is how that
-// rank failed ("failed: ...").
+// CollectiveError or PeerError, as the first of them has it. `text` without verdicts is that of
+// the exception by which that rank failed.
 std::exception_ptr told_error(const WaitingRank& waiting, const RankName& by, const std::string& text,
                               std::vector<Verdict> verdicts);
 

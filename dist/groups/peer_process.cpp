@@ -52,13 +52,14 @@ std::optional<int> status_of_zombie(int process) {
   return std::stoi(fields[kFields - 1]);
 }
 
-std::string in_words(int process, int status) {
+Departure end_by(int process, int status) {
   if (WIFSIGNALED(status)) {
-    return fmt::format("died (process {} was ended by signal {}, {})", process, WTERMSIG(status),
-                       strsignal(WTERMSIG(status)));
+    return {Departure::How::Died, fmt::format("process {} was ended by signal {}, {}", process, WTERMSIG(status),
+                                              strsignal(WTERMSIG(status)))};
   }
-  if (WEXITSTATUS(status) == 0) return fmt::format("left the group: its process ({}) ended with status 0", process);
-  return fmt::format("died (process {} ended with status {})", process, WEXITSTATUS(status));
+  if (WEXITSTATUS(status) == 0)
+    return {Departure::How::Left, fmt::format("its process ({}) ended with status 0", process)};
+  return {Departure::How::Died, fmt::format("process {} ended with status {}", process, WEXITSTATUS(status))};
 }
 
 }  // namespace
@@ -66,14 +67,15 @@ std::string in_words(int process, int status) {
 PeerProcess::PeerProcess(int process) noexcept
     : process_(process), watched_(static_cast<int>(syscall(SYS_pidfd_open, process, 0))) {}
 
-std::string PeerProcess::how_it_ended() const {
-  if (!watched_) return "";
+Departure PeerProcess::end() const {
+  if (!watched_) return {};
   // Readable once the process has ended, even while nobody has asked for its exit status.
   pollfd entry{watched_.fd(), POLLIN, 0};
-  if (poll(&entry, 1, 0) <= 0) return "";
+  if (poll(&entry, 1, 0) <= 0) return {};
   std::optional<int> status = status_of_zombie(process_);
   if (!status) status = status_by_pidfd(watched_.fd());
-  return status ? in_words(process_, *status) : fmt::format("died (process {} has ended)", process_);
+  if (status) return end_by(process_, *status);
+  return {Departure::How::Died, fmt::format("process {} has ended", process_)};
 }
 
 }  // namespace brigade::dist

@@ -1,9 +1,8 @@
 // A process of this host that a rank watches: whether it has ended, and how.
 #pragma once
 
+#include <brigade/dist/diagnosis/departure.h>
 #include <brigade/dist/meeting/store/socket.h>
-
-#include <string>
 
 namespace brigade::dist {
 
@@ -14,10 +13,10 @@ class PeerProcess {
   // Of this host, and alive; watches none where the kernel does not let it. Throws nothing.
   explicit PeerProcess(int process) noexcept;
 
-  // "" while it runs, or where none is watched. Then, as far as this process may know it: "left the
-  // group: its process (12) ended with status 0", "died (process 12 was ended by signal 9, Killed)",
-  // "died (process 12 ended with status 3)", "died (process 12 has ended)". Cheap while it runs.
-  std::string how_it_ended() const;
+  // Running while it does, or where none is watched. Then, as far as this process may know it: Left ("its process (12) ended
+  // with status 0"), or Died ("process 12 was ended by signal 9, Killed", "process 12 ended with status 3", "process 12 has
+  // ended"). Cheap while it runs.
+  Departure end() const;
 
  private:
   int process_ = 0;

@@ -37,7 +37,7 @@ std::string key_of_lost(RankName waiting, RankName lost) {
     dist::Whereabouts place;
     place.rank = lost;
     dist::lost_rank_error({.rank = waiting, .collective = {.kind = dist::CollectiveKind::AllReduce}}, place,
-                          "left the group", "");
+                          {dist::Departure::How::Left, ""}, "");
   });
 }
 

@@ -56,7 +56,7 @@ TEST_CASE("every error of a collective prints what to do, once and at its end") 
   const std::vector<dist::Whereabouts> missing{place_of(1)};
   std::vector<dist::Whereabouts> apart{place_of(0), place_of(1)};
   apart[1].last.count = 9;
-  const auto lost = dist::lost_rank_error(kWaiting, missing[0], "died (process 12 has ended)");
+  const auto lost = dist::lost_rank_error(kWaiting, missing[0], {dist::Departure::How::Died, "process 12 has ended"});
   const auto late = dist::missing_ranks_error(kWaiting, missing, "timed out after 5 ms");
   const auto step = dist::late_step_error(kWaiting, late, "timed out after 9 ms", "inside its host");
   const auto met = dist::mismatch_error(apart, dist::FlightRecorder(), {});
@@ -79,15 +79,23 @@ TEST_CASE("every error of a collective prints what to do, once and at its end") 
 }
 
 TEST_CASE("what to do depends on how a rank was lost") {
-  const auto advice = [](const std::string& how) {
-    return dist::lost_rank_error(kWaiting, place_of(1), how).verdicts()[0].advice;
+  const auto expect = [](dist::Departure::How how, const std::string& words, const std::string& in_words,
+                         const std::string& advice) {
+    const auto error = dist::lost_rank_error(kWaiting, place_of(1), {how, words});
+    CHECK(std::string(error.what()).starts_with("rank 1 " + in_words + "; rank 0 was waiting for it"));
+    CHECK(error.verdicts()[0].advice.starts_with(advice));
   };
-  for (const char* how : {"left the group", "left the group: its process (12) ended with status 0"})
-    CHECK(advice(how).starts_with("it left its loop"));
-  for (const char* how : {"failed: no label", "left while an exception was in flight"})
-    CHECK(advice(how).starts_with("repair the error on the rank that is named"));
-  for (const char* how : {"died (process 12 was ended by signal 9, Killed)", "died or lost its connection"})
-    CHECK(advice(how).starts_with("see its own output and exit status"));
+  using How = dist::Departure::How;
+  const std::string in_process = "its process (12) ended with status 0";
+  expect(How::Left, "", "left the group", "it left its loop");
+  expect(How::Left, in_process, "left the group: " + in_process, "it left its loop");
+  expect(How::Failed, "no label", "failed: no label", "repair the error on the rank that is named");
+  // The words of an exception decide nothing.
+  expect(How::Failed, "left the group", "failed: left the group", "repair the error on the rank that is named");
+  expect(How::LeftByException, "", "left while an exception was in flight", "repair the error on the rank");
+  const std::string killed = "process 12 was ended by signal 9, Killed";
+  expect(How::Died, killed, "died (" + killed + ")", "see its own output and exit status");
+  expect(How::Unknown, "left or died", "left or died", "see its own output and exit status");
 }
 
 TEST_CASE("long lists are cut, and the verdicts have all") {

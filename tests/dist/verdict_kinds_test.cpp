@@ -98,11 +98,11 @@ TEST_CASE("rank_lost: a rank whose word has not come has called collectives, whe
   dist::CollectiveInfo waiting;
   waiting.sequence = 7;
   const dist::Whereabouts lost{.rank = 1};
-  CHECK(dist::rank_lost(waiting, lost, "died", false).message.find("what rank 1 did last is not known") !=
-        std::string::npos);
+  CHECK(dist::rank_lost(waiting, lost, {dist::Departure::How::Died, "process 12 has ended"})
+            .message.find("what rank 1 did last is not known") != std::string::npos);
   waiting.sequence = 1;
-  CHECK(dist::rank_lost(waiting, lost, "died", false).message.find("rank 1 has not called any collective") !=
-        std::string::npos);
+  CHECK(dist::rank_lost(waiting, lost, {dist::Departure::How::Died, "process 12 has ended"})
+            .message.find("rank 1 has not called any collective") != std::string::npos);
 }
 
 TEST_CASE("gradients_edited names the edit that not every rank made") {

@@ -20,18 +20,18 @@ std::string last_of(const CollectiveInfo& waiting, const Whereabouts& lost) {
 
 }  // namespace
 
-Verdict rank_lost(const CollectiveInfo& waiting, const Whereabouts& lost, const std::string& how, bool by_exception) {
+Verdict rank_lost(const CollectiveInfo& waiting, const Whereabouts& lost, const Departure& end) {
   Verdict verdict;
   verdict.kind = "rank_lost";
-  verdict.cause.kind = by_exception ? CauseKind::Exception : CauseKind::RankGone;
+  verdict.cause.kind = end.by_exception() ? CauseKind::Exception : CauseKind::RankGone;
   verdict.cause.op = name(waiting.kind);
   verdict.iteration = waiting.iteration;
   verdict.ranks = {lost.rank.number};
   verdict.cause.place = lost.last.where;
-  verdict.cause.text = fmt::format("rank {} {}; {}", lost.rank, how, last_of(waiting, lost));
+  verdict.cause.text = fmt::format("rank {} {}; {}", lost.rank, in_words(end), last_of(waiting, lost));
   verdict.advice =
-      by_exception ? "repair the error on the rank that is named; the other ranks only report it"
-      : how.starts_with("left the group")
+      end.by_exception() ? "repair the error on the rank that is named; the other ranks only report it"
+      : end.how == Departure::How::Left
           ? "it left its loop before the others: give every rank the same number of batches, or use Join, and run as many "
             "reduced backwards and steps of them (the last accumulation of an epoch too)"
           : "see its own output and exit status (brigade run prints them): a signal, a crash, no memory; or, with status "

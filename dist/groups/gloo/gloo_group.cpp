@@ -67,7 +67,9 @@ class GlooGroup final : public ChainGroup {
     forget_staged();
     const bool in_trouble = failed_ || !failure_.empty() || std::uncaught_exceptions() > 0;
     if (!failed_) {
-      whereabouts_->leave(!failure_.empty() ? "failed: " + failure_ : in_trouble ? kLeftByException : kLeft);
+      whereabouts_->leave(!failure_.empty() ? Departure{Departure::How::Failed, failure_}
+                          : in_trouble      ? Departure{Departure::How::LeftByException, ""}
+                                            : Departure{Departure::How::Left, ""});
     }
     queue_.reset();
     if (!in_trouble) return;
@@ -295,14 +297,15 @@ class GlooGroup final : public ChainGroup {
       }
       // Who has waited in vain itself speaks of that.
       if (told[own].late.empty() && late[own])
-        throw lost_rank_error(waiting, each.whereabouts, fmt::format("gave up waiting for rank {}", named(rank())));
+        throw lost_rank_error(waiting, each.whereabouts,
+                              {Departure::How::GaveUp, fmt::format("gave up waiting for rank {}", named(rank()))});
     }
     late[own] = nullptr;
     std::vector<Whereabouts> missing;
     for (size_t r = 0; r < told.size(); ++r) {
-      if (late[r] && !told[r].gone.starts_with("died")) {
+      if (late[r] && told[r].gone.how != Departure::How::Died) {
         missing.push_back(*late[r]);
-      } else if (!told[r].gone.empty()) {
+      } else if (told[r].gone.has_ended()) {
         // A rank that left or threw is the cause of everything else.
         throw lost_rank_error(waiting, told[r].whereabouts, told[r].gone);
       }
@@ -311,7 +314,7 @@ class GlooGroup final : public ChainGroup {
     if (const auto& host = told_by_all.gone_with_store; host && host->global != waiting.rank.global) {
       Whereabouts gone{.rank = *host};
       gone.unasked = "the store, which it hosted, is gone with it";
-      throw lost_rank_error(waiting, gone, "left or died");
+      throw lost_rank_error(waiting, gone, {Departure::How::Unknown, "left or died"});
     }
     // Of several ranks that could not be asked for, none is more suspect than the others.
     const auto unasked = std::find_if(told.begin(), told.end(),
@@ -337,7 +340,8 @@ class GlooGroup final : public ChainGroup {
       throw PeerError("connections were lost in {} on rank {}: {}", in_words(waiting.collective), waiting.rank, what);
     }
     if (!time_out.empty()) throw missing_ranks_error(waiting, missing, time_out);
-    throw lost_rank_error(waiting, missing.front(), "died or lost its connection", fmt::format(" ({})", what));
+    throw lost_rank_error(waiting, missing.front(), {Departure::How::Unknown, "died or lost its connection"},
+                          fmt::format(" ({})", what));
   }
 
   const std::shared_ptr<Store> store_;

@@ -19,10 +19,6 @@ namespace brigade::dist {
 
 namespace {
 
-constexpr const char* kWell = "well";
-constexpr const char* kTimedOut = "timed out";
-constexpr const char* kStuck = "stuck";
-
 // For the rank that is to find out: it has gathered all that the others have by then.
 constexpr std::chrono::seconds kLongestSearch{5};
 
@@ -36,7 +32,7 @@ struct LateInStore {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LateInStore, place, collective, finished, activity, activity_seconds)
 
 struct WhereaboutsInStore {
-  std::string state;
+  RankState state = RankState::Well;
   CollectiveInfo collective;
   bool finished = false;
   RankActivity activity = {};
@@ -44,6 +40,16 @@ struct WhereaboutsInStore {
   std::vector<LateInStore> late = {};
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WhereaboutsInStore, state, collective, finished, activity, activity_seconds, late)
+
+struct EndInStore {
+  Departure::How how = Departure::How::Running;
+  std::string words;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EndInStore, how, words)
+
+bool has_left(const Departure& end) {
+  return end.how == Departure::How::Left || end.how == Departure::How::LeftByException;
+}
 
 // Of `text`, which has the fields of both.
 Whereabouts whereabouts_of(const auto& text, const RankName& rank) {
@@ -103,9 +109,9 @@ void StoredWhereabouts::watch_processes() {
   processes_ = std::move(watched);
 }
 
-std::string StoredWhereabouts::how_it_ended(int rank) const {
+Departure StoredWhereabouts::end_of_process(int rank) const {
   const std::lock_guard lock(watching_);
-  return processes_.empty() ? "" : processes_[static_cast<size_t>(rank)].how_it_ended();
+  return processes_.empty() ? Departure() : processes_[static_cast<size_t>(rank)].end();
 }
 
 StoredWhereabouts::~StoredWhereabouts() {
@@ -138,22 +144,23 @@ void StoredWhereabouts::note_activity(const RankActivity& activity) {
 
 void StoredWhereabouts::give_up(const CollectiveInfo& in, bool timed_out) noexcept {
   silent_ = true;
-  tell(timed_out ? kTimedOut : kStuck, in, false, timed_out ? late_for(in) : std::vector<LateRank>());
+  tell(timed_out ? RankState::TimedOut : RankState::Stuck, in, false,
+       timed_out ? late_for(in) : std::vector<LateRank>());
   tell_given_up();
 }
 
-void StoredWhereabouts::leave(const std::string& how) noexcept {
+void StoredWhereabouts::leave(const Departure& end) noexcept {
   std::unique_lock lock(mutex_);
   const CollectiveInfo last = last_;
   const bool finished = last_finished_;
   lock.unlock();
-  tell(kWell, last, finished);
-  tell_gone(how);
+  tell(RankState::Well, last, finished);
+  tell_gone(end);
 }
 
 void StoredWhereabouts::abort(const std::string& reason) noexcept {
   silent_ = true;
-  tell_gone("failed: " + reason);
+  tell_gone({Departure::How::Failed, reason});
   tell_given_up();
 }
 
@@ -179,7 +186,7 @@ void StoredWhereabouts::tell_changes() {
     told_activity = activity_->since;
     const CollectiveInfo last = last_;
     lock.unlock();
-    tell(kWell, last, told_finished);
+    tell(RankState::Well, last, told_finished);
     lock.lock();
   }
 }
@@ -192,7 +199,7 @@ bool StoredWhereabouts::given_up_elsewhere() const noexcept {
   }
 }
 
-void StoredWhereabouts::tell(const char* state, const CollectiveInfo& collective, bool finished,
+void StoredWhereabouts::tell(RankState state, const CollectiveInfo& collective, bool finished,
                              const std::vector<LateRank>& late) noexcept {
   try {
     WhereaboutsInStore mine{.state = state, .collective = collective, .finished = finished};
@@ -200,13 +207,13 @@ void StoredWhereabouts::tell(const char* state, const CollectiveInfo& collective
       mine.late.push_back({place, there.last, there.finished, there.activity, there.activity_seconds});
     {
       const std::lock_guard lock(mutex_);
-      const auto posted = mine.state == kWell ? activity_at_.end() : activity_at_.find(collective.sequence);
+      const auto posted = mine.state == RankState::Well ? activity_at_.end() : activity_at_.find(collective.sequence);
       const Activity& activity = posted == activity_at_.end() ? *activity_ : *posted->second;
       mine.activity = activity.what;
       if (activity.since > 0) mine.activity_seconds = static_cast<double>(now_ns() - activity.since) * 1e-9;
     }
     const std::lock_guard lock(telling_);
-    if (silent_ && mine.state == kWell) return;
+    if (silent_ && mine.state == RankState::Well) return;
     store_->set(key("place", rank_), to_text(mine));
   } catch (const std::exception&) {
     // The store may be gone before us.
@@ -221,7 +228,9 @@ void StoredWhereabouts::leave(const std::string& key, const std::string& value) 
   }
 }
 
-void StoredWhereabouts::tell_gone(const std::string& how) noexcept { leave(key("gone", rank_), how); }
+void StoredWhereabouts::tell_gone(const Departure& end) noexcept {
+  leave(key("gone", rank_), to_text(EndInStore{end.how, end.words}));
+}
 
 void StoredWhereabouts::tell_given_up() noexcept { leave(key("given up"), "1"); }
 
@@ -234,7 +243,7 @@ std::vector<LateRank> StoredWhereabouts::late_for(const CollectiveInfo& in) cons
   std::vector<LateRank> late;
   for (int r = 0; r < size_; ++r) {
     const ToldByRank told = r == rank_ ? ToldByRank() : told_by(r);
-    if (r != rank_ && told.whereabouts.unasked.empty() && told.gone.empty() &&
+    if (r != rank_ && told.whereabouts.unasked.empty() && !told.gone.has_ended() &&
         told.whereabouts.last.sequence < in.sequence)
       late.push_back({r, told.whereabouts});
   }
@@ -246,16 +255,19 @@ ToldByRank StoredWhereabouts::told_by(int rank) const noexcept {
   told.whereabouts.rank = names_(rank);
   try {
     // Before its last words are read: of a process that has ended there will be no others.
-    const std::string ended = rank == rank_ ? "" : how_it_ended(rank);
+    const Departure ended = rank == rank_ ? Departure() : end_of_process(rank);
     told.gone = ended;
     const std::string gone = key("gone", rank);
-    if (rank != rank_ && store_->check(gone)) told.gone = store_->get(gone, std::chrono::seconds(1));
+    if (rank != rank_ && store_->check(gone)) {
+      const auto end = decoded<EndInStore>(store_->get(gone, std::chrono::seconds(1)));
+      told.gone = {end.how, end.words};
+    }
     const std::string place = key("place", rank);
     if (!store_->check(place)) return told;
     const auto text = decoded<WhereaboutsInStore>(store_->get(place, std::chrono::seconds(1)));
-    told.timed_out = text.state == kTimedOut;
-    told.stuck = text.state != kWell;
-    if (told.stuck && told.gone == ended) told.gone.clear();  // it left because of what made it stuck
+    told.timed_out = text.state == RankState::TimedOut;
+    told.stuck = text.state != RankState::Well;
+    if (told.stuck && told.gone == ended) told.gone = {};  // it left because of what made it stuck
     for (const LateInStore& late : text.late)
       told.late.push_back({late.place, whereabouts_of(late, names_(late.place))});
     told.whereabouts = whereabouts_of(text, names_(rank));
@@ -291,18 +303,19 @@ ToldByAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) co
     all = true;
     for (int r = 0; r < size_; ++r) {
       ToldByRank& rank = told.ranks[static_cast<size_t>(r)];
-      if (!rank.stuck && rank.gone.empty()) {
+      if (!rank.stuck && !rank.gone.has_ended()) {
         if (unasked.empty()) rank = told_by(r);
         if (unasked.empty()) unasked = rank.whereabouts.unasked;
         if (rank.without_store) told.gone_with_store = host_of_store();
-        if (!unasked.empty()) rank = {.gone = how_it_ended(r), .whereabouts = {.rank = names_(r), .unasked = unasked}};
+        if (!unasked.empty())
+          rank = {.gone = end_of_process(r), .whereabouts = {.rank = names_(r), .unasked = unasked}};
       }
       // A peer that gave up waiting has broken our connection: who was missed there has not died
       // because of that.
       told.timed_out = told.timed_out || rank.timed_out;
       // It was only late, and left when it found us gone.
-      if (told.timed_out && !first_look && rank.gone.starts_with("left")) rank.gone.clear();
-      all = all && (rank.stuck || !rank.gone.empty());
+      if (told.timed_out && !first_look && has_left(rank.gone)) rank.gone = {};
+      all = all && (rank.stuck || rank.gone.has_ended());
     }
     first_look = false;
     if (!all && unasked.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -312,8 +325,8 @@ ToldByAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) co
     for (int r = 0; r < size_; ++r) {
       ToldByRank& rank = told.ranks[static_cast<size_t>(r)];
       if (!told.gone_with_store || names_(r).global != told.gone_with_store->global) continue;
-      rank.gone = how_it_ended(r);
-      if (!rank.gone.empty()) told.gone_with_store.reset();
+      rank.gone = end_of_process(r);
+      if (rank.gone.has_ended()) told.gone_with_store.reset();
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

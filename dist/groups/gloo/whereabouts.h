@@ -24,6 +24,9 @@ namespace brigade::dist {
 
 class Store;
 
+// What has become of a rank's collective: nothing amiss, it gave up waiting for a peer, or it failed because of one.
+enum class RankState { Well, TimedOut, Stuck };
+
 // A rank that had not come when another one gave up waiting, and where it was then.
 struct LateRank {
   int place = 0;  // in the group
@@ -35,7 +38,7 @@ struct ToldByRank {
   bool stuck = false;          // its collective failed
   bool timed_out = false;      // because somebody did not come
   std::vector<LateRank> late;  // whom it missed then
-  std::string gone;            // "left the group", "failed: ...": it is not coming
+  Departure gone;              // where it is not coming
   bool without_store = false;  // the store could not be reached: nothing is known of the rank
   Whereabouts whereabouts;
 };
@@ -80,8 +83,8 @@ class StoredWhereabouts {
   // Its collective failed: publishes what the rank did when it posted that collective, and nothing after that. After a
   // time-out it also publishes which ranks were missing then: they may arrive before the others ask.
   void give_up(const CollectiveInfo& in, bool timed_out) noexcept;
-  // It goes away: "left the group".
-  void leave(const std::string& how) noexcept;
+  // It goes away.
+  void leave(const Departure& end) noexcept;
   // It was aborted: no collective of it is to be looked at. From here on it tells nothing else.
   void abort(const std::string& reason) noexcept;
 
@@ -103,14 +106,14 @@ class StoredWhereabouts {
   void tell_changes();
   void watch_processes();
   std::string process_of(int rank);
-  void tell(const char* state, const CollectiveInfo& collective, bool finished,
+  void tell(RankState state, const CollectiveInfo& collective, bool finished,
             const std::vector<LateRank>& late = {}) noexcept;
-  void tell_gone(const std::string& how) noexcept;
+  void tell_gone(const Departure& end) noexcept;
   void tell_given_up() noexcept;
   bool given_up_elsewhere() const noexcept;
   std::vector<LateRank> late_for(const CollectiveInfo& in) const noexcept;
   ToldByRank told_by(int rank) const noexcept;
-  std::string how_it_ended(int rank) const;
+  Departure end_of_process(int rank) const;
   std::optional<RankName> host_of_store() const;
   // In the store, if it is still there.
   void leave(const std::string& key, const std::string& value) const noexcept;

@@ -16,8 +16,7 @@
 
 namespace brigade::dist {
 
-// What a rank tells the others of its failure: the verdicts of its error, or only how it went
-// ("failed: ...").
+// What a rank tells the others of its failure: the text and the verdicts of its error.
 struct Reason {
   int rank = 0;
   std::string text;

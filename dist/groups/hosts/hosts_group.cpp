@@ -114,7 +114,7 @@ class HostsGroup final : public ProcessGroup {
   void abort(std::string_view reason) override {
     steps_.break_with(
         std::make_exception_ptr(DistError("the hosts group was aborted on rank {}: {}", named(rank()), reason)),
-        std::string(reason), {rank(), fmt::format("failed: {}", reason), {}});
+        std::string(reason), {rank(), std::string(reason), {}});
   }
 
  protected:
@@ -290,8 +290,7 @@ class HostsGroup final : public ProcessGroup {
       } catch (const std::exception& error) {
         // Also what is no failure of a step: memory that cannot be had. The peers must not wait for
         // us.
-        steps_.break_with(std::current_exception(), error.what(),
-                          {rank(), fmt::format("failed: {}", error.what()), {}});
+        steps_.break_with(std::current_exception(), error.what(), {rank(), error.what(), {}});
         steps_.throw_if_broken();
       }
       recorder().finish(recorded);

@@ -125,9 +125,7 @@ void HostSteps::fail(const E& error) {
 }
 // `error` is what `pointer` points to.
 void HostSteps::fail(const std::exception_ptr& pointer, const std::exception& error) {
-  std::vector<Verdict> verdicts = verdicts_of(error);
-  const std::string text = verdicts.empty() ? fmt::format("failed: {}", error.what()) : error.what();
-  break_with(pointer, error.what(), {rank_, text, std::move(verdicts)});
+  break_with(pointer, error.what(), {rank_, error.what(), verdicts_of(error)});
   throw_if_broken();
   std::rethrow_exception(pointer);  // not reached
 }

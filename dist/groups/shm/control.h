@@ -3,6 +3,7 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/collective_info.h>
+#include <brigade/dist/diagnosis/departure.h>
 #include <brigade/dist/diagnosis/rank_activity.h>
 #include <brigade/dist/groups/shm/texts.h>
 
@@ -65,8 +66,6 @@ struct ActivityRecord {
   Texts<2048> names;
 };
 
-enum class Status : uint32_t { Running, Left, Failed };
-
 // A stretch of the memory that a rank has handed over.
 struct Segment {
   std::atomic<uint64_t> offset{0};
@@ -84,8 +83,8 @@ struct RankBlock {
   alignas(64) std::atomic<uint32_t> reduced{0};
   // Peers that sleep on one of the counters: only then a publication needs a system call.
   alignas(64) std::atomic<uint32_t> sleepers{0};
-  alignas(64) std::atomic<Status> status{Status::Running};
-  char last_words[1024] = {};
+  alignas(64) std::atomic<Departure::How> end{Departure::How::Running};
+  char last_words[1024] = {};       // of an exception
   std::atomic<int32_t> blames{-1};  // the rank because of which this one failed
   // What the rank does outside of collectives: a place in `activities`, guarded by a lock that readers give up on and
   // the rank takes after a second (its holder may have died).

@@ -64,11 +64,11 @@ SharedGroup::SharedGroup(int rank, int size, std::chrono::milliseconds timeout, 
 SharedGroup::~SharedGroup() {
   forget_staged();
   // Before the memory of what is pending goes: a peer that misses it has to find out why.
-  if (RankBlock& own = block(rank()); own.status.load() == Status::Running) {
+  if (RankBlock& own = block(rank()); own.end.load() == Departure::How::Running) {
     if (!failure_.empty()) {
-      leave(own, Status::Failed, failure_);
+      leave(own, Departure::How::Failed, failure_);
     } else {
-      leave(own, Status::Left, std::uncaught_exceptions() > 0 ? kLeftByException : kLeft);
+      leave(own, std::uncaught_exceptions() > 0 ? Departure::How::LeftByException : Departure::How::Left);
     }
   }
   for (const OperationPtr& operation : pending_)
@@ -93,13 +93,13 @@ bool SharedGroup::reaches(const Tensor& tensor) const {
 }
 
 void SharedGroup::announce_failure(std::string_view reason) noexcept {
-  if (!announced_.exchange(true)) leave(block(rank()), Status::Failed, reason);
+  if (!announced_.exchange(true)) leave(block(rank()), Departure::How::Failed, reason);
 }
 
 std::string SharedGroup::lost_peer() {
   for (int peer = 0; peer < size(); ++peer) {
-    const std::string how = peer == rank() ? "" : how_it_left(block(peer));
-    if (!how.empty()) return fmt::format("rank {} {}", named(peer), how);
+    const Departure end = peer == rank() ? Departure() : end_of(block(peer));
+    if (end.has_ended()) return fmt::format("rank {} {}", named(peer), in_words(end));
   }
   return "";
 }
@@ -361,9 +361,7 @@ void SharedGroup::check_peers(const Operation& operation) {
   }
 }
 
-bool SharedGroup::is_gone(int r) {
-  return block(r).status.load(std::memory_order_acquire) != Status::Running || !death_of(r).empty();
-}
+bool SharedGroup::is_gone(int r) { return end_of(block(r)).has_ended() || death_of(r).has_ended(); }
 
 void SharedGroup::lose(int r, const Operation& operation) {
   // A rank that failed because of another one leads to that one.
@@ -373,12 +371,13 @@ void SharedGroup::lose(int r, const Operation& operation) {
     if (blamed < 0 || blamed == rank()) break;
     lost = blamed;
   }
-  std::string how = how_it_left(block(lost));
-  if (how.empty()) how = death_of(lost);
-  if (how.empty()) how = fmt::format("did not come in time (rank {} waited for it)", named(r));
+  Departure end = end_of(block(lost));
+  if (!end.has_ended()) end = death_of(lost);
+  if (!end.has_ended())
+    end = {Departure::How::GaveUp, fmt::format("did not come in time (rank {} waited for it)", named(r))};
   block(rank()).blames.store(lost, std::memory_order_release);
   fail(std::make_exception_ptr(
-      lost_rank_error({named(rank()), info_of(block(rank()), operation.sequence)}, whereabouts(lost), how)));
+      lost_rank_error({named(rank()), info_of(block(rank()), operation.sequence)}, whereabouts(lost), end)));
 }
 
 void SharedGroup::time_out(const Operation& operation, std::chrono::milliseconds waited) {

@@ -79,7 +79,7 @@ class SharedGroup : public ProcessGroup {
   virtual void keep(const Tensor& tensor) { static_cast<void>(tensor); }
   // Text when the rank's process has ended, "" otherwise. Asked about once a millisecond while
   // waiting.
-  virtual std::string death_of(int rank) = 0;
+  virtual Departure death_of(int rank) = 0;
 
   // Keeps the memory of what is posted and not complete. For the destructors of derived groups.
   void keep_pending();

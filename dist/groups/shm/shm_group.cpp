@@ -79,7 +79,7 @@ class ShmGroup final : public shm::SharedGroup {
             }};
   }
 
-  std::string death_of(int rank) override { return watched_[static_cast<size_t>(rank)].how_it_ended(); }
+  Departure death_of(int rank) override { return watched_[static_cast<size_t>(rank)].end(); }
 
  private:
   std::shared_ptr<Home> home_;

@@ -77,19 +77,16 @@ Whereabouts whereabouts_at(const RankBlock& block, const RankName& name, uint32_
   return place;
 }
 
-void leave(RankBlock& own, Status status, std::string_view words) noexcept {
+void leave(RankBlock& own, Departure::How how, std::string_view words) noexcept {
   copy_text(own.last_words, words);
-  own.status.store(status);
+  own.end.store(how);
   wake_sleepers(own);
 }
 
-std::string how_it_left(const RankBlock& block) {
-  switch (block.status.load(std::memory_order_acquire)) {
-    case Status::Running: return "";
-    case Status::Left: return block.last_words;
-    case Status::Failed: return std::string("failed: ") + block.last_words;
-  }
-  return "";
+Departure end_of(const RankBlock& block) {
+  const Departure::How how = block.end.load(std::memory_order_acquire);
+  if (how == Departure::How::Running) return {};
+  return {how, block.last_words};
 }
 
 }  // namespace brigade::dist::shm

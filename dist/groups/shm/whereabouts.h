@@ -18,10 +18,9 @@ Whereabouts whereabouts_of(RankBlock& block, const RankName& name);
 // rank has done since.
 Whereabouts whereabouts_at(const RankBlock& block, const RankName& name, uint32_t sequence);
 
-// This rank is not coming any more, and wakes who waits for it: `words` are "left the group", or
-// the reason of its failure.
-void leave(RankBlock& own, Status status, std::string_view words) noexcept;
-// How, in words of such a rank: "left the group", "failed: ..."; "" of one that is running.
-std::string how_it_left(const RankBlock& block);
+// This rank is not coming any more, and wakes who waits for it. `words`: of its exception, where it has one.
+void leave(RankBlock& own, Departure::How how, std::string_view words = {}) noexcept;
+// As that rank has said.
+Departure end_of(const RankBlock& block);
 
 }  // namespace brigade::dist::shm

@@ -91,7 +91,7 @@ class ThreadGroup final : public shm::SharedGroup {
   }
   void* resolve(int, const shm::DataPlace& place) override { return reinterpret_cast<void*>(place.address); }
   Allocation allocate_shared(size_t bytes) override { return cpu_allocate(bytes); }
-  std::string death_of(int) override { return ""; }  // a thread does not die alone
+  Departure death_of(int) override { return {}; }  // a thread does not die alone
   void keep(const Tensor& tensor) override {
     const std::lock_guard lock(world_->mutex);
     world_->kept.push_back(tensor);

@@ -68,6 +68,8 @@ int joined_ranks() {
   return launched > 1 ? launched : 0;
 }
 
+bool are_on_one_host() { return joined_ranks() == 0 || dist::launched_rank(dist::launch_variables()).on_one_host(); }
+
 bool is_speaker() { return joined_ranks() == 0 || dist::launched_rank(dist::launch_variables()).rank == 0; }
 
 dist::ProcessGroupPtr joined_group(const std::string& backend) {

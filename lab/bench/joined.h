@@ -13,6 +13,8 @@ namespace brigade::lab::bench {
 
 // The ranks of the launcher's job; 0 where no launcher has started this process, or it alone.
 int joined_ranks();
+// Whether all of them are on this host, as far as the launcher tells; without one they are.
+bool are_on_one_host();
 // Whether this process is rank 0 of the launcher's job, or the only one of its command.
 bool is_speaker();
 // The group of these ranks over a backend, made at the first call and kept: collective. "auto" is the fastest between them.

@@ -7,6 +7,7 @@
 #include <brigade/lab/bench/bucket/tables.h>
 #include <brigade/lab/bench/bucket/terms.h>
 #include <brigade/lab/bench/byte_sizes.h>
+#include <brigade/lab/bench/joined.h>
 #include <brigade/lab/bench/on_ranks.h>
 #include <brigade/lab/bench/simulated_link.h>
 #include <brigade/lab/hardware.h>
@@ -123,7 +124,13 @@ std::vector<int64_t> caps_of(const Arguments& given) {
 }
 
 void run_overlap(Arguments& given, int ranks) {
+  if (!are_on_one_host()) {
+    std::cout << "\nThe overlap over a simulated link is left out: its ranks have to be on one host.\n";
+    return;
+  }
   const LinkSpeed link = parse_link(given.link);
+  // Those that carry such a link.
+  const std::string backend = joined_ranks() > 0 ? "shm" : "threads";
   for (const DType dtype : given.options.dtypes()) {
     const json arguments{{"caps", caps_of(given)},
                          {"bytes", parse_byte_size(given.total)},
@@ -134,10 +141,10 @@ void run_overlap(Arguments& given, int ranks) {
                          {"limits", to_json(given.options.limits())}};
     std::cout << fmt::format(
         "\n{} of {} gradients in {} parameters, a backward of {:g} ms (asleep), a link of {}, {} "
-        "ranks (threads)\n",
+        "ranks ({})\n",
         byte_size_in_words(parse_byte_size(given.total)), name(dtype), given.overlap_parameters, given.compute_ms,
-        in_words(link), ranks);
-    for (const RanksRun& run : run_on_ranks(kBucketOverlapJob, arguments, {"threads"}, ranks))
+        in_words(link), ranks, backend);
+    for (const RanksRun& run : run_on_ranks(kBucketOverlapJob, arguments, {backend}, ranks))
       print_overlap(overlap_rows(run, given.compute_ms, link),
                     {{"what", "overlap"},
                      {"ranks", ranks},

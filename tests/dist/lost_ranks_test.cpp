@@ -100,7 +100,7 @@ void expect(Trouble trouble) {
   }
 }
 
-// Rank 1 dies while a message between it and rank 0 is under way, whose other half nobody will send or take.
+// Rank 1 dies when half of a message between it and rank 0 has been sent.
 void expect_end_in_message(int root) {
   constexpr int64_t kBytes = 64 << 20;  // more than a connection holds
   for (const std::string backend : {"gloo", "hosts:AB"}) {

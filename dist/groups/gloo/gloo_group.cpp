@@ -58,7 +58,7 @@ class GlooGroup final : public ChainGroup {
     whereabouts_.emplace(std::move(store), prefix, rank, size, this->names());
     whereabouts_->while_waiting([this](bool given_up_elsewhere) {
       if (given_up_elsewhere) end_waits();
-      waiting_.end_if_in_vain([this](int peer) { return context_->is_gone(peer); });
+      waiting_.end_if_peer_is_gone([this](int peer) { return context_->is_gone(peer); });
     });
   }
 

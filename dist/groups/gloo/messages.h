@@ -8,6 +8,7 @@
 #include <gloo/transport/unbound_buffer.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -37,13 +38,13 @@ class Waiting {
     ended_ = true;
     wake();
   }
-  // The connection to the peer for whom it waits, given by is_gone(peer), is gone: ends the wait, if it is the same as at the
-  // last call. What has come over that connection may be on its way to the buffer.
+  // Ends the current wait where is_gone(peer) says that the connection to its peer is closed. Only a wait that the call
+  // before has met as well: what came over that connection may still be on its way to the buffer.
   template <class IsGone>
-  void end_if_in_vain(IsGone is_gone) noexcept {
+  void end_if_peer_is_gone(IsGone is_gone) noexcept {
     const std::lock_guard lock(mutex_);
-    const bool again = std::exchange(looked_at_, number_) == number_;
-    if (buffer_ && again && is_gone(peer_)) wake();
+    const bool met_before = std::exchange(last_met_, number_) == number_;
+    if (buffer_ && met_before && is_gone(peer_)) wake();
   }
 
  private:
@@ -69,8 +70,11 @@ class Waiting {
   gloo::transport::UnboundBuffer* buffer_ = nullptr;
   int peer_ = 0;
   uint64_t number_ = 0;  // of the wait
-  uint64_t looked_at_ = 0;
+  uint64_t last_met_ = 0;
 };
+
+// Of a long tensor, in each message: long enough for the system calls not to matter.
+inline constexpr size_t kPieceBytes = 512 << 10;
 
 struct Messages {
   gloo::Context& context;

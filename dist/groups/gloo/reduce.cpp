@@ -15,8 +15,6 @@ namespace {
 
 // Up to here a second step costs more than sending everything to everybody.
 constexpr size_t kSentWhole = 32 << 10;
-// A message of a long part: long enough for the system calls not to matter.
-constexpr size_t kPieceBytes = 512 << 10;
 
 // Elements [begin, end).
 struct Range {

@@ -9,12 +9,9 @@ namespace brigade::dist {
 
 namespace {
 
-// As of reductions (reduce.cpp): long enough for the system calls not to matter.
-constexpr size_t kPieceBytes = 512 << 10;
-
-// A rank's place in a binomial tree, by global places: that of the root is `root`.
+// Where a rank stands in a binomial tree.
 struct TreePlace {
-  int parent = -1;            // -1: the root
+  int parent = -1;            // -1 of the root
   std::vector<int> children;  // the one with the most ranks below it first
 };
 
@@ -42,7 +39,7 @@ void broadcast_along_tree(const Messages& messages, const Tensor& tensor, int ro
     pieces.push_back(messages.buffer(data + begin, std::min(kPieceBytes, tensor.nbytes() - begin)));
     if (place.parent >= 0) pieces.back()->recv(place.parent, slot(pieces.size() - 1));
   }
-  // One for each child: of several messages that leave one buffer nobody can say to whom the last of them goes.
+  // A buffer for each child: Gloo counts what has left a buffer, whoever it was for.
   std::vector<std::vector<Messages::Buffer>> sent(place.children.size());
   for (size_t i = 0; i < pieces.size(); ++i) {
     if (place.parent >= 0) messages.wait_received(*pieces[i], place.parent);

@@ -1,5 +1,5 @@
-// Messages over Gloo that hand bytes on as they are. Unlike Gloo's own broadcast, all-gather and barrier these know at every
-// moment for which peer they wait, so that one that dies in the middle of a message ends the wait (Waiting).
+// Broadcast, all-gather and barrier over Gloo's messages. Gloo has its own, but those do not say for which peer they wait:
+// a peer that dies in the middle of a message would not end the wait (Waiting).
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -15,7 +15,7 @@ void broadcast_along_tree(const Messages& messages, const Tensor& tensor, int ro
 // rank's place in `output`.
 void gather_everywhere(const Messages& messages, const Tensor& output, const Tensor& input);
 
-// Returns when all ranks have come, after ceil(log2(ranks)) steps: in each, word of twice as many ranks goes round
+// Returns when all ranks have come, after ceil(log2(ranks)) steps: after each, a rank has heard of twice as many
 // (Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", 1988).
 void meet(const Messages& messages);
 

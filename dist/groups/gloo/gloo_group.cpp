@@ -11,11 +11,11 @@
 #include <brigade/dist/groups/chain.h>
 #include <brigade/dist/groups/collective_errors.h>
 #include <brigade/dist/groups/gloo/chain.h>
+#include <brigade/dist/groups/gloo/collectives.h>
 #include <brigade/dist/groups/gloo/connect.h>
 #include <brigade/dist/groups/gloo/joined_context.h>
 #include <brigade/dist/groups/gloo/messages.h>
 #include <brigade/dist/groups/gloo/reduce.h>
-#include <brigade/dist/groups/gloo/share.h>
 #include <brigade/dist/groups/gloo/whereabouts.h>
 #include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/groups/process_group.h>
@@ -116,12 +116,12 @@ class GlooGroup final : public ChainGroup {
   }
   WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) override {
     return enqueue(CollectiveKind::Broadcast, tensor, options, [this, tensor, root = options.root](uint64_t number) {
-      broadcast_along_tree(messages(number), tensor, root);
+      tree_broadcast(messages(number), tensor, root);
     });
   }
   WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
     return enqueue(CollectiveKind::AllGather, input, options,
-                   [this, output, input](uint64_t number) { gather_everywhere(messages(number), output, input); });
+                   [this, output, input](uint64_t number) { direct_all_gather(messages(number), output, input); });
   }
   WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
     return enqueue(CollectiveKind::ReduceScatter, input, options,
@@ -130,7 +130,8 @@ class GlooGroup final : public ChainGroup {
                    });
   }
   WorkPtr do_barrier(const CollectiveOptions& options) override {
-    return enqueue(CollectiveKind::Barrier, Tensor(), options, [this](uint64_t number) { meet(messages(number)); });
+    return enqueue(CollectiveKind::Barrier, Tensor(), options,
+                   [this](uint64_t number) { dissemination_barrier(messages(number)); });
   }
 
  private:

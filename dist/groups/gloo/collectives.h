@@ -9,14 +9,14 @@ namespace brigade::dist {
 
 // From `root` to all, in place, along a binomial tree: about log2(ranks) hops. Long tensors go in pieces, which a rank hands
 // on as they come.
-void broadcast_along_tree(const Messages& messages, const Tensor& tensor, int root);
+void tree_broadcast(const Messages& messages, const Tensor& tensor, int root);
 
 // `output` gets the `input` of every rank, in rank order: each rank sends its own to every other one. `input` may be this
 // rank's place in `output`.
-void gather_everywhere(const Messages& messages, const Tensor& output, const Tensor& input);
+void direct_all_gather(const Messages& messages, const Tensor& output, const Tensor& input);
 
 // Returns when all ranks have come, after ceil(log2(ranks)) steps: after each, a rank has heard of twice as many
 // (Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", 1988).
-void meet(const Messages& messages);
+void dissemination_barrier(const Messages& messages);
 
 }  // namespace brigade::dist

@@ -1,5 +1,5 @@
 // Who sends what to whom: a tree, everybody to everybody, and rings of growing strides.
-#include <brigade/dist/groups/gloo/share.h>
+#include <brigade/dist/groups/gloo/collectives.h>
 
 #include <algorithm>
 #include <cstring>
@@ -30,7 +30,7 @@ TreePlace place_in_tree(int rank, int root, int size) {
 
 }  // namespace
 
-void broadcast_along_tree(const Messages& messages, const Tensor& tensor, int root) {
+void tree_broadcast(const Messages& messages, const Tensor& tensor, int root) {
   const TreePlace place = place_in_tree(messages.context.rank, root, messages.context.size);
   char* const data = static_cast<char*>(tensor.raw_data());
   std::vector<Messages::Buffer> pieces;
@@ -54,7 +54,7 @@ void broadcast_along_tree(const Messages& messages, const Tensor& tensor, int ro
   }
 }
 
-void gather_everywhere(const Messages& messages, const Tensor& output, const Tensor& input) {
+void direct_all_gather(const Messages& messages, const Tensor& output, const Tensor& input) {
   const int rank = messages.context.rank;
   const int size = messages.context.size;
   const uint64_t slot = messages.slot(Messages::kGather);
@@ -79,7 +79,7 @@ void gather_everywhere(const Messages& messages, const Tensor& output, const Ten
   peers_from_next([&](int r) { messages.wait_sent(*sent[static_cast<size_t>(r)], r); });
 }
 
-void meet(const Messages& messages) {
+void dissemination_barrier(const Messages& messages) {
   const int rank = messages.context.rank;
   const int size = messages.context.size;
   uint32_t step = 0;

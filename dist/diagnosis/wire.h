@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/collective_info.h>
+#include <brigade/dist/diagnosis/departure.h>
 #include <brigade/dist/diagnosis/json.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/rank_activity.h>
@@ -38,6 +39,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Topic, phase, purpose, owner, index, hook)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CollectiveInfo::Part, count, dtype)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CollectiveInfo, sequence, kind, op, dtype, count, root, topic, text, text_hash, part,
                                    parts, sizes, parts_digest, mixed_op, mixed_dtype, iteration, where)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Departure, how, words)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Line, file, number)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankActivity::OfForward, wrapper, forward)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankActivity::Missed, how, wrapper, line, opened)

@@ -41,12 +41,6 @@ struct WhereaboutsInStore {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WhereaboutsInStore, state, collective, finished, activity, activity_seconds, late)
 
-struct EndInStore {
-  Departure::How how = Departure::How::Running;
-  std::string words;
-};
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EndInStore, how, words)
-
 bool has_left(const Departure& end) {
   return end.how == Departure::How::Left || end.how == Departure::How::LeftByException;
 }
@@ -228,9 +222,7 @@ void StoredWhereabouts::leave(const std::string& key, const std::string& value) 
   }
 }
 
-void StoredWhereabouts::tell_gone(const Departure& end) noexcept {
-  leave(key("gone", rank_), to_text(EndInStore{end.how, end.words}));
-}
+void StoredWhereabouts::tell_gone(const Departure& end) noexcept { leave(key("gone", rank_), to_text(end)); }
 
 void StoredWhereabouts::tell_given_up() noexcept { leave(key("given up"), "1"); }
 
@@ -258,10 +250,8 @@ ToldByRank StoredWhereabouts::told_by(int rank) const noexcept {
     const Departure ended = rank == rank_ ? Departure() : end_of_process(rank);
     told.gone = ended;
     const std::string gone = key("gone", rank);
-    if (rank != rank_ && store_->check(gone)) {
-      const auto end = decoded<EndInStore>(store_->get(gone, std::chrono::seconds(1)));
-      told.gone = {end.how, end.words};
-    }
+    if (rank != rank_ && store_->check(gone))
+      told.gone = decoded<Departure>(store_->get(gone, std::chrono::seconds(1)));
     const std::string place = key("place", rank);
     if (!store_->check(place)) return told;
     const auto text = decoded<WhereaboutsInStore>(store_->get(place, std::chrono::seconds(1)));

@@ -24,7 +24,7 @@ namespace brigade::dist {
 
 class Store;
 
-// What has become of a rank's collective: nothing amiss, it gave up waiting for a peer, or it failed because of one.
+// Whether a rank's latest collective has failed, and whether it was by its own time-out.
 enum class RankState { Well, TimedOut, Stuck };
 
 // A rank that had not come when another one gave up waiting, and where it was then.

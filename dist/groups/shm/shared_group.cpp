@@ -361,7 +361,9 @@ void SharedGroup::check_peers(const Operation& operation) {
   }
 }
 
-bool SharedGroup::is_gone(int r) { return end_of(block(r)).has_ended() || death_of(r).has_ended(); }
+bool SharedGroup::is_gone(int r) {
+  return block(r).end.load(std::memory_order_acquire) != Departure::How::Running || death_of(r).has_ended();
+}
 
 void SharedGroup::lose(int r, const Operation& operation) {
   // A rank that failed because of another one leads to that one.

@@ -105,7 +105,7 @@ void expect_end_in_message(int root) {
   constexpr int64_t kBytes = 64 << 20;  // more than a connection holds
   for (const std::string backend : {"gloo", "hosts:AB"}) {
     CAPTURE(backend);
-    const test::SharedCount begun;
+    const SharedCount begun;
     const auto ranks = test::run_ranks(backend, 2, [&](dist::ProcessGroupPtr group) {
       const Tensor message = zeros({kBytes}, kUInt8);
       if (group->rank() == root) message.fill_(1);
@@ -129,8 +129,28 @@ void expect_end_in_message(int root) {
   }
 }
 
+// Rank 2 and its neighbors have met, so it has its part of a broadcast, and is gone while others still wait for rank 4.
+std::string leave_early(const dist::ProcessGroupPtr& group, const SharedCount& gone) {
+  const Tensor x = full({4}, static_cast<double>(group->rank()));
+  if (group->rank() == 4) {
+    if (!gone.wait_for(1)) return "rank 2 did not leave";
+    // Several looks at the connections.
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  }
+  const SharedCount::AddAtEnd adds{gone};
+  group->broadcast(x, {.root = 1})->wait();
+  return x.to_vector<float>() == std::vector<float>(4, 1) ? "right" : "other values";
+}
+
 }  // namespace
 
+TEST_CASE("a rank may leave when it has had its part, while others still wait for a late one") {
+  const SharedCount gone;
+  const auto ranks =
+      test::run_ranks("gloo", 5, [&](const dist::ProcessGroupPtr& group) { return leave_early(group, gone); });
+  for (const test::Rank& rank : ranks)
+    CHECK_MESSAGE(rank.result == "right", rank.text << rank.result);
+}
 TEST_CASE("kill -9 of a rank in its backward") { expect(Trouble::Kill); }
 TEST_CASE("a rank that is stopped") { expect(Trouble::Stop); }
 TEST_CASE("kill -9 of a rank to which a message is under way") { expect_end_in_message(0); }

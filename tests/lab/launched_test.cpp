@@ -141,11 +141,12 @@ TEST_CASE("every benchmark of several ranks joins a launcher's job, and one rank
   struct Row {
     std::string arguments, heading;
   };
-  for (const Row& row : {Row{"collectives --sizes 4K", "# barrier, shm, 2 ranks"},
-                         Row{"bucket --sizes 64K --parameters 1 --total 1M --compute 1", "shm, 1 parameter, copies; 2 ranks"},
-                         Row{"ddp --models mlp", "waiting (for peers), reducing, rest"},
-                         Row{"unused", "2 ranks (auto); 2 rounds"}, Row{"mechanisms", "2 ranks (auto); 2 rounds"},
-                         Row{"diagnosis", "2 ranks (auto); 2 rounds"}, Row{"batch-norm", "2 ranks (auto); 2 rounds"}}) {
+  for (const Row& row :
+       {Row{"collectives --sizes 4K", "# barrier, shm, 2 ranks"},
+        Row{"bucket --sizes 64K --parameters 1 --total 1M --compute 1", "shm, 1 parameter, copies; 2 ranks"},
+        Row{"ddp --models mlp", "waiting (for peers), reducing, rest"}, Row{"unused", "2 ranks (auto); 2 rounds"},
+        Row{"mechanisms", "2 ranks (auto); 2 rounds"}, Row{"diagnosis", "2 ranks (auto); 2 rounds"},
+        Row{"batch-norm", "2 ranks (auto); 2 rounds"}}) {
     const test::Outcome outcome = test::run_program("run -n 2 --no-prefix -- sh -c 'exec /proc/$PPID/exe bench " +
                                                     row.arguments + " --rounds 2'");
     CHECK_MESSAGE(outcome.status == 0, outcome.output);

@@ -23,6 +23,7 @@ import generator
 import shrink
 import torch_side
 from accepted import Accepted
+from accepted_checks import CHECKS
 from ours import Ours
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -125,7 +126,7 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     ours = Ours(arguments.program)
-    accepted = Accepted(arguments.accepted, ours)
+    accepted = Accepted(arguments.accepted, ours, CHECKS)
     if arguments.programs:
         given = [json.loads(line) for line in open(arguments.programs)]
         numbers, load = list(range(len(given))), lambda n: (given[n], torch_side.run(given[n]))

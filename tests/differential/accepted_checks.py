@@ -1,0 +1,463 @@
+"""What entries of accepted.json ask of a program and of the difference that it shows (`check`); accepted.py says when.
+
+Each takes the program, the difference, and the program that runs it here."""
+import functools
+import math
+
+import torch
+
+import compare
+import torch_side
+
+CHECKS = {}
+
+
+def is_nearer(program, found):
+    """Element by element: what is here is as near to what float64 gives as what PyTorch has."""
+    words = found.where.split()
+    path = (words[0], int(words[1]), words[2]) if words[0] == "trace" else tuple(words)
+    truth = compare.exact(program, path)
+    if truth is None or truth["values"].shape != found.expected.shape:
+        return torch.zeros(found.expected.shape, dtype=torch.bool)
+    t, e, a = (x.double() for x in (truth["values"], found.expected, found.actual))
+    return (a - t).abs() <= (e - t).abs()
+
+
+def after(lines, running=None):
+    """PyTorch when it has run these lines."""
+    running = running or torch_side.Run()
+    for line in lines:
+        running.add(line)
+    return running
+
+
+def is_recording(program, number):
+    """Whether a line of a program is run with gradients enabled."""
+    modes = [True]
+    for line in program["lines"][:number]:
+        if line["op"] == "set_grad_enabled":
+            modes.append(line["args"]["mode"])
+        elif line["op"] == "restore_grad_mode":
+            modes.pop()
+    return modes[-1]
+
+
+def check(function):
+    CHECKS[function.__name__] = function
+    return function
+
+
+@check
+def has_an_older_view(program, found, ours):
+    """requires_grad_() of a tensor whose elements another one has; of those that a line is about, where it shows at a line."""
+    running, older = torch_side.Run(), set()
+    for line in program["lines"]:
+        variables = running.session.variables
+        x = variables.get(line["in"][0]) if line["op"] == "requires_grad_" else None
+        if x is not None:
+            memory = x.untyped_storage().data_ptr()
+            older |= {name for name, y in variables.items() if y is not None and y is not x and y.untyped_storage().data_ptr() == memory}
+        running.add(line)
+    words = found.where.split()
+    if words[0] not in ("line", "trace"):
+        return bool(older)
+    line = program["lines"][int(words[1])]
+    return bool(older & set(line.get("in", []) + line.get("out", [])))
+
+
+@check
+def needs_less(program, found, ours):
+    """PyTorch refuses because of what it kept; where it is made to keep copies, and its graphs, it gives what is given here."""
+    lines = [{**line, "args": {**line.get("args", {}), "retain_graph": True}} if line["op"] in ("backward", "grad") else line
+             for line in program["lines"]]
+    with torch.autograd.graph.allow_mutation_on_saved_tensors():
+        theirs = torch_side.run({**program, "lines": lines})
+    left = compare.difference(program, theirs, ours.run([program])[0])
+    # PyTorch may still refuse, for another reason, or have a history that leads to zeros.
+    return left is None or left.kind in ("accepted here", "requires_grad", "presence")
+
+
+@check
+def has_no_history(program, found, ours):
+    """A gradient with a history here, and none in PyTorch: so nothing depends on what it came from."""
+    return found.ours_says.endswith("requires grad")
+
+
+@check
+def is_nan_there(program, found, ours):
+    """Wherever they differ, PyTorch has a NaN."""
+    return bool(found.expected[found.distance > 0].isnan().all())
+
+
+@check
+def is_nothing_there(program, found, ours):
+    """Wherever they differ, PyTorch has a NaN or 0."""
+    theirs = found.expected[found.distance > 0]
+    return bool((theirs.isnan() | (theirs == 0)).all())
+
+
+@check
+def retains_a_quotient(program, found, ours):
+    """retain_grad of what rdiv gave, and two ways back."""
+    quotients = {name for line in program["lines"] if line["op"] == "rdiv" for name in line["out"]}
+    retained = {line["in"][0] for line in program["lines"] if line["op"] == "retain_grad"}
+    return bool(quotients & retained) and any(line.get("args", {}).get("create_graph") for line in program["lines"])
+
+
+@check
+def has_written_a_copy(program, found, ours):
+    """Where the result is copied into its operand, PyTorch gives what is given here."""
+    lines = []
+    for i, line in enumerate(program["lines"]):
+        if line["op"] not in ("exp_", "sqrt_", "sigmoid_", "tanh_"):
+            lines.append(line)
+            continue
+        x, copied, result = line["in"][0], f"copied{i}", f"result{i}"
+        lines += [{"op": "clone", "in": [x], "out": [copied]}, {"op": line["op"][:-1], "in": [copied], "out": [result]},
+                  {"op": "copy_", "in": [x, result]}]
+    rewritten = {**program, "lines": lines}
+    return compare.difference(rewritten, torch_side.run(rewritten), ours.run([rewritten])[0]) is None
+
+
+@check
+def counts(program, found, ours):
+    """A norm of order 0."""
+    return any(0 in (line.get("args", {}).get("p"), line.get("args", {}).get("ord")) for line in program["lines"])
+
+
+@check
+def is_a_rounding_of_one(program, found, ours):
+    """To a few roundings of 1, times the cube of an input of at most 10; or a NaN there; or the nearer one to what float64 gives."""
+    fits = (found.distance <= 1000 * torch.finfo(torch.float32).eps) | found.expected.isnan()
+    return bool((fits | is_nearer(program, found)).all())
+
+
+@check
+def is_nan_here(program, found, ours):
+    return bool(found.actual[found.distance > 0].isnan().all())
+
+
+@check
+def meets_below_zero(program, found, ours):
+    """uint8 with a number below 0, written or in a tensor."""
+    values = tensors(program)
+    return any(isinstance(line.get("args", {}).get("other"), (int, float)) and line["args"]["other"] < 0
+               for line in program["lines"]) or (any(x.dtype == torch.uint8 for x in values)
+                                                 and any(x.dim() == 0 and not x.is_floating_point() and x.item() < 0 for x in values))
+
+
+def tensors(program):
+    """The values that the program's names stand for in PyTorch at its end."""
+    return [entry["values"] for entry in torch_side.run(program)["variables"].values()]
+
+
+@check
+def has_nan(program, found, ours):
+    return any(x.is_floating_point() and x.isnan().any() for x in tensors(program))
+
+
+@check
+def is_infinite(program, found, ours):
+    return any(x.is_floating_point() and x.isinf().any() for x in tensors(program))
+
+
+@check
+def has_a_rounding(program, found, ours):
+    """A sum or mean that is no more than a rounding of what was added."""
+    made = [x for x in tensors(program) if x.is_floating_point() and x.numel()]
+    return any(((x != 0) & (x.abs() < 8 * torch.finfo(x.dtype).eps)).any() for x in made)
+
+
+@check
+def copies_itself(program, found, ours):
+    """A copy_ between two names of the same elements."""
+    running = after(program["lines"][:-1])
+    line = program["lines"][-1]
+    to, of = (running.session.variables.get(name) for name in line["in"][:2])
+    return line["op"] == "copy_" and to is not None and of is not None and (to.data_ptr(), to.shape, to.stride(), to.dtype) == (
+        of.data_ptr(), of.shape, of.stride(), of.dtype)
+
+
+@check
+def asks_for_result(program, found, ours):
+    """grad() by what is no leaf."""
+    leaves = {line["out"][0] for line in program["lines"] if line["op"] == "tensor"}
+    return any(line["op"] == "grad" and set(line["in"][1:]) - leaves for line in program["lines"])
+
+
+@check
+def takes_root(program, found, ours):
+    return any(line["op"] == "pow" and line.get("args", {}).get("exponent") == 0.5 for line in program["lines"])
+
+
+@check
+def through_narrower(program, found, ours):
+    """Within roundings of the coarsest dtype in sight, where that is not the gradient's own."""
+    eps = max((torch.finfo(x.dtype).eps for x in tensors(program) if x.is_floating_point()), default=0)
+    scale = max(1.0, found.expected.abs().max().item()) if found.expected.isfinite().all() else 0
+    return eps > torch.finfo(found.expected.dtype).eps and bool((found.distance <= 16 * eps * scale).all())
+
+
+@check
+def is_large(program, found, ours):
+    """A number above thousand."""
+    made = [x.abs().double() for x in tensors(program) if x.numel()]
+    return any(x[x.isfinite()].max() > 1000 for x in made if x.isfinite().any())
+
+
+@check
+def has_uint8(program, found, ours):
+    return any(x.dtype == torch.uint8 for x in tensors(program))
+
+
+@check
+def is_tiny(program, found, ours):
+    return bool((found.expected[found.distance > 0].abs() < 1e-4).all())
+
+
+@check
+def differentiates_twice(program, found, ours):
+    said = found.torch_says + found.ours_says
+    return "Trying to backward" in said and any(line.get("args", {}).get("create_graph") for line in program["lines"])
+
+
+@check
+def is_a_thousandth_or_nan(program, found, ours):
+    return bool(((found.distance <= found.expected.abs().double() / 1000) | found.actual.isnan()).all())
+
+
+def with_hooks(program):
+    """Each line, with the names of the tensors that have a hook by then."""
+    hooked = set()
+    for line in program["lines"]:
+        if line["op"] == "register_hook":
+            hooked.add(line["in"][0])
+        yield line, hooked
+
+
+@check
+def hooks_then_writes(program, found, ours):
+    return any(line["op"].endswith("_") and line["op"] != "requires_grad_" and line["in"][0] in hooked for line, hooked in with_hooks(program))
+
+
+@check
+def writes_unrecorded(program, found, ours):
+    return any(line["op"].endswith("_") and line["op"] != "requires_grad_" and not is_recording(program, number)
+               for number, line in enumerate(program["lines"]))
+
+
+@check
+def is_empty(program, found, ours):
+    return any(x.numel() == 0 for x in tensors(program))
+
+
+@check
+def writes_into_itself(program, found, ours):
+    """A line in place whose operand is the tensor itself, or shares its memory."""
+    running = torch_side.Run()
+    for line in program["lines"]:
+        inputs = [running.session.variables.get(name) for name in line.get("in", [])]
+        if line["op"].endswith("_") and len(inputs) == 2 and all(x is not None for x in inputs):
+            if inputs[0].untyped_storage().data_ptr() == inputs[1].untyped_storage().data_ptr():
+                return True
+        running.add(line)
+    return False
+
+
+@check
+def is_zero_there(program, found, ours):
+    """PyTorch has zeros, and here there is nothing."""
+    return found.ours_says == "nothing" and found.expected is not None and not found.expected.any()
+
+
+def agrees(running, program, ours):
+    """Whether what this run of PyTorch gives is what is given here."""
+    return compare.difference(program, after(program["lines"], running).result(), ours.run([program])[0]) is None
+
+
+class Dense(torch_side.Run):
+    """PyTorch with results that are laid out as they are here."""
+
+    def keep(self, line, results):
+        results = list(results) if isinstance(results, (list, tuple)) else [results]
+        known = {x.untyped_storage().data_ptr() for x in self.session.variables.values() if x is not None}
+        is_view = lambda x: x.untyped_storage().data_ptr() in known
+        dense = [x.contiguous() if isinstance(x, torch.Tensor) and not is_view(x) else x for x in results]
+        super().keep(line, dense)
+
+
+@check
+def lies_otherwise(program, found, ours):
+    return agrees(Dense(), program, ours)
+
+
+def with_inputs(run, line, changed):
+    """What a line gives where its inputs are what changed() makes of them."""
+    kept = run.session.variables
+    run.session.variables = {name: changed(x) if name in line["in"] and isinstance(x, torch.Tensor) else x for name, x in kept.items()}
+    try:
+        return torch_side.call(run.session, line)
+    finally:
+        run.session.variables = kept
+
+
+class DenseWeights(torch_side.Run):
+    """PyTorch whose batch_norm gets dense copies of what requires grad."""
+
+    def call(self, line):
+        if line["op"] != "batch_norm":
+            return super().call(line)
+        return with_inputs(self, line, lambda x: x.contiguous() if x.requires_grad else x)
+
+
+class FloatProducts(torch_side.Run):
+    """PyTorch that computes products of half types in float32, and rounds once."""
+
+    def call(self, line):
+        x = self.session.variables.get(line["in"][0]) if line.get("in") else None
+        if line["op"] not in ("prod", "cumprod") or x is None or x.dtype not in (torch.float16, torch.bfloat16) or "dtype" in line.get("args", {}):
+            return super().call(line)
+        return with_inputs(self, line, torch.Tensor.float).to(x.dtype)
+
+
+@check
+def has_strided_weight(program, found, ours):
+    """With dense weights PyTorch gives what is given here."""
+    return agrees(DenseWeights(), program, ours)
+
+
+@check
+def has_product_of_halves(program, found, ours):
+    """With products that are computed in float32 PyTorch gives what is given here."""
+    return agrees(FloatProducts(), program, ours)
+
+
+@check
+def chooses_among_equals(program, found, ours):
+    """Other places of the same numbers."""
+    number, name = int(found.where.split()[1]), found.where.split()[2]
+    line = program["lines"][number]
+    if len(line["out"]) < 2 or name != line["out"][1]:
+        return False
+    running = after(program["lines"][:number])
+    x, dim = running.session.variables[line["in"][0]], line.get("args", {}).get("dim", -1)
+    if x.dim() == 0:
+        return False
+    theirs, here = (torch.take_along_dim(x, places, dim) for places in (found.expected, found.actual))
+    distinct = found.actual.sort(dim).values.diff(dim=dim)
+    return bool(((theirs == here) | (theirs.isnan() & here.isnan())).all() and (distinct > 0).all())
+
+
+@check
+def is_a_half_or_whole_turn(program, found, ours):
+    """0 on one side and pi on the other, or pi and -pi, as a half type has them."""
+    turned = found.distance[found.distance > 0]
+    return bool((((turned - 2 * math.pi).abs() < 0.04) | ((turned - math.pi).abs() < 0.02)).all())
+
+
+@check
+def is_a_rounding_of_float32(program, found, ours):
+    return bool((found.distance <= 8 * torch.finfo(torch.float32).eps * found.expected.abs()).all())
+
+
+@check
+def is_not_finite_or_rounding_there(program, found, ours):
+    """Wherever they differ, PyTorch has a NaN or an infinity; or a rounding, for which nobody has looked beside a NaN."""
+    return is_a_rounding_of_parts(program, found, ours, ~found.expected.isfinite())
+
+
+@check
+def is_nan_here_or_a_rounding(program, found, ours):
+    """Wherever they differ, a NaN here, or a number that is off by a few roundings of itself."""
+    eps = torch.finfo(found.expected.dtype).eps
+    return bool((found.actual.isnan() | (found.distance <= 16 * eps * found.expected.abs())).all())
+
+
+@check
+def is_a_rounding_of_parts(program, found, ours, anyway=False):
+    """Of the largest number in sight, or its reciprocals."""
+    finite = [x.abs().double() for x in tensors(program) if x.is_floating_point() and x.numel()]
+    largest = max((x[x.isfinite()].max().item() for x in finite if x.isfinite().any()), default=1.0)
+    least = min((x[x.isfinite() & (x > 0)].min().item() for x in finite if (x.isfinite() & (x > 0)).any()), default=1.0)
+    eps = torch.finfo(found.expected.dtype).eps
+    return bool(((found.distance <= 16 * eps * max(1.0, largest, 1 / least)) | found.expected.isnan() | anyway).all())
+
+
+@check
+def hooks_what_it_asks_for(program, found, ours):
+    """grad() of a result that has a hook."""
+    return any(line["op"] == "grad" and hooked & set(line["in"][1:]) for line, hooked in with_hooks(program))
+
+
+@check
+def has_no_derivative(program, found, ours):
+    """PyTorch gives the tensor a history that leads to zeros only: the one that differs, or the root of the refused backward."""
+    words = found.where.split()
+    line = int(words[1]) if words[0] in ("line", "trace") else len(program["lines"]) - 1
+    is_refusal = words[0] == "line"
+    running = after(program["lines"][:line + (not is_refusal)])
+    name = program["lines"][line]["in"][0] if is_refusal else words[-1]
+    x = running.session.variables.get(name)
+    leaves = [y for y in running.session.variables.values() if torch_side.is_usable(y) and y.requires_grad and y.is_leaf and y is not x]
+    if x is None or not x.requires_grad:
+        return False
+    if x.is_leaf or not leaves:
+        return x.is_leaf
+    weights = torch.arange(1, x.numel() + 1, dtype=x.dtype).reshape(x.shape)
+    try:
+        gradients = torch.autograd.grad((x * weights).sum(), leaves, allow_unused=True)
+    except RuntimeError:
+        return False
+    return all(g is None or not g.any() for g in gradients)
+
+
+@check
+def einsum_of_one(program, found, ours):
+    return any(line["op"] == "einsum" and len(line["in"]) == 1 for line in program["lines"])
+
+
+@check
+def is_made_unrecorded(program, found, ours):
+    """The line where it shows is not recorded."""
+    return not is_recording(program, int(found.where.split()[1]))
+
+
+@check
+def has_factor_zero(program, found, ours):
+    """alpha or beta of the line is 0."""
+    args = program["lines"][int(found.where.split()[1])].get("args", {})
+    return 0 in (args.get("alpha"), args.get("beta"))
+
+
+@check
+def multiplies_one(program, found, ours):
+    """A product of at most one factor."""
+    running = torch_side.Run()
+    for line in program["lines"]:
+        if line["op"] in ("prod", "cumprod"):
+            x, dim = running.session.variables.get(line["in"][0]), line.get("args", {}).get("dim")
+            if x is not None and (x.numel() if dim is None or x.dim() == 0 else x.shape[dim]) <= 1:
+                return True
+        running.add(line)
+    return False
+
+
+@check
+def has_the_common_dtype(program, found, ours):
+    """The result here has the dtype that PyTorch's own promotion gives for the tensors of the line."""
+    number = int(found.where.split()[1])
+    variables = after(program["lines"][:number]).session.variables
+    dtypes = [variables[name].dtype for name in program["lines"][number]["in"] if name is not None]
+    return str(functools.reduce(torch.promote_types, dtypes)).split(".")[1] == found.ours_says.split()[0]
+
+
+@check
+def sums_to_its_shape(program, found, ours):
+    """sum_to with the shape that its argument has."""
+    running = torch_side.Run()
+    for line in program["lines"]:
+        x = running.session.variables.get(line["in"][0]) if line["op"] == "sum_to" else None
+        if x is not None and list(x.shape) == list(line["args"]["shape"]):
+            return True
+        running.add(line)
+    return False

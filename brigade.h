@@ -16,6 +16,7 @@
 #include <brigade/autograd/saved_tensor_hooks.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/autograd/tape_query.h>
+#include <brigade/core/clock.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/dlpack.h>
 #include <brigade/core/npy.h>

@@ -70,8 +70,8 @@ function(brigade_add_library folder)
   set_property(GLOBAL APPEND PROPERTY BRIGADE_FOLDERS ${folder})
 endfunction()
 
-# The sources of brigade_diagnosis: dist/diagnosis, and what it uses of dist/timeline.
-set(BRIGADE_DIAGNOSIS "/dist/(diagnosis/.*|timeline/(timeline|json_text))\\.cpp$")
+# The sources of brigade_diagnosis: dist/diagnosis, and what it uses of dist.
+set(BRIGADE_DIAGNOSIS "/dist/(diagnosis/.*|errors/.*|timeline/timeline)\\.cpp$")
 
 # brigade_add_diagnosis(below...): target brigade_diagnosis, the part of dist whose files make themselves known by static objects (AddAdvice),
 # which a linker would drop: brigade_dist brings it whole to every program, also from the installed package.

@@ -2,7 +2,7 @@
 #include <brigade/lab/rank_job.h>
 
 #include <brigade/autograd/gradient_scale.h>
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/dist/meeting/launch/environment.h>

@@ -1,7 +1,7 @@
 // Gathers the steps of all ranks by iteration and optimizer, and writes them as a table.
 #include <brigade/lab/scaler_history.h>
 
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

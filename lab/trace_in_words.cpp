@@ -1,7 +1,7 @@
 // Tells the buckets and why each was closed, then the last iteration as moments in order of time.
 #include <brigade/lab/trace_in_words.h>
 
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -36,7 +36,7 @@ def main() -> int:
     for each in found:
         print(each)
     if found:
-        print("Words are for people: compare the numbers (dist/diagnosis/collective_info.h, rank_activity.h).")
+        print("Words are for people: compare the numbers (dist/errors/collective_info.h, rank_activity.h).")
     return 1 if found else 0
 
 

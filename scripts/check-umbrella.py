@@ -9,12 +9,12 @@ FOLDERS = ["core", "autograd", "nn", "optim", "amp", "data", "dist"]
 INTERNAL = [
     "autograd/engine.h", "autograd/record.h", "autograd/write_log.h",
     "core/atomic_file.h", "core/index_error.h", "core/view.h", "core/warning_collector.h",
-    "core/fnv.h", "dist/checks/model.h", "dist/checks/parameter_name.h", "dist/checks/replaced_buffers.h", "dist/checks/shared_warnings.h", "dist/checks/step_habits.h", "dist/diagnosis/", "dist/groups/arithmetic.h", "dist/groups/chain.h", "dist/groups/channels.h", "dist/groups/coalescing.h", "dist/groups/combined_work.h", "dist/groups/early_exit.h", "dist/groups/device_message.h", "dist/groups/collective_errors.h", "dist/groups/group_memory.h",
+    "core/fnv.h", "core/json_text.h", "dist/checks/model.h", "dist/checks/parameter_name.h", "dist/checks/replaced_buffers.h", "dist/checks/shared_warnings.h", "dist/checks/step_habits.h", "dist/diagnosis/", "dist/errors/", "dist/groups/arithmetic.h", "dist/groups/chain.h", "dist/groups/channels.h", "dist/groups/coalescing.h", "dist/groups/combined_work.h", "dist/groups/early_exit.h", "dist/groups/device_message.h", "dist/groups/collective_errors.h", "dist/groups/group_memory.h",
     "dist/groups/gloo/", "dist/groups/hosts/", "dist/groups/nccl/", "dist/groups/shm/", "dist/groups/staging.h", "dist/groups/subgroup.h", "dist/groups/non_member_group.h", "dist/groups/peer_process.h", "dist/groups/wrapper_history.h", "dist/groups/work_queue.h", "dist/meeting/launch/error_once.h",
     "dist/meeting/launch/attempt.h", "dist/meeting/launch/child.h", "dist/meeting/launch/first_failure.h", "dist/meeting/launch/guardian.h",
     "dist/meeting/launch/guardian_process.h", "dist/meeting/launch/node_exits.h", "dist/meeting/launch/nodes.h", "dist/meeting/launch/outcome.h", "dist/meeting/launch/output.h",
     "dist/meeting/launch/own_children.h", "dist/meeting/launch/signals.h", "dist/meeting/awaited_ranks.h", "dist/meeting/rank_hosts.h", "dist/meeting/rendezvous.h", "dist/meeting/store/",
-    "dist/reducer/hooks/", "dist/reducer/launch_order.h", "dist/reducer/missed_wrappers.h", "dist/timeline/json_text.h", "dist/timeline/trace_events.h",
+    "dist/reducer/hooks/", "dist/reducer/launch_order.h", "dist/reducer/missed_wrappers.h", "dist/timeline/trace_events.h",
 ]
 # Streams and graphs: for programs that are built with CUDA, by themselves.
 BY_THEMSELVES = ["core/cuda/"]

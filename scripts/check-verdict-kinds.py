@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that every kind of verdict has its file in dist/diagnosis/kinds, which makes what its first line names, that no other file makes one,
+"""Checks that every kind of verdict has its file in a folder kinds (dist/diagnosis, dist/errors), which makes what its first line names, that no other file makes one,
 and that the table in docs/verdicts.md is what scripts/verdicts-table.py writes."""
 import pathlib
 import re

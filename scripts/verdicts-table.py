@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of kinds in docs/verdicts.md, from the first comment of each dist/diagnosis/kinds/*.cpp.
+"""The table of kinds in docs/verdicts.md, from the first comment of each dist/diagnosis/kinds/*.cpp and dist/errors/kinds/*.cpp.
 
     scripts/verdicts-table.py            writes the table
     scripts/verdicts-table.py --check    says what is wrong with it, and changes nothing
@@ -74,16 +74,16 @@ def read(path, causes):
               for name in ("severity", "when", "causes") if not getattr(kinds, name)]
     if kinds.severity and kinds.severity.split(" ")[0] not in SEVERITIES:
         faults.append(f"{where}:1: unknown severity '{kinds.severity}'; write {', '.join(SEVERITIES)}")
-    faults += [f"{where}:1: '{cause}' is no cause that dist/diagnosis/verdict.cpp names"
+    faults += [f"{where}:1: '{cause}' is no cause that dist/errors/verdict.cpp names"
                for cause in re.findall(r"`(\w+)`", kinds.causes) if cause not in causes]
     return kinds, faults
 
 
 def all_kinds():
     """Every file's kinds, and what is wrong."""
-    names = (ROOT / "dist/diagnosis/verdict.cpp").read_text().split("kNames[] = {", 1)[1].split("}", 1)[0]
+    names = (ROOT / "dist/errors/verdict.cpp").read_text().split("kNames[] = {", 1)[1].split("}", 1)[0]
     causes = set(re.findall(r'"(\w+)"', names))
-    files = sorted((ROOT / "dist/diagnosis/kinds").glob("*.cpp"))
+    files = sorted(ROOT.glob("dist/*/kinds/*.cpp"))
     read_files = [read(path, causes) for path in files]
     return [kinds for kinds, _ in read_files], [fault for _, faults in read_files for fault in faults]
 

@@ -5,7 +5,7 @@
 #include <brigade/core/device.h>
 #include <brigade/dist/checks/before_backward.h>
 #include <brigade/dist/diagnosis/kinds.h>
-#include <brigade/dist/diagnosis/named_parameter.h>
+#include <brigade/dist/errors/named_parameter.h>
 
 #include <cstdint>
 #include <optional>

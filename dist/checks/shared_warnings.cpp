@@ -3,7 +3,7 @@
 
 #include <brigade/core/warning.h>
 #include <brigade/dist/diagnosis/advisories.h>
-#include <brigade/dist/diagnosis/json.h>
+#include <brigade/dist/errors/json.h>
 #include <brigade/dist/groups/process_group.h>
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 #include <brigade/autograd/backward.h>
 #include <brigade/autograd/gradient_scale.h>
 #include <brigade/autograd/meta.h>
+#include <brigade/core/clock.h>
 #include <brigade/core/detail/living.h>
 #include <brigade/core/fnv.h>
 #include <brigade/core/warning.h>

@@ -6,8 +6,8 @@
 #include <brigade/dist/checks/parameter_name.h>
 #include <brigade/dist/checks/replaced_buffers.h>
 #include <brigade/dist/diagnosis/kinds.h>
-#include <brigade/dist/diagnosis/majority.h>
 #include <brigade/dist/diagnosis/wire.h>
+#include <brigade/dist/errors/majority.h>
 #include <brigade/optim/optimizer.h>
 
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <brigade/autograd/listener.h>
-#include <brigade/dist/diagnosis/named_parameter.h>
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/named_parameter.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <functional>
 #include <unordered_map>

@@ -4,7 +4,7 @@
 #include <brigade/autograd/tape.h>
 #include <brigade/core/fnv.h>
 #include <brigade/dist/diagnosis/kinds.h>
-#include <brigade/dist/diagnosis/majority.h>
+#include <brigade/dist/errors/majority.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>

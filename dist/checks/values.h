@@ -2,7 +2,7 @@
 // they differ, the first tensor, element and ranks are found.
 #pragma once
 
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/nn/module.h>
 

@@ -9,7 +9,7 @@
 #include <brigade/dist/checks/model.h>
 #include <brigade/dist/ddp/detail/broadcast_coalesced.h>
 #include <brigade/dist/diagnosis/kinds.h>
-#include <brigade/dist/diagnosis/mismatch.h>
+#include <brigade/dist/errors/mismatch.h>
 #include <brigade/dist/groups/wrapper_history.h>
 #include <brigade/dist/reducer/missed_wrappers.h>
 

@@ -1,8 +1,8 @@
 // An explanation as a table and as JSON.
 #include <brigade/dist/ddp/explanation.h>
 
-#include <brigade/dist/diagnosis/json.h>
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/json.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -7,7 +7,7 @@
 #include <brigade/dist/ddp/detail/broadcast_coalesced.h>
 #include <brigade/dist/ddp/detail/zero_overlap.h>
 #include <brigade/dist/ddp/join.h>
-#include <brigade/dist/diagnosis/json.h>
+#include <brigade/dist/errors/json.h>
 #include <brigade/dist/groups/wrapper_history.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>

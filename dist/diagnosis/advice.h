@@ -7,7 +7,7 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/finished_backward.h>
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <functional>
 #include <map>

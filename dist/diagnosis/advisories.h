@@ -3,7 +3,7 @@
 #pragma once
 
 #include <brigade/core/warning.h>
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <set>
 #include <string>

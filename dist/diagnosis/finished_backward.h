@@ -3,7 +3,7 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/moment.h>
-#include <brigade/dist/diagnosis/named_parameter.h>
+#include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/timeline/timeline.h>
 
 #include <cstddef>

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/moment.h>
-#include <brigade/dist/diagnosis/named_parameter.h>
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/named_parameter.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <optional>
 #include <span>

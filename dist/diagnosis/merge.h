@@ -1,7 +1,7 @@
 // One list of verdicts from those of all ranks.
 #pragma once
 
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <span>
 #include <vector>

@@ -1,7 +1,7 @@
 // The backward that a verdict is about, and what every verdict on it begins with.
 #pragma once
 
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <cstdint>
 #include <vector>

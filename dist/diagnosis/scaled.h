@@ -2,7 +2,7 @@
 #pragma once
 
 #include <brigade/autograd/meta.h>
-#include <brigade/dist/diagnosis/named_parameter.h>
+#include <brigade/dist/errors/named_parameter.h>
 
 #include <algorithm>
 #include <span>

@@ -1,7 +1,7 @@
 // Puts what is known of a failed collective in words, with its verdict.
 #include <brigade/dist/groups/collective_errors.h>
 
-#include <brigade/dist/diagnosis/mismatch.h>
+#include <brigade/dist/errors/mismatch.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

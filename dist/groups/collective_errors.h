@@ -2,7 +2,7 @@
 // transport runs. Pure functions of what a rank knows; announced as they are made (Diagnosed).
 #pragma once
 
-#include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/errors/collective.h>
 
 #include <exception>
 #include <span>

@@ -2,7 +2,7 @@
 #include <brigade/dist/groups/new_group.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/diagnosis/wire.h>
+#include <brigade/dist/errors/wire.h>
 #include <brigade/dist/groups/collective_errors.h>
 #include <brigade/dist/groups/non_member_group.h>
 #include <brigade/dist/groups/subgroup.h>

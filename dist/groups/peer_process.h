@@ -1,7 +1,7 @@
 // A process of this host that a rank watches: whether it has ended, and how.
 #pragma once
 
-#include <brigade/dist/diagnosis/departure.h>
+#include <brigade/dist/errors/departure.h>
 #include <brigade/dist/meeting/store/socket.h>
 
 namespace brigade::dist {

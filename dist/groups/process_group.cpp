@@ -6,7 +6,7 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
-#include <brigade/dist/diagnosis/coalesced.h>
+#include <brigade/dist/errors/coalesced.h>
 #include <brigade/dist/groups/channels.h>
 #include <brigade/dist/groups/coalescing.h>
 #include <brigade/dist/groups/combined_work.h>

@@ -8,9 +8,9 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
-#include <brigade/dist/diagnosis/flight_recorder.h>
-#include <brigade/dist/diagnosis/rank_activity.h>
-#include <brigade/dist/diagnosis/rank_names.h>
+#include <brigade/dist/errors/flight_recorder.h>
+#include <brigade/dist/errors/rank_activity.h>
+#include <brigade/dist/errors/rank_names.h>
 #include <brigade/dist/groups/work.h>
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // What the ranks of a process group have agreed on before some of them become a group of their own.
 #pragma once
 
-#include <brigade/dist/diagnosis/rank_names.h>
+#include <brigade/dist/errors/rank_names.h>
 
 #include <chrono>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The thread's loop over its queue, and the Work that waits for one entry of it.
 #include <brigade/dist/groups/work_queue.h>
 
+#include <brigade/core/clock.h>
 #include <brigade/core/error.h>
-#include <brigade/dist/timeline/timeline.h>
 
 #include <condition_variable>
 #include <deque>

@@ -2,7 +2,7 @@
 // apart.
 #pragma once
 
-#include <brigade/dist/diagnosis/collective_info.h>
+#include <brigade/dist/errors/collective_info.h>
 
 #include <functional>
 #include <map>

@@ -1,7 +1,7 @@
 // Polls the store for the awaited key, for what the launchers report, and for whom other ranks wait.
 #include <brigade/dist/meeting/awaited_ranks.h>
 
-#include <brigade/dist/diagnosis/error_file.h>
+#include <brigade/dist/errors/error_file.h>
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 // is itself waiting; so does the error file of this rank, from which the launcher finds who was first.
 #pragma once
 
-#include <brigade/dist/diagnosis/rank_names.h>
+#include <brigade/dist/errors/rank_names.h>
 #include <brigade/dist/meeting/store.h>
 
 #include <chrono>

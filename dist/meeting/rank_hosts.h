@@ -1,7 +1,7 @@
 // Which ranks share a host: the ranks tell each other through the store.
 #pragma once
 
-#include <brigade/dist/diagnosis/rank_names.h>
+#include <brigade/dist/errors/rank_names.h>
 #include <brigade/dist/meeting/store.h>
 
 #include <string>

@@ -4,7 +4,7 @@
 
 #include <brigade/core/tensor.h>
 #include <brigade/dist/diagnosis/finished_backward.h>
-#include <brigade/dist/diagnosis/named_parameter.h>
+#include <brigade/dist/errors/named_parameter.h>
 
 #include <cstdint>
 #include <span>

@@ -5,7 +5,7 @@
 
 #include <brigade/core/place.h>
 #include <brigade/core/tensor.h>
-#include <brigade/dist/diagnosis/rank_activity.h>
+#include <brigade/dist/errors/rank_activity.h>
 
 #include <cstdint>
 #include <utility>

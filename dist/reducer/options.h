@@ -1,7 +1,7 @@
 // What a reducer is made with, and what its parts share.
 #pragma once
 
-#include <brigade/dist/diagnosis/named_parameter.h>
+#include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/reducer/bucket.h>
 #include <brigade/dist/reducer/comm_hook.h>

@@ -1,5 +1,6 @@
 // A backward when its buckets come back: waiting, reading the words, and the gradients at their
 // places.
+#include <brigade/core/clock.h>
 #include <brigade/dist/reducer/round.h>
 
 #include <brigade/autograd/meta.h>

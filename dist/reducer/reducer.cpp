@@ -4,8 +4,9 @@
 #include <brigade/autograd/detail/frozen_leaves.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
+#include <brigade/core/clock.h>
 #include <brigade/core/detail/living.h>
-#include <brigade/dist/diagnosis/mismatch.h>
+#include <brigade/dist/errors/mismatch.h>
 #include <brigade/dist/reducer/launch_order.h>
 #include <brigade/dist/reducer/missed_wrappers.h>
 

@@ -7,6 +7,7 @@
 #include <brigade/autograd/detail/plan.h>
 #include <brigade/autograd/gradient_scale.h>
 #include <brigade/autograd/meta.h>
+#include <brigade/core/clock.h>
 #include <brigade/core/view.h>
 #include <brigade/dist/diagnosis/scaled.h>
 #include <brigade/dist/reducer/accumulation.h>

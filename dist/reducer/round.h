@@ -9,7 +9,7 @@
 #include <brigade/autograd/listener.h>
 #include <brigade/dist/diagnosis/cause.h>
 #include <brigade/dist/diagnosis/finished_backward.h>
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/groups/work.h>
 #include <brigade/dist/reducer/buckets.h>
 #include <brigade/dist/reducer/device_times.h>

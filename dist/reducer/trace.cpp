@@ -1,8 +1,8 @@
 // Gathers the timelines of all ranks as text, and writes the events and the section "brigade".
 #include <brigade/dist/reducer/trace.h>
 
-#include <brigade/dist/diagnosis/json.h>
-#include <brigade/dist/timeline/json_text.h>
+#include <brigade/core/json_text.h>
+#include <brigade/dist/errors/json.h>
 #include <brigade/dist/timeline/trace_events.h>
 
 #include <fmt/format.h>

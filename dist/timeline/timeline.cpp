@@ -2,22 +2,8 @@
 #include <brigade/dist/timeline/timeline.h>
 
 #include <algorithm>
-#include <chrono>
 
 namespace brigade::dist {
-
-namespace {
-thread_local int64_t* clock_of_thread = nullptr;
-}  // namespace
-
-ClockOfThread::ClockOfThread(int64_t& clock) noexcept { clock_of_thread = &clock; }
-ClockOfThread::~ClockOfThread() { clock_of_thread = nullptr; }
-
-int64_t now_ns() noexcept {
-  if (clock_of_thread) return *clock_of_thread += 100;
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 namespace {
 struct Span {

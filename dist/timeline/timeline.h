@@ -87,17 +87,4 @@ class Timeline {
   size_t kept_ = 1;
 };
 
-// The steady clock of this process, or the one that a ClockOfThread has put in its place.
-int64_t now_ns() noexcept;
-
-// While it lives, each reading of now_ns() on this thread adds 100 ns to `clock`, and returns it: in a simulation, whatever
-// a rank says of times depends on what the ranks do alone.
-class ClockOfThread {
- public:
-  explicit ClockOfThread(int64_t& clock) noexcept;
-  ~ClockOfThread();
-  ClockOfThread(const ClockOfThread&) = delete;
-  ClockOfThread& operator=(const ClockOfThread&) = delete;
-};
-
 }  // namespace brigade::dist

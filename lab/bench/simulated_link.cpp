@@ -1,9 +1,9 @@
 // Hands every collective to the inner group, and holds its result back until the link is done.
 #include <brigade/lab/bench/simulated_link.h>
 
+#include <brigade/core/clock.h>
 #include <brigade/core/error.h>
 #include <brigade/dist/reducer/comm_hook.h>
-#include <brigade/dist/timeline/timeline.h>
 
 #include <fmt/format.h>
 
@@ -63,7 +63,7 @@ class Link {
     Transfer& transfer = *open_.front();
     transfer.times = transfer.inner->times();
     // 0 after an error, which wait() throws.
-    const int64_t arrived = transfer.times.arrived > 0 ? transfer.times.arrived : dist::now_ns();
+    const int64_t arrived = transfer.times.arrived > 0 ? transfer.times.arrived : now_ns();
     transfer.times.reduced = schedule_.transfer(arrived, transfer.bytes);
     open_.pop_front();
   }
@@ -79,13 +79,13 @@ class LinkedWork final : public dist::Work {
 
   bool is_completed() override {
     link_->settle();
-    if (transfer_->times.reduced == 0 || dist::now_ns() < transfer_->times.reduced) return false;
+    if (transfer_->times.reduced == 0 || now_ns() < transfer_->times.reduced) return false;
     end();
     return true;
   }
   void wait() override { wait(timeout_); }
   void wait(milliseconds timeout) override {
-    const int64_t until = dist::now_ns() + nanoseconds(timeout).count();
+    const int64_t until = now_ns() + nanoseconds(timeout).count();
     link_->settle_up_to(*transfer_, timeout);
     transfer_->inner->wait(timeout);  // throws its error, where it has one
     const int64_t ends = transfer_->times.reduced;

@@ -1,7 +1,7 @@
 // The judgement, section by section: processor, devices, ranks of one host, network, backends.
 #include <brigade/lab/doctor/findings.h>
 
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

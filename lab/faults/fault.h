@@ -3,7 +3,7 @@
 #pragma once
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <functional>
 #include <set>

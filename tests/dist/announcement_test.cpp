@@ -1,5 +1,5 @@
 // What a launcher is told of errors, and which of them it takes for the same.
-#include <brigade/dist/diagnosis/announcement.h>
+#include <brigade/dist/errors/announcement.h>
 #include <brigade/dist/groups/collective_errors.h>
 
 #include <doctest/doctest.h>

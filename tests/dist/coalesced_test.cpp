@@ -1,6 +1,6 @@
 // Collectives that are issued together as one, and what is said of two that differ.
-#include <brigade/dist/diagnosis/coalesced.h>
-#include <brigade/dist/diagnosis/mismatch.h>
+#include <brigade/dist/errors/coalesced.h>
+#include <brigade/dist/errors/mismatch.h>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // The numbers that ranks compare of a collective, its words, and what a rank does, there and back through memory and JSON.
-#include <brigade/dist/diagnosis/collective_info.h>
-#include <brigade/dist/diagnosis/rank_activity.h>
-#include <brigade/dist/diagnosis/wire.h>
+#include <brigade/dist/errors/collective_info.h>
+#include <brigade/dist/errors/rank_activity.h>
+#include <brigade/dist/errors/wire.h>
 #include <brigade/dist/groups/shm/header.h>
 
 #include <doctest/doctest.h>

@@ -1,7 +1,7 @@
 // What errors with verdicts print: what to do, in every one, and no list that is longer than a reader wants.
 #include <brigade/brigade.h>
-#include <brigade/dist/diagnosis/mismatch.h>
 #include <brigade/dist/diagnosis/report.h>
+#include <brigade/dist/errors/mismatch.h>
 #include <brigade/dist/groups/collective_errors.h>
 
 #include <doctest/doctest.h>

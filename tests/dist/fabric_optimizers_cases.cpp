@@ -3,7 +3,7 @@
 #include "rank_case.h"
 
 #include <brigade/amp/grad_scaler.h>
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/fabric/fabric.h>
 
 namespace brigade::test::fabric_optimizers_cases {

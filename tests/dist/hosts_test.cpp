@@ -1,7 +1,7 @@
 #include "processes.h"
 
 #include <brigade/core/factory.h>
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/meeting/rank_hosts.h>
 #include <brigade/kernels/elementwise.h>
 

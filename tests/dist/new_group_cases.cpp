@@ -1,7 +1,7 @@
 #include "rank_case.h"
 
 #include <brigade/core/factory.h>
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/groups/new_group.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>

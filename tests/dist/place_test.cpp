@@ -1,7 +1,7 @@
 // A place in the user's source as ranks exchange it.
 #include <brigade/core/error.h>
 #include <brigade/core/place.h>
-#include <brigade/dist/diagnosis/json.h>
+#include <brigade/dist/errors/json.h>
 
 #include <doctest/doctest.h>
 

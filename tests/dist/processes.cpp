@@ -1,6 +1,6 @@
 #include "processes.h"
 
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/meeting/rank_hosts.h>
 #include <brigade/dist/meeting/store.h>

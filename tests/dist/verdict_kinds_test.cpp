@@ -2,10 +2,10 @@
 // the end of a backward, which find their evidence themselves: advice_threads_test.cpp.
 #include <brigade/brigade.h>
 #include <brigade/dist/checks/gradient_values.h>
-#include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/report.h>
 #include <brigade/dist/diagnosis/wire.h>
+#include <brigade/dist/errors/collective.h>
 
 #include <doctest/doctest.h>
 

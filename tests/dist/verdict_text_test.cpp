@@ -1,7 +1,7 @@
 // What ranks send each other of a verdict, and how the names and ranks in it are put into words.
 #include <brigade/dist/diagnosis/kinds.h>
-#include <brigade/dist/diagnosis/majority.h>
 #include <brigade/dist/diagnosis/wire.h>
+#include <brigade/dist/errors/majority.h>
 
 #include <doctest/doctest.h>
 

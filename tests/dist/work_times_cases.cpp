@@ -1,7 +1,7 @@
 // When a collective's phases ended (dist::WorkTimes), as every backend has to tell it.
 #include "rank_case.h"
 
-#include <brigade/dist/timeline/timeline.h>
+#include <brigade/core/clock.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>
@@ -66,12 +66,12 @@ void check_work_times(const std::string& backend, int ranks) {
     for (Seen& seen : own) {
       tensors.push_back(group->allocate(1000, kFloat32));
       kernels::fill(tensors.back(), 1.0);
-      seen.before = dist::now_ns();
+      seen.before = now_ns();
       works.push_back(group->all_reduce(tensors.back()));
     }
     for (size_t i = 0; i < own.size(); ++i) {
       works[i]->wait();
-      own[i].after = dist::now_ns();
+      own[i].after = now_ns();
       own[i].times = works[i]->times();
     }
     for (size_t i = 0; i < own.size(); ++i) {

@@ -1,6 +1,6 @@
 #include "recipe_ranks.h"
 
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <dist/processes.h>
 #include <near.h>

@@ -1,11 +1,11 @@
 // The simulated link: values as over the group beneath, times as the speed says, and no processor
 // taken while it is waited for.
+#include <brigade/core/clock.h>
 #include <brigade/lab/bench/simulated_link.h>
 
 #include <brigade/core/error.h>
 #include <brigade/core/factory.h>
 #include <brigade/dist/groups/threads/run_threads.h>
-#include <brigade/dist/timeline/timeline.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <doctest/doctest.h>
@@ -95,11 +95,11 @@ TEST_CASE("collectives over a link take their time, one after the other and alik
     const Tensor data[kCollectives] = {filled(*link, 1'000, 1), filled(*link, 1'000, 1), filled(*link, 1'000, 1)};
     group->barrier();
     const double before = processor_ms();
-    const int64_t begin = dist::now_ns();
+    const int64_t begin = now_ns();
     std::vector<dist::WorkPtr> works;
     for (const Tensor& each : data)
       works.push_back(link->all_reduce(each));
-    const int64_t posted = dist::now_ns() - begin;
+    const int64_t posted = now_ns() - begin;
     CHECK(posted < kEach);  // a call returns at once
     CHECK_FALSE(works.front()->is_completed());
     CHECK_FALSE(works.back()->completes_within(std::chrono::milliseconds(1)));
@@ -107,7 +107,7 @@ TEST_CASE("collectives over a link take their time, one after the other and alik
     for (const dist::WorkPtr& work : works) {
       work->wait();
       CHECK(work->is_completed());
-      CHECK(dist::now_ns() >= work->times().reduced);
+      CHECK(now_ns() >= work->times().reduced);
       mine.push_back(work->times());
     }
     // Waiting for the peers to post spins, for the link it does not.

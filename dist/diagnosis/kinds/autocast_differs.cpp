@@ -4,7 +4,7 @@
 // When: before `step()`
 // Causes: `modes_differ`: after four backwards in a row
 #include <brigade/dist/diagnosis/kinds.h>
-#include <brigade/dist/diagnosis/majority.h>
+#include <brigade/dist/errors/majority.h>
 
 #include <fmt/format.h>
 

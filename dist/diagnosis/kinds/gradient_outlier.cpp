@@ -9,7 +9,7 @@
 #include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/outlier.h>
-#include <brigade/dist/diagnosis/wire.h>
+#include <brigade/dist/errors/wire.h>
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 // When: construction
 // Causes: `model_differs`
 #include <brigade/dist/diagnosis/kinds.h>
-#include <brigade/dist/diagnosis/majority.h>
+#include <brigade/dist/errors/majority.h>
 
 #include <fmt/format.h>
 

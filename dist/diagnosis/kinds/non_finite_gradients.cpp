@@ -7,7 +7,7 @@
 #include <brigade/autograd/detail/stopped_gradients.h>
 #include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/diagnosis/scaled.h>
-#include <brigade/dist/diagnosis/wire.h>
+#include <brigade/dist/errors/wire.h>
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 // When: before `step()`
 // Causes: `options_differ`, `steps_differ`, `values_differ`: the state that one rank has loaded, or written to
 #include <brigade/dist/diagnosis/kinds.h>
-#include <brigade/dist/diagnosis/majority.h>
+#include <brigade/dist/errors/majority.h>
 
 #include <fmt/format.h>
 

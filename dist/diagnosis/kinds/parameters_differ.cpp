@@ -4,7 +4,7 @@
 // When: `verify_every`, `verify_consistency`
 // Causes: `values_differ`
 #include <brigade/dist/diagnosis/kinds.h>
-#include <brigade/dist/diagnosis/majority.h>
+#include <brigade/dist/errors/majority.h>
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 // Causes: `slow`
 #include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/diagnosis/slow_rank.h>
-#include <brigade/dist/diagnosis/wire.h>
+#include <brigade/dist/errors/wire.h>
 
 #include <fmt/format.h>
 

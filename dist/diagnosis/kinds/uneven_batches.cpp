@@ -4,7 +4,7 @@
 // When: end of backward
 // Causes: `uneven_batches`
 #include <brigade/dist/diagnosis/advice.h>
-#include <brigade/dist/diagnosis/wire.h>
+#include <brigade/dist/errors/wire.h>
 
 #include <fmt/format.h>
 

@@ -4,8 +4,8 @@
 // When: end of backward
 // Causes: `wrong_scale`: four backwards in a row with the same numbers
 #include <brigade/dist/diagnosis/advice.h>
-#include <brigade/dist/diagnosis/majority.h>
-#include <brigade/dist/diagnosis/wire.h>
+#include <brigade/dist/errors/majority.h>
+#include <brigade/dist/errors/wire.h>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // leads to it.
 #pragma once
 
-#include <brigade/dist/diagnosis/rank_names.h>
+#include <brigade/dist/errors/rank_names.h>
 
 #include <chrono>
 #include <memory>

@@ -6,6 +6,7 @@
 // collective a rank exchanges a digest of what it is about with its neighbours in a ring
 // (BRIGADE_COLLECTIVE_CHECK=0 leaves that out). When anything goes wrong each rank tells where it
 // is through the store and reads what the others tell (whereabouts.h): all name the same ranks.
+#include <brigade/core/clock.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/fnv.h>
 #include <brigade/dist/groups/chain.h>
@@ -21,7 +22,6 @@
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/subgroup.h>
 #include <brigade/dist/groups/work_queue.h>
-#include <brigade/dist/timeline/timeline.h>
 
 #include <gloo/context.h>
 #include <gloo/transport/unbound_buffer.h>

@@ -9,7 +9,7 @@
 // What the ranks send afterwards is not encrypted.
 #pragma once
 
-#include <brigade/dist/diagnosis/rank_names.h>
+#include <brigade/dist/errors/rank_names.h>
 #include <brigade/dist/meeting/store/socket.h>
 
 #include <chrono>

@@ -1,10 +1,10 @@
 // Writes a rank's whereabouts into the store as JSON, and reads those of its peers.
 #include <brigade/dist/groups/gloo/whereabouts.h>
 
-#include <brigade/dist/diagnosis/wire.h>
+#include <brigade/core/clock.h>
+#include <brigade/dist/errors/wire.h>
 #include <brigade/dist/meeting/rank_hosts.h>
 #include <brigade/dist/meeting/store.h>
-#include <brigade/dist/timeline/timeline.h>
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 // it was; once more when its collective fails; and a word when it goes away.
 #pragma once
 
-#include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/errors/collective.h>
 #include <brigade/dist/groups/peer_process.h>
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // Reasons and questions as values of the store.
 #include <brigade/dist/groups/hosts/cause.h>
 
-#include <brigade/dist/diagnosis/wire.h>
+#include <brigade/dist/errors/wire.h>
 
 #include <fmt/format.h>
 

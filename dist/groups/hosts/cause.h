@@ -4,7 +4,7 @@
 // one that waits inside its host gives up at once, and says for whom it waited.
 #pragma once
 
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/meeting/store.h>
 
 #include <chrono>

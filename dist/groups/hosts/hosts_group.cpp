@@ -15,7 +15,7 @@
 // The steps block, so one thread takes the collectives in posting order. What becomes of steps that
 // fail: steps.h.
 #include <brigade/core/view.h>
-#include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/errors/collective.h>
 #include <brigade/dist/groups/arithmetic.h>
 #include <brigade/dist/groups/chain.h>
 #include <brigade/dist/groups/hosts/steps.h>

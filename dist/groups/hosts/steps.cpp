@@ -1,6 +1,7 @@
 // Waits for steps, and turns a failed one into an error of the collective, the same on all hosts.
 #include <brigade/dist/groups/hosts/steps.h>
-#include <brigade/dist/timeline/timeline.h>
+
+#include <brigade/core/clock.h>
 
 #include <fmt/format.h>
 

@@ -9,6 +9,7 @@
 // (cause.h).
 #pragma once
 
+#include <brigade/core/clock.h>
 #include <brigade/dist/groups/chain.h>
 #include <brigade/dist/groups/collective_errors.h>
 #include <brigade/dist/groups/hosts/cause.h>

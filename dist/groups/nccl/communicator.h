@@ -6,7 +6,7 @@
 #pragma once
 
 #include <brigade/core/device.h>
-#include <brigade/dist/diagnosis/rank_names.h>
+#include <brigade/dist/errors/rank_names.h>
 #include <brigade/dist/groups/nccl/library.h>
 
 #include <atomic>

@@ -14,7 +14,7 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/error.h>
 #include <brigade/core/factory.h>
-#include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/errors/collective.h>
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/nccl/communicator.h>
 #include <brigade/dist/groups/nccl/registered_memory.h>

@@ -2,9 +2,9 @@
 // who has done its part, who is gone.
 #pragma once
 
-#include <brigade/dist/diagnosis/collective_info.h>
-#include <brigade/dist/diagnosis/departure.h>
-#include <brigade/dist/diagnosis/rank_activity.h>
+#include <brigade/dist/errors/collective_info.h>
+#include <brigade/dist/errors/departure.h>
+#include <brigade/dist/errors/rank_activity.h>
 #include <brigade/dist/groups/shm/texts.h>
 
 #include <array>

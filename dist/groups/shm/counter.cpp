@@ -1,7 +1,7 @@
 // Sleeping on a counter and waking the sleepers.
 #include <brigade/dist/groups/shm/counter.h>
 
-#include <brigade/dist/timeline/timeline.h>
+#include <brigade/core/clock.h>
 
 #include <limits>
 

@@ -2,7 +2,7 @@
 #include <brigade/dist/groups/shm/handover.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/diagnosis/error_file.h>
+#include <brigade/dist/errors/error_file.h>
 #include <brigade/dist/groups/shm/control.h>
 #include <brigade/dist/groups/shm/local_socket.h>
 #include <brigade/dist/meeting/secret.h>

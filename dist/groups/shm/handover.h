@@ -13,7 +13,7 @@
 // sent, and the others go on. Nothing here outlives the call: no thread, no socket.
 #pragma once
 
-#include <brigade/dist/diagnosis/rank_names.h>
+#include <brigade/dist/errors/rank_names.h>
 #include <brigade/dist/groups/shm/shared_file.h>
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // What a rank says in shared memory of the collective that it has posted.
 #pragma once
 
-#include <brigade/dist/diagnosis/flight_recorder.h>
+#include <brigade/dist/errors/flight_recorder.h>
 #include <brigade/dist/groups/shm/control.h>
 
 #include <span>

@@ -1,6 +1,7 @@
 // Posting, advancing and waiting for collectives, by spinning first and then on futexes.
 #include <brigade/dist/groups/shm/shared_group.h>
 
+#include <brigade/core/clock.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/dist/groups/collective_errors.h>
@@ -9,7 +10,6 @@
 #include <brigade/dist/groups/shm/header.h>
 #include <brigade/dist/groups/shm/whereabouts.h>
 #include <brigade/dist/groups/slot_sums.h>
-#include <brigade/dist/timeline/timeline.h>
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 // and on the fast path no system call.
 #pragma once
 
-#include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/errors/collective.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/shm/control.h>
 #include <brigade/dist/groups/shm/staged_reduction.h>

@@ -1,9 +1,9 @@
 // Writes and reads the parts of a rank's block that are for people.
 #include <brigade/dist/groups/shm/whereabouts.h>
 
+#include <brigade/core/clock.h>
 #include <brigade/dist/groups/shm/counter.h>
 #include <brigade/dist/groups/shm/header.h>
-#include <brigade/dist/timeline/timeline.h>
 
 #include <chrono>
 #include <thread>

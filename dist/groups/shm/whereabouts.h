@@ -1,7 +1,7 @@
 // Where the ranks of a host are, as they tell each other through shared memory.
 #pragma once
 
-#include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/errors/collective.h>
 #include <brigade/dist/groups/shm/control.h>
 
 #include <string>

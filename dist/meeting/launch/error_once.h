@@ -1,6 +1,6 @@
 // Lets the text of an error that several ranks raise through once.
 //
-// Ranks announce the texts of their errors before they print them (dist/diagnosis/announcement.h);
+// Ranks announce the texts of their errors before they print them (dist/errors/announcement.h);
 // how a text comes to be printed is theirs: by the handler of uncaught exceptions, or by a program
 // that catches it. So the lines of a rank are compared with what it has announced: lines that may
 // become such a text are held back until it is whole. Then the first rank's text passes in one

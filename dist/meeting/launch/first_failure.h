@@ -1,8 +1,8 @@
 // Which rank was the first to fail: from how the ranks of a node ended and the error files that
-// they left (dist/diagnosis/error_file.h).
+// they left (dist/errors/error_file.h).
 #pragma once
 
-#include <brigade/dist/diagnosis/error_file.h>
+#include <brigade/dist/errors/error_file.h>
 
 #include <cstdint>
 #include <optional>

@@ -52,7 +52,7 @@ struct LaunchOutcome {
 // MASTER_ADDR, MASTER_PORT, OMP_NUM_THREADS (cores / ranks unless set), BRIGADE_AGENT_STORE=1 (the
 // launcher of node 0 hosts the store), BRIGADE_RUN_ID (a random name; with several nodes the one
 // that the variable has here), BRIGADE_SECRET (that of secret.h here; with one node a random one
-// where there is none), BRIGADE_ERROR_FILE (dist/diagnosis/error_file.h) and waits for all;
+// where there is none), BRIGADE_ERROR_FILE (dist/errors/error_file.h) and waits for all;
 // then ends whatever they have left running, daemons too. Forwards SIGINT, SIGTERM, SIGHUP,
 // SIGQUIT to the ranks, and restarts nothing then; when one fails the others are ended; ranks die
 // with the launcher (guardian.h). Throws IoError when the program cannot be started, and DistError

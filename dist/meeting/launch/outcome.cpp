@@ -1,7 +1,7 @@
 // Puts the end of a job in words.
 #include <brigade/dist/meeting/launch/outcome.h>
 
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <fmt/format.h>
 

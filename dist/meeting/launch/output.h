@@ -4,7 +4,7 @@
 // is.
 #pragma once
 
-#include <brigade/dist/diagnosis/announcement.h>
+#include <brigade/dist/errors/announcement.h>
 #include <brigade/dist/meeting/launch/error_once.h>
 
 #include <deque>

@@ -2,6 +2,7 @@
 #include <brigade/lab/bench/bucket/terms.h>
 
 #include <brigade/autograd/tape.h>
+#include <brigade/core/clock.h>
 #include <brigade/core/error.h>
 #include <brigade/core/factory.h>
 #include <brigade/dist/timeline/timeline.h>
@@ -18,7 +19,7 @@ namespace brigade::lab::bench {
 
 namespace {
 
-using dist::now_ns;
+using now_ns;
 using dist::Word;
 
 double us_since(int64_t begin) { return static_cast<double>(now_ns() - begin) * 1e-3; }

@@ -1,6 +1,7 @@
 // Sleeps, looks at the group, and posts all-reduces.
 #include <brigade/lab/bench/replay/player.h>
 
+#include <brigade/core/clock.h>
 #include <brigade/dist/timeline/timeline.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -16,7 +17,7 @@ namespace brigade::lab::bench {
 
 namespace {
 
-using dist::now_ns;
+using now_ns;
 
 // Asleep but for the last moment: a sleeping thread wakes up some 50 us late.
 void pause_until(int64_t time) {

@@ -7,7 +7,7 @@
 
 #include <brigade/core/cuda/graph.h>
 #include <brigade/core/cuda/stream.h>
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/groups/new_group.h>
 #include <brigade/dist/groups/point_to_point.h>
 

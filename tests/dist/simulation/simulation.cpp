@@ -1,11 +1,11 @@
 // The scheduler of the simulated ranks, and the group that they hold.
 #include "simulation.h"
 
+#include <brigade/core/clock.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/fnv.h>
 #include <brigade/dist/groups/arithmetic.h>
 #include <brigade/dist/groups/collective_errors.h>
-#include <brigade/dist/timeline/timeline.h>
 
 #include <fmt/format.h>
 #ifdef _OPENMP
@@ -214,7 +214,7 @@ void Simulation::run_rank(int rank, const std::function<void(const dist::Process
     ranks_[static_cast<size_t>(rank)].turn.wait(lock, [&] { return running_ == rank; });
   }
   try {
-    const dist::ClockOfThread clock(clock_);
+    const SimulatedClock clock(clock_);
     body(std::make_shared<SimulatedGroup>(*this, rank));
   } catch (const std::exception& error) {
     end = error.what();

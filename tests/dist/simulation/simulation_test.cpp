@@ -8,7 +8,7 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>
 

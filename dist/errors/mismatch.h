@@ -2,7 +2,7 @@
 // before, and which explanations that leaves.
 #pragma once
 
-#include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/errors/collective.h>
 
 #include <span>
 #include <string>

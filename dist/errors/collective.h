@@ -2,11 +2,11 @@
 // that are gone.
 #pragma once
 
-#include <brigade/dist/diagnosis/departure.h>
-#include <brigade/dist/diagnosis/flight_recorder.h>
-#include <brigade/dist/diagnosis/rank_activity.h>
-#include <brigade/dist/diagnosis/rank_names.h>
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/departure.h>
+#include <brigade/dist/errors/flight_recorder.h>
+#include <brigade/dist/errors/rank_activity.h>
+#include <brigade/dist/errors/rank_names.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <span>
 #include <string>

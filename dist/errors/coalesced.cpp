@@ -1,5 +1,5 @@
 // Makes one collective of several, and compares two such.
-#include <brigade/dist/diagnosis/coalesced.h>
+#include <brigade/dist/errors/coalesced.h>
 
 #include <brigade/core/fnv.h>
 

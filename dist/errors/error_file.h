@@ -3,7 +3,7 @@
 // end tells little: the victims of a rank are often gone before it is.
 #pragma once
 
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 // The numbers of a collective, and its words.
-#include <brigade/dist/diagnosis/collective_info.h>
+#include <brigade/dist/errors/collective_info.h>
 
 #include <brigade/core/fnv.h>
 

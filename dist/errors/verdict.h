@@ -3,7 +3,7 @@
 #pragma once
 
 #include <brigade/core/place.h>
-#include <brigade/dist/diagnosis/named_parameter.h>
+#include <brigade/dist/errors/named_parameter.h>
 
 #include <cstdint>
 #include <span>
@@ -119,7 +119,7 @@ inline constexpr const char* kFix = "\n  fix: ";
 // The text with what to do about each verdict, where it does not say that yet.
 std::string with_advice(std::string text, const std::vector<Verdict>& verdicts);
 
-// See dist/diagnosis/announcement.h.
+// See dist/errors/announcement.h.
 void announce(const std::string& message, const std::vector<Verdict>& verdicts) noexcept;
 
 template <class Base>

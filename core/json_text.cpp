@@ -1,9 +1,9 @@
 // Quotes a text, with backslashes and control characters escaped.
-#include <brigade/dist/timeline/json_text.h>
+#include <brigade/core/json_text.h>
 
 #include <fmt/format.h>
 
-namespace brigade::dist {
+namespace brigade {
 
 std::string json_string(std::string_view text) {
   std::string result = "\"";
@@ -20,4 +20,4 @@ std::string json_string(std::string_view text) {
   return result + "\"";
 }
 
-}  // namespace brigade::dist
+}  // namespace brigade

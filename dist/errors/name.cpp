@@ -1,5 +1,5 @@
 // The table of all names.
-#include <brigade/dist/diagnosis/name.h>
+#include <brigade/dist/errors/name.h>
 
 #include <brigade/core/fnv.h>
 

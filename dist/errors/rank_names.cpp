@@ -1,5 +1,5 @@
 // The names of ranks in texts, and those of parts of a group.
-#include <brigade/dist/diagnosis/rank_names.h>
+#include <brigade/dist/errors/rank_names.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

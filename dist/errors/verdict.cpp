@@ -1,5 +1,5 @@
 // Names, words and advice that verdicts share.
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <brigade/core/place.h>
-#include <brigade/dist/diagnosis/collective_info.h>
+#include <brigade/dist/errors/collective_info.h>
 
 #include <array>
 #include <cstdint>

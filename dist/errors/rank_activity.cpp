@@ -1,5 +1,5 @@
 // An activity and its words.
-#include <brigade/dist/diagnosis/rank_activity.h>
+#include <brigade/dist/errors/rank_activity.h>
 
 #include <fmt/format.h>
 

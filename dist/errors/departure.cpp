@@ -1,5 +1,5 @@
 // One sentence for each way to end.
-#include <brigade/dist/diagnosis/departure.h>
+#include <brigade/dist/errors/departure.h>
 
 #include <fmt/format.h>
 

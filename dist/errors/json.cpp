@@ -1,5 +1,5 @@
 // JSON text between ranks.
-#include <brigade/dist/diagnosis/json.h>
+#include <brigade/dist/errors/json.h>
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 // those of all members, and N the identity of the subgroup, since several may have the same members.
 #pragma once
 
-#include <brigade/dist/diagnosis/collective_info.h>
+#include <brigade/dist/errors/collective_info.h>
 
 #include <cstdint>
 #include <deque>

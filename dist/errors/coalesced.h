@@ -1,7 +1,7 @@
 // Collectives that are issued together: as one collective that ranks compare, and how those of two ranks differ.
 #pragma once
 
-#include <brigade/dist/diagnosis/collective_info.h>
+#include <brigade/dist/errors/collective_info.h>
 
 #include <optional>
 #include <span>

@@ -3,7 +3,7 @@
 // it throws, so before it can print it; to a socket whose name stands in its environment.
 #pragma once
 
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/errors/verdict.h>
 
 #include <functional>
 #include <string>

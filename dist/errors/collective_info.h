@@ -6,7 +6,7 @@
 
 #include <brigade/core/dtype.h>
 #include <brigade/core/place.h>
-#include <brigade/dist/diagnosis/name.h>
+#include <brigade/dist/errors/name.h>
 
 #include <cstdint>
 #include <optional>

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace brigade::dist {
+namespace brigade {
 
 // In quotation marks; control characters as \u00XX.
 std::string json_string(std::string_view text);
 
-}  // namespace brigade::dist
+}  // namespace brigade

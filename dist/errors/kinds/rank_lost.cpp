@@ -3,7 +3,7 @@
 // Severity: error
 // When: in a collective
 // Causes: `rank_gone`, `exception`
-#include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/errors/collective.h>
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // Sending the text of an error to the launcher of this host, over its socket.
-#include <brigade/dist/diagnosis/announcement.h>
+#include <brigade/dist/errors/announcement.h>
 
-#include <brigade/dist/diagnosis/error_file.h>
-#include <brigade/dist/diagnosis/rank_names.h>
+#include <brigade/dist/errors/error_file.h>
+#include <brigade/dist/errors/rank_names.h>
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Where a rank is, in words.
-#include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/errors/collective.h>
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // A rule for each pair of things that ranks can be in; the first that fits says what is left.
-#include <brigade/dist/diagnosis/mismatch.h>
+#include <brigade/dist/errors/mismatch.h>
 
 #include <brigade/core/place.h>
-#include <brigade/dist/diagnosis/coalesced.h>
+#include <brigade/dist/errors/coalesced.h>
 
 #include <fmt/format.h>
 

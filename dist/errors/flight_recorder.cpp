@@ -1,9 +1,9 @@
 // Keeps the latest collectives, puts them in words, and writes them to the rank's file.
-#include <brigade/dist/diagnosis/flight_recorder.h>
+#include <brigade/dist/errors/flight_recorder.h>
 
+#include <brigade/core/clock.h>
 #include <brigade/core/fnv.h>
-#include <brigade/dist/timeline/json_text.h>
-#include <brigade/dist/timeline/timeline.h>
+#include <brigade/core/json_text.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
 // Writing and reading the error file of a rank: a line of numbers, a line with the date, the text.
-#include <brigade/dist/diagnosis/error_file.h>
+#include <brigade/dist/errors/error_file.h>
 
 #include <brigade/core/atomic_file.h>
 #include <brigade/core/error.h>

@@ -19,7 +19,7 @@ using optim::detail::origin_in_words;
 // A scaled gradient of something that is no parameter of any optimizer may have been handed on to
 // another backward: then that one's gradients are scaled without a mark.
 bool may_be_scaled_by_hand() {
-  const auto& aside = autograd::leaves_scaled_aside();
+  const auto& aside = autograd::unregistered_leaves_with_scaled_grads();
   if (aside.empty()) return false;
   size_t parameters = 0;
   for (const optim::Optimizer* const optimizer : optim::optimizers_of_this_thread()) {

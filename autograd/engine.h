@@ -29,7 +29,7 @@ class Engine {
   // The same, but the gradients of `inputs` (leaves or results) are returned instead of being
   // accumulated: nothing is written to any leaf, and listeners hear nothing. Undefined for an input
   // that the roots do not depend on.
-  // `ends`: the results among them are where it ends, so the way from one to another counts for nothing.
+  // `ends`: stop at these tensors; do not differentiate through one to reach another.
   std::vector<Tensor> run_captured(std::span<const Tensor> inputs, bool ends = false);
 
   // A number for hook handles and tasks, never 0.

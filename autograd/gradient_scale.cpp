@@ -157,7 +157,7 @@ const ScaleMark* mark_of_number(double number) noexcept {
   return number != 1 && was_told(number) ? &kByHand : nullptr;
 }
 
-const std::unordered_set<uint64_t>& leaves_scaled_aside() noexcept { return scaled_aside; }
+const std::unordered_set<uint64_t>& unregistered_leaves_with_scaled_grads() noexcept { return scaled_aside; }
 
 void note_scaled_aside(uint64_t leaf) {
   constexpr size_t kMost = 1024;

@@ -1,4 +1,4 @@
-// By how much a gradient is larger than the derivative of its loss, and by whose doing.
+// Tracks the loss-scaler factor that each gradient carries.
 //
 // A loss scaler multiplies a loss, and every gradient of a backward through that product is larger
 // by the same factor until somebody divides it away. The node of the product carries a ScaleMark.
@@ -129,7 +129,7 @@ const ScaleMark* mark_of_number(double number) noexcept;
 // Leaves that are no parameters of a module and got scaled gradients on this thread, by their ids,
 // since they were last forgotten: a program may hand such a gradient on to another backward, as a
 // constant of its loss, and so carry the scale to where no mark is.
-const std::unordered_set<uint64_t>& leaves_scaled_aside() noexcept;
+const std::unordered_set<uint64_t>& unregistered_leaves_with_scaled_grads() noexcept;
 void note_scaled_aside(uint64_t leaf);
 void forget_scaled_aside() noexcept;
 

@@ -45,9 +45,9 @@ void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
 void collect_inputs(TensorRefs inputs);
 }  // namespace detail
 
-// While it lives, tensors that require grad and that operations use without recording are collected, but for what has
-// been recorded since: activation checkpointing learns by it what a segment depends on besides its inputs, although it
-// runs the segment under no_grad. Nests: an inner one hides the outer.
+// RAII: collects the tensors that require grad and that operations use while recording is off, except tensors recorded after
+// the collector was created. Activation checkpointing runs a segment under no_grad and uses this to find what the segment
+// depends on besides its inputs. Nests: an inner collector hides the outer one.
 class InputCollector {
  public:
   InputCollector() noexcept;

@@ -189,7 +189,7 @@ Origins origins(const Tape& tape, std::unordered_set<uint64_t> ids, uint64_t end
 
 // Whether the root of an earlier backward, which had a history, depends on a result of the same cut; or, without a cut, on a
 // leaf that the same line had frozen before.
-bool was_no_hindrance(const Tape& tape, const Tape::Record& cut) {
+bool cut_was_present_in_earlier_backward(const Tape& tape, const Tape::Record& cut) {
   return std::ranges::any_of(tape.backwards(), [&](const Tape::Backward& backward) {
     if (backward.record < tape.first_position()) return false;
     const Origins all =
@@ -201,7 +201,7 @@ bool was_no_hindrance(const Tape& tape, const Tape::Record& cut) {
     });
   });
 }
-bool was_no_hindrance(const Tape& tape, const detail::FrozenLeaf& leaf) {
+bool cut_was_present_in_earlier_backward(const Tape& tape, const detail::FrozenLeaf& leaf) {
   return std::ranges::any_of(tape.backwards(), [&](const Tape::Backward& backward) {
     if (backward.number <= leaf.backward || backward.record < tape.first_position()) return false;
     return origins(tape, {backward.root_ids.begin(), backward.root_ids.end()}, backward.record, AtCuts::Stop)
@@ -213,7 +213,7 @@ bool was_no_hindrance(const Tape& tape, const detail::FrozenLeaf& leaf) {
 struct FrozenOrigins {
   std::vector<uint64_t> leaves;
   std::string text;
-  bool was_no_hindrance = false;
+  bool cut_was_present_in_earlier_backward = false;
 };
 
 FrozenOrigins frozen_among(const Tape& tape, const Origins& live) {
@@ -225,7 +225,7 @@ FrozenOrigins frozen_among(const Tape& tape, const Origins& live) {
       if (!leaf) continue;
       found.leaves.push_back(input);
       if (found.leaves.size() > 1) continue;
-      found.was_no_hindrance = was_no_hindrance(tape, *leaf);
+      found.cut_was_present_in_earlier_backward = cut_was_present_in_earlier_backward(tape, *leaf);
       const ModuleCall* const call = module_of(tape, record);
       found.text = "a parameter";
       if (call) found.text += " of module `" + *call->path + "` (" + call->type + ")";
@@ -251,8 +251,8 @@ MissingHistory explain_missing_history(const Tensor& tensor) {
   // Both may be meant (a GAN's discriminator is frozen for one step, and its input detached in the other): what was there in
   // earlier backwards is not to blame.
   const Tape::Record& cut = tape->records()[*live.cut];
-  const bool is_cut_known = !frozen.leaves.empty() && was_no_hindrance(*tape, cut);
-  if (frozen.leaves.empty() || (frozen.was_no_hindrance && !is_cut_known)) {
+  const bool is_cut_known = !frozen.leaves.empty() && cut_was_present_in_earlier_backward(*tape, cut);
+  if (frozen.leaves.empty() || (frozen.cut_was_present_in_earlier_backward && !is_cut_known)) {
     const Origins all = origins(*tape, {tensor.id()}, end, AtCuts::GoOn);
     std::vector<uint64_t> behind;
     std::ranges::copy_if(all.ids, std::back_inserter(behind), [&](uint64_t id) { return !live.ids.contains(id); });

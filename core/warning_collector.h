@@ -1,4 +1,4 @@
-// For those who judge a piece of a program: what warnings it gives on this thread.
+// RAII: captures the warnings of this thread (for tests and diagnosis).
 #pragma once
 
 #include <brigade/core/warning.h>

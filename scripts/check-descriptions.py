@@ -14,7 +14,7 @@ FOLDERS = ["amp", "dist", "lab"]
 READERS = {"lab/trace_in_words.cpp", "lab/scaler_history.cpp", "lab/reference/table.cpp"}
 
 WORDS = r"(?:\bdescription\b|\bdescribe\([^()]*\)|\bin_words\([^()]*\)|\bactivity\b|\bactivity\.text\b|\btext_of_rank\b" \
-        r"|\bhow\b|\bgone\b|\bend\.words\b|\blast_words\b|\.state\b" \
+        r"|\bhow\b|\bgone\b|\bend\.words\b|\bexit_message\b|\.state\b" \
         r"|\btopic\.purpose\.text\(\)|\bowner\.name\.text\(\)|\bhook\.text\(\)|\bpurpose\.text\(\)|\btitle\(\)|\binfo\.text\b)"
 SEARCH = re.compile(
     WORDS + r"\s*\.\s*(?:find|rfind|starts_with|ends_with|substr|contains|compare|find_first_of|find_last_of)\s*\(|"

@@ -1,5 +1,4 @@
-// Leaves that somebody follows (a wrapper) and that were frozen since: a backward whose root has no history may be for want
-// of them.
+// Parameters that were frozen after a listener began to observe them; used to explain a loss that has no grad_fn.
 #pragma once
 
 #include <brigade/core/tensor.h>

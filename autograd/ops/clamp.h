@@ -1,5 +1,4 @@
-// Numbers kept between two borders, element by element. Floating dtypes and integers, not bool:
-// DTypeError.
+// Elementwise clamp to [min, max]. Floating dtypes and integers; throws DTypeError for bool.
 #pragma once
 
 #include <brigade/core/tensor.h>

@@ -1,7 +1,5 @@
-// The largest and the smallest elements, and where they are. A NaN counts as larger and as smaller
-// than any number.
-// All dtypes. Throw ShapeError where there is nothing to choose from, IndexError for a dimension
-// that there is not.
+// min, max, argmin, argmax, amin, amax, of all dtypes. NaN propagates: it counts as larger and as smaller than any number.
+// They throw ShapeError for an empty reduction and IndexError for a dimension out of range.
 #pragma once
 
 #include <brigade/autograd/ops/arithmetic.h>

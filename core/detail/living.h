@@ -1,4 +1,4 @@
-// The objects of a class that live, on any thread: for those that have to know of each other.
+// Registry of the live instances of a class, on all threads.
 #pragma once
 
 #include <algorithm>

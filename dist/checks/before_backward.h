@@ -1,4 +1,4 @@
-// What was seen at forwards: the latest before a backward, where a forward after it may have seen something else.
+// The value observed at the last forward before a given backward; a later forward may have observed another one.
 #pragma once
 
 #include <cstdint>

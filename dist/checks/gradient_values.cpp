@@ -1,4 +1,4 @@
-// Sums with weights in place of hashes: a hash would tell of rounding, too.
+// Weighted sums, not hashes: a hash would flag rounding differences.
 #include <brigade/dist/checks/gradient_values.h>
 
 #include <brigade/core/device_runtime.h>

@@ -1,4 +1,4 @@
-// How many are enough, and which line is told.
+// Thresholds for the warning about unsynchronized optimizer steps, and the line that it names.
 #include <brigade/dist/checks/lone_steps.h>
 
 #include <brigade/core/place.h>

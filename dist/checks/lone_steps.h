@@ -1,8 +1,7 @@
-// Steps by gradients that nothing has averaged, into parameters that nothing has: counted up to the first that something
-// has.
+// Counts optimizer steps whose gradients and parameters were never averaged.
 //
-// A loop that averages its parameters once in many steps (local SGD) looks the same until it has done so. So they are told
-// when it must have: where a model is saved, where training ends, or after very many.
+// A loop that averages its parameters once in many steps (local SGD) looks the same until its first average. So the warning
+// comes when that average must have happened: when a model is saved, when training ends, or after very many steps.
 #pragma once
 
 #include <brigade/core/error.h>

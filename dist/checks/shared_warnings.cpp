@@ -39,7 +39,7 @@ std::vector<Shared> merged(const std::vector<std::string>& by_rank) {
 
 void share_warnings(Advisories& advisories, ProcessGroup& group, SourceLocation where) {
   Texts own;
-  for (const std::vector<Warning>& warnings : {advisories.take_untold(), take_held_warnings()}) {
+  for (const std::vector<Warning>& warnings : {advisories.take_undelivered(), take_held_warnings()}) {
     for (const Warning& warning : warnings)
       own.emplace_back(warning.message, warning.advice);
   }

@@ -363,10 +363,10 @@ void StepCheck::agree(const autograd::Update& update) {
   if (group_.size() == 1) return;
   const bool ours = std::any_of(update.parameters.begin(), update.parameters.end(),
                                 [&](const Tensor& parameter) { return reducer_.find(parameter) >= 0; });
-  if (const uint64_t joins = reducer_.shared_leaves().joins(); joins != std::exchange(joins_, joins) && !rests_)
+  if (const uint64_t joins = reducer_.shared_leaves().joins(); joins != std::exchange(joins_, joins) && !is_paused_)
     resume_after_join();
   if (ours) count(update);
-  if (rests_ || reducer_.shared_leaves().are_in_join()) {
+  if (is_paused_ || reducer_.shared_leaves().are_in_join()) {
     if (ours) refuse_after_uneven_join(update);
     // The ranks that are still here have found the same in the same averages.
     if (ours && update.scaled) update.scaled->is_agreed = true;
@@ -390,7 +390,7 @@ void StepCheck::agree(const autograd::Update& update) {
   auto* const values = words.data_ptr<int64_t>();
   values[0] = static_cast<int64_t>(own.digest);
   values[1] = ~values[0];
-  values[2] = !verdicts.empty() ? 2 : reducer_.advisories().has_untold() || has_held_warnings() ? 1 : 0;
+  values[2] = !verdicts.empty() ? 2 : reducer_.advisories().has_undelivered() || has_held_warnings() ? 1 : 0;
   values[3] = !update.scaled                   ? kNothing
               : update.scaled->found_inf       ? kHere
               : update.scaled->found_elsewhere ? kElsewhere

@@ -76,7 +76,7 @@ class StepCheck {
   // In a join nothing is checked. The ranks may have taken different numbers of steps there: those
   // of an optimizer that keeps no state are counted from its end. So it is in the join of another wrapper with which
   // this one shares parameters.
-  void rest() noexcept { rests_ = true; }
+  void pause_for_join() noexcept { is_paused_ = true; }
   void resume_after_join() noexcept;
   // Collective, at the end of a join in which some ranks had less data: all learn which optimizers
   // have stepped less often on some of them, so that the next join refuses those that keep state as
@@ -170,7 +170,7 @@ class StepCheck {
   Tensors parameters_;
   Tensors buffers_;
   std::unordered_set<const TensorImpl*> ignored_;
-  bool rests_ = false;
+  bool is_paused_ = false;
   uint64_t joins_ = 0;  // of other wrappers, that have ended
   struct Steps {
     uint64_t latest = 0;

@@ -1,4 +1,4 @@
-// Steps that are right in form and do nothing, or the same twice: what a rank warns of, once each.
+// Warns, once each, of steps that are legal but suspicious: no gradient, averaged twice, stale optimizer.
 #pragma once
 
 #include <brigade/autograd/listener.h>

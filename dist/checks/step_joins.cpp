@@ -13,7 +13,7 @@
 namespace brigade::dist {
 
 void StepCheck::resume_after_join() noexcept {
-  rests_ = false;
+  is_paused_ = false;
   for (auto& [optimizer, steps] : steps_) {
     steps.in_join = steps.latest;
     steps.loaded_since = false;

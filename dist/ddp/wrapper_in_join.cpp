@@ -17,7 +17,7 @@ class DistributedDataParallelBase::InJoin final : public JoinHook {
     ddp_.reducer_->divide_by_participants(!options.divide_by_initial_world_size);
     ddp_.reducer_->before_round([this](SourceLocation where) { Join::notify_join_context(ddp_, kBackward, where); },
                                 [this] { return Join::backward_waits(ddp_); });
-    if (ddp_.step_check_) ddp_.step_check_->rest();
+    if (ddp_.step_check_) ddp_.step_check_->pause_for_join();
   }
   ~InJoin() override {
     ddp_.reducer_->divide_by_participants(false);

@@ -16,7 +16,7 @@ AdvisoryCollector::AdvisoryCollector() noexcept : outer_(std::exchange(collector
 AdvisoryCollector::~AdvisoryCollector() { collector = outer_; }
 
 Advisories::~Advisories() {
-  for (const Warning& warning : untold_)
+  for (const Warning& warning : undelivered_)
     tell_own(warning);
 }
 
@@ -36,7 +36,7 @@ void Advisories::keep(const std::string& key, Verdict verdict, bool everywhere) 
   } else if (alone_) {
     tell_own(warning);
   } else {
-    untold_.push_back(warning);
+    undelivered_.push_back(warning);
   }
   verdicts_.push_back(std::move(verdict));
 }

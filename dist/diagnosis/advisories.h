@@ -26,9 +26,9 @@ class Advisories {
   void add_own(const std::string& key, Verdict verdict) { keep(key, std::move(verdict), false); }
   // The ranks will not meet: add_own() tells at once.
   void tell_alone() noexcept { alone_ = true; }
-  bool has_untold() const noexcept { return !untold_.empty(); }
+  bool has_undelivered() const noexcept { return !undelivered_.empty(); }
   // Whoever takes them tells them.
-  std::vector<Warning> take_untold() { return std::exchange(untold_, {}); }
+  std::vector<Warning> take_undelivered() { return std::exchange(undelivered_, {}); }
 
   bool has(const std::string& key) const { return keys_.contains(key); }
   const std::vector<Verdict>& all() const noexcept { return verdicts_; }
@@ -41,7 +41,7 @@ class Advisories {
   bool alone_ = false;
   std::set<std::string> keys_;
   std::vector<Verdict> verdicts_;
-  std::vector<Warning> untold_;
+  std::vector<Warning> undelivered_;
 };
 
 // While it lives, collects every advisory that this thread makes (and nothing is printed by it).

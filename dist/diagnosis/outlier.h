@@ -44,7 +44,7 @@ class OutlierStreak {
  public:
   static constexpr int kBackwards = 6;
 
-  // Of one backward after the other. True when the streak is long enough.
+  // Adds the next backward. Returns true when the streak is long enough.
   bool add(const Outlier& found);
   void end() noexcept { backwards_ = 0; }
 

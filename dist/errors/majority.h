@@ -1,4 +1,4 @@
-// Which ranks stand against most.
+// Majority vote over ranks.
 #pragma once
 
 #include <algorithm>

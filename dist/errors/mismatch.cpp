@@ -1,4 +1,4 @@
-// A rule for each pair of things that ranks can be in; the first that fits says what is left.
+// Rules that explain mismatched collectives; the first match wins.
 #include <brigade/dist/errors/mismatch.h>
 
 #include <brigade/core/place.h>

@@ -132,7 +132,7 @@ class DiagnosedAs : public Base, public Diagnosed {
   }
 };
 
-// Their bases, found among the others: catch (const dist::TimeoutError& error).
+// Re-exported so that users can catch dist::TimeoutError.
 using brigade::DistError;
 using brigade::PeerError;
 using brigade::TimeoutError;

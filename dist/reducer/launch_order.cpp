@@ -1,4 +1,4 @@
-// A few entries, which are gone through each time.
+// Linear scan; there are few wrappers.
 #include <brigade/dist/reducer/launch_order.h>
 
 #include <brigade/dist/reducer/round.h>

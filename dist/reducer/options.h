@@ -65,7 +65,7 @@ struct BucketFollower {
   // rank: when the next bucket but one is launched, or after the last. It hears of the parameters
   // only that the backward has to reach (Reducer::expect), and not of a round that stays local.
   bool posts = false;
-  // Once this is gone, another may follow in its place. Not set: as long as the reducer lives.
+  // If set and expired, the follower may be replaced. Not set: the follower stays as long as the reducer lives.
   std::optional<std::weak_ptr<const void>> owner = {};
 };
 

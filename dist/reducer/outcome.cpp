@@ -1,5 +1,4 @@
-// A backward when its buckets come back: waiting, reading the words, and the gradients at their
-// places.
+// Completes a round: waits for the buckets, reads flags and statistics, and puts the gradients in place.
 #include <brigade/core/clock.h>
 #include <brigade/dist/reducer/round.h>
 
@@ -140,9 +139,9 @@ void Round::read_words(uint32_t index) {
   bool silent = payload.count(Word::Silent) > 0;
   if (is_measured_on_the_way(payload)) silent = !read_sums(index) || silent;
   // Where numbers are told later, silence is about those of an earlier backward.
-  const bool all_took_part = tells_later_ ? setup_.options.diagnosis && outcome_.present == size &&
-                                                outcome_.failed == 0 && outcome_.joined == 0
-                                          : !silent;
+  const bool all_took_part = reports_numbers_next_round_ ? setup_.options.diagnosis && outcome_.present == size &&
+                                                               outcome_.failed == 0 && outcome_.joined == 0
+                                                         : !silent;
   if (all_took_part) {
     outcome_.late = outcome_.late || may_have_slow_rank(payload.mean(Word::Time), payload.variance(Word::Time), size);
     const double rows = payload.mean(Word::Rows);

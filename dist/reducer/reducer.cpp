@@ -44,7 +44,7 @@ using LivingReducers = brigade::detail::Living<Reducer>;
 
 // A root without a history, on this thread: whether the peers reduce this one's parameters in its backward, as far as that
 // is known. Where it is not known, each takes its part.
-bool may_be_meant(const Reducer& reducer) {
+bool backward_may_concern(const Reducer& reducer) {
   const std::vector<uint64_t>& leaves = autograd::detail::leaves_of_refused_root();
   const auto holds_one = [&](const Reducer& each) {
     return std::ranges::any_of(each.parameters(), [&](const NamedParameter& parameter) {
@@ -163,12 +163,13 @@ void Reducer::prepare_for_forward(int64_t rows, SourceLocation where) {
   forward_.nodes.push_back({autograd::recorded_nodes(), ~uint64_t{0}, ++forwards, where});
 }
 
-void Reducer::own_code_after(const RankActivity& activity) const noexcept {
+void Reducer::set_activity_user_code_after(const RankActivity& activity) const noexcept {
   MissedWrappers::of_this_thread().note(activity, *setup_.group);
 }
 
 void Reducer::end_forward() noexcept {
-  if (autograd::GradMode::is_enabled()) own_code_after({.doing = Doing::AfterForward, .owner = setup_.options.owner});
+  if (autograd::GradMode::is_enabled())
+    set_activity_user_code_after({.doing = Doing::AfterForward, .owner = setup_.options.owner});
   shared_.end_forward();
   if (!forward_.nodes.empty())
     forward_.nodes.back().to = std::min(forward_.nodes.back().to, autograd::recorded_nodes());
@@ -216,11 +217,11 @@ Round& Reducer::start_round(Round::Start start) {
   start.was_alike = last_.alike;
   start.forward_began = std::exchange(forward_.began, 0);
   start.rows = forward_.rows;
-  if (untold_ && !buckets_.are_captured()) {
-    buckets_.receive(*untold_);
-    start.earlier = std::move(untold_);
+  if (pending_numbers_ && !buckets_.are_captured()) {
+    buckets_.receive(*pending_numbers_);
+    start.earlier = std::move(pending_numbers_);
   }
-  untold_.reset();
+  pending_numbers_.reset();
   return round_.emplace(setup_, buckets_, accumulation_, advisor_, recorded_, std::move(start));
 }
 
@@ -373,7 +374,7 @@ void Reducer::on_finish(const autograd::Plan& plan) {
     const autograd::Plan& plan;
     ~End() {
       if (MissedWrappers::of_this_thread().has_broken_off(plan.number())) return;
-      reducer.own_code_after(
+      reducer.set_activity_user_code_after(
           {.doing = Doing::AfterBackward, .owner = reducer.setup_.options.owner, .after = plan.where()});
     }
   } end{*this, plan};
@@ -407,7 +408,7 @@ void Reducer::on_finish(const autograd::Plan& plan) {
 
 void Reducer::on_refused() noexcept {
   // There will be no plan. Peers may be waiting for this backward nevertheless.
-  if (broken_ || !forward_.pending || !syncs() || setup_.parameters.empty() || !may_be_meant(*this)) return;
+  if (broken_ || !forward_.pending || !syncs() || setup_.parameters.empty() || !backward_may_concern(*this)) return;
   try {
     setup_.group->note_activity({.doing = Doing::RefusedBackward, .owner = setup_.options.owner});
     const bool held = round_waits_ && round_waits_();
@@ -551,7 +552,7 @@ void Reducer::conclude() {
     if (std::find(setup_.covered.begin(), setup_.covered.end(), 1) != setup_.covered.end()) take_kept_back();
     if (!joined) timeline_.add(round_->take_events(!buckets_.is_rebuilt()), round_->take_device_times());
   }
-  if (present && round_->tells_later()) untold_ = std::move(round_->own_numbers());
+  if (present && round_->reports_numbers_next_round()) pending_numbers_ = std::move(round_->own_numbers());
   end_round();
   if (present && !buckets_.is_rebuilt()) rebuild(where);
   if (failure) std::rethrow_exception(failure);
@@ -559,7 +560,7 @@ void Reducer::conclude() {
 
 void Reducer::rebuild(SourceLocation where) {
   try {
-    if (untold_) buckets_.receive(*untold_);
+    if (pending_numbers_) buckets_.receive(*pending_numbers_);
     if (buckets_.rebuild(last_.ready_order, where)) accumulation_.pass_over_writes(setup_.parameters);
   } catch (...) {
     give_up();  // the peers may have cut their buckets otherwise
@@ -633,7 +634,7 @@ void Reducer::on_update(const autograd::Update& update) {
 }
 
 void Reducer::on_update_end() noexcept {
-  if (stepping_.doing != Doing::Nothing) own_code_after(stepping_);
+  if (stepping_.doing != Doing::Nothing) set_activity_user_code_after(stepping_);
   stepping_ = {};
 }
 

@@ -69,7 +69,7 @@ class Reducer final : public autograd::Listener {
   // join(): called before a backward is reduced, with its place. Where `at_end` says so, its
   // buckets wait until all nodes have run: their own exchange comes first.
   void before_round(std::function<void(SourceLocation)> call, std::function<bool()> at_end) {
-    if (round_begins_ && !call) shared_.tell_of_join();
+    if (round_begins_ && !call) shared_.note_end_of_join();
     round_begins_ = std::move(call);
     round_waits_ = std::move(at_end);
   }
@@ -159,7 +159,7 @@ class Reducer final : public autograd::Listener {
   };
   // What peers that wait in vain are told: what this rank has done last, and no line, since where it
   // is now is not known.
-  void own_code_after(const RankActivity& activity) const noexcept;
+  void set_activity_user_code_after(const RankActivity& activity) const noexcept;
   bool is_of_forward(const autograd::Plan& plan) const;
   bool goes_through_forward(const autograd::Plan& plan) const;
   // A backward that reaches nothing of this reducer, whose forward may have recorded nothing: whether it is that of a loss
@@ -212,7 +212,7 @@ class Reducer final : public autograd::Listener {
   std::function<void(const autograd::Update&)> optimizer_step_;
   std::function<void(SourceLocation)> round_begins_;
   std::function<bool()> round_waits_;
-  std::optional<Numbers> untold_;  // of the latest backward, where they are told in the next
+  std::optional<Numbers> pending_numbers_;  // of the latest backward, where the next one reports them
   std::exception_ptr kept_back_;
   std::exception_ptr broken_;  // the group failed with this: nothing can be exchanged any more
 };

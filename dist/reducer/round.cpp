@@ -108,8 +108,9 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
   events_.ready.assign(setup_.count(), 0);
   const std::optional<uint32_t>& trigger = setup_.options.trigger;
   for (uint32_t b = 0; b < buckets_.size(); ++b) {
-    tells_later_ = tells_later_ || (buckets_[b].payload.has_tail_on_host() && !setup_.hook);
-    if (tells_later_ && !captured_ && !device_times_)
+    reports_numbers_next_round_ =
+        reports_numbers_next_round_ || (buckets_[b].payload.has_tail_on_host() && !setup_.hook);
+    if (reports_numbers_next_round_ && !captured_ && !device_times_)
       device_times_ = std::make_shared<DeviceTimes>(buckets_[b].payload.whole().device());
     if (const auto& sums = buckets_[b].payload.slot_sums()) sums->want_none();
     events_.buckets.emplace_back().bytes = static_cast<int64_t>(buckets_[b].payload.whole().nbytes());
@@ -328,8 +329,7 @@ GradBucket Round::as_grad_bucket(uint32_t index) const {
 }
 
 void Round::launch(uint32_t index) {
-  // What the follower posts comes at the same place on every rank, and one bucket is under way
-  // meanwhile.
+  // Run the follower's collectives at a fixed point, so that all ranks post in the same order.
   if (setup_.follower.posts && index >= 2) hand_over(index - 1);
   const Bucket& bucket = buckets_[index];
   BucketEvents& events = events_.buckets[index];
@@ -368,7 +368,7 @@ void Round::fill_words(uint32_t index, int64_t now) {
   payload.set_with_square(Word::Rows, static_cast<double>(start_.rows));
   const bool may_wait = !(captured_ && payload.has_tail_on_host());
   if (!setup_.options.diagnosis || start_.absent || start_.failed || !may_wait) progress.measured.clear();
-  if (tells_later_ && !progress.measured.empty()) {
+  if (reports_numbers_next_round_ && !progress.measured.empty()) {
     own_.on_the_way.resize(setup_.count());
     for (size_t k = 0; k < progress.measured.size(); ++k)
       own_.on_the_way[bucket.layout.parameters[k]] = progress.measured[k] != 0;
@@ -377,7 +377,7 @@ void Round::fill_words(uint32_t index, int64_t now) {
   payload.send(progress.measured, own_.any_non_finite());
 }
 
-// What its words say of norms and of numbers that are not finite. A device makes them itself where
+// Fills Norm, NonFinite and Silent. A device computes them itself where
 // they travel with the gradients.
 void Round::fill_numbers(uint32_t index) {
   Bucket& bucket = buckets_[index];
@@ -385,8 +385,9 @@ void Round::fill_numbers(uint32_t index) {
   double sum = 0;
   for (const uint32_t parameter : bucket.layout.parameters)
     sum += numbers().sums_of_squares[parameter];
-  const bool unknown = tells_later_ && !start_.earlier;
-  const bool silent = !setup_.options.diagnosis || unknown || (!tells_later_ && (start_.absent || start_.failed));
+  const bool unknown = reports_numbers_next_round_ && !start_.earlier;
+  const bool silent =
+      !setup_.options.diagnosis || unknown || (!reports_numbers_next_round_ && (start_.absent || start_.failed));
   const bool by_device = payload.on_device() && !payload.has_tail_on_host();
   const bool measured = by_device ? !progress_[index].measured.empty() : sum != 0 || is_measured_on_the_way(payload);
   payload.set(Word::Silent, silent || !measured ? 1 : 0);

@@ -54,7 +54,7 @@ class Round {
     bool was_alike = false;  // all ranks' gradients seemed the same in the one before: look closer
     int64_t forward_began = 0;
     int64_t rows = 0;  // samples in this rank's batch, 0 when not known
-    // Of the backward before, where they could not be told in it (tells_later()).
+    // The numbers of the previous backward, where it could not report them (reports_numbers_next_round()).
     std::optional<Numbers> earlier = {};
 
     bool is_reached_elsewhere(uint32_t parameter) const {
@@ -122,7 +122,7 @@ class Round {
   std::vector<double> hook_probes() const;
   const Outcome& outcome() const noexcept { return outcome_; }
   // Whether the numbers of this backward are told in the next one: a device has them, nobody waits.
-  bool tells_later() const noexcept { return tells_later_; }
+  bool reports_numbers_next_round() const noexcept { return reports_numbers_next_round_; }
   // Of this rank, in the backward that this one's words tell of.
   const Numbers& numbers() const noexcept { return start_.earlier ? *start_.earlier : own_; }
   // In this backward; of a device they may be on the way.
@@ -205,7 +205,7 @@ class Round {
   uint64_t posted_by_hook_ = 0;  // collectives of this rank
   std::vector<double> hook_probes_;
   bool captured_;  // into a graph: nothing may wait for the device
-  bool tells_later_ = false;
+  bool reports_numbers_next_round_ = false;
   bool changed_ = false;  // static_graph: another set than the recorded one
   std::vector<Progress> progress_;
   bool reaches_nothing_ = false;  // on all ranks

@@ -81,7 +81,7 @@ bool SharedLeaves::are_in_join() const {
          std::ranges::any_of(sharing_reducers(), [](const Sharer& each) { return each.reducer->is_in_join(); });
 }
 
-void SharedLeaves::tell_of_join() {
+void SharedLeaves::note_end_of_join() {
   for (const Sharer& each : sharing_reducers())
     ++each.leaves->joins_;
 }

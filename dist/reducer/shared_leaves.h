@@ -51,7 +51,7 @@ class SharedLeaves {
   bool are_in_join() const;
   uint64_t joins() const noexcept { return joins_; }
   // A join that `self` was in has ended.
-  void tell_of_join();
+  void note_end_of_join();
   // This reducer has averaged those that have `users`: nothing of them is local to the others.
   void reduced(std::span<const int> users);
 

@@ -26,8 +26,8 @@ bool is_everywhere(std::span<const StepOnRank> steps, const StepOnRank::Edit& ed
 }
 
 // The ranks whose gradients are like those of most others have made it too, or only they have: it has changed nothing.
-bool is_vain(std::span<const StepOnRank> steps, const std::vector<int>& odd, size_t rank,
-             const StepOnRank::Edit& edit) {
+bool had_no_effect(std::span<const StepOnRank> steps, const std::vector<int>& odd, size_t rank,
+                   const StepOnRank::Edit& edit) {
   if (odd.empty()) return false;
   const auto is_odd = [&](size_t r) { return std::find(odd.begin(), odd.end(), static_cast<int>(r)) != odd.end(); };
   if (!is_odd(rank)) return true;
@@ -188,7 +188,7 @@ std::vector<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::sp
   enum class Says : uint8_t { OnSome, LeftOut, OnAll, Vain };
   const auto says = [&](const GradientsApart& differs, size_t rank, const StepOnRank::Edit& edit) {
     if (is_everywhere(steps, edit)) return Says::OnAll;
-    if (!is_vain(steps, differs.odd, rank, edit)) return Says::OnSome;
+    if (!had_no_effect(steps, differs.odd, rank, edit)) return Says::OnSome;
     return is_left_out(steps, differs.odd, edit) ? Says::LeftOut : Says::Vain;
   };
   for (const Says wanted : {Says::OnSome, Says::LeftOut, Says::OnAll, Says::Vain}) {

@@ -84,7 +84,7 @@ struct RankBlock {
   // Peers that sleep on one of the counters: only then a publication needs a system call.
   alignas(64) std::atomic<uint32_t> sleepers{0};
   alignas(64) std::atomic<Departure::How> end{Departure::How::Running};
-  char last_words[1024] = {};       // of an exception
+  char exit_message[1024] = {};     // of an exception
   std::atomic<int32_t> blames{-1};  // the rank because of which this one failed
   // What the rank does outside of collectives: a place in `activities`, guarded by a lock that readers give up on and
   // the rank takes after a second (its holder may have died).

@@ -78,7 +78,7 @@ Whereabouts whereabouts_at(const RankBlock& block, const RankName& name, uint32_
 }
 
 void leave(RankBlock& own, Departure::How how, std::string_view words) noexcept {
-  copy_text(own.last_words, words);
+  copy_text(own.exit_message, words);
   own.end.store(how);
   wake_sleepers(own);
 }
@@ -86,7 +86,7 @@ void leave(RankBlock& own, Departure::How how, std::string_view words) noexcept 
 Departure end_of(const RankBlock& block) {
   const Departure::How how = block.end.load(std::memory_order_acquire);
   if (how == Departure::How::Running) return {};
-  return {how, block.last_words};
+  return {how, block.exit_message};
 }
 
 }  // namespace brigade::dist::shm

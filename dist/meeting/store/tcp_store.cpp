@@ -1,4 +1,4 @@
-// The client of the TCP store (tcp_server.cpp). Waiting is its affair: it asks again.
+// The client of the TCP store (tcp_server.cpp). The client polls; the server never blocks.
 #include <brigade/core/detail/in_quotes.h>
 #include <brigade/dist/meeting/secret.h>
 #include <brigade/dist/meeting/store/greeting.h>

@@ -41,11 +41,11 @@
 #include <brigade/dist/groups/new_group.h>
 #include <brigade/dist/groups/point_to_point.h>
 #include <brigade/dist/groups/threads/run_threads.h>
-#include <brigade/dist/meeting/launch/environment.h>
-#include <brigade/dist/meeting/launch/launcher.h>
-#include <brigade/dist/meeting/secret.h>
-#include <brigade/dist/meeting/store.h>
 #include <brigade/dist/reducer/trace.h>
+#include <brigade/dist/rendezvous/launch/environment.h>
+#include <brigade/dist/rendezvous/launch/launcher.h>
+#include <brigade/dist/rendezvous/secret.h>
+#include <brigade/dist/rendezvous/store.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>

@@ -2,7 +2,7 @@
 #include <brigade/core/detail/standard_descriptors.h>
 #include <brigade/core/error.h>
 #include <brigade/core/version.h>
-#include <brigade/dist/meeting/launch/environment.h>
+#include <brigade/dist/rendezvous/launch/environment.h>
 #include <brigade/kernels/instruction_set.h>
 #include <brigade/lab/printable.h>
 #include <brigade/lab/program.h>

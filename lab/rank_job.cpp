@@ -5,9 +5,9 @@
 #include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/threads/run_threads.h>
-#include <brigade/dist/meeting/launch/environment.h>
-#include <brigade/dist/meeting/launch/guardian.h>
-#include <brigade/dist/meeting/launch/launcher.h>
+#include <brigade/dist/rendezvous/launch/environment.h>
+#include <brigade/dist/rendezvous/launch/guardian.h>
+#include <brigade/dist/rendezvous/launch/launcher.h>
 
 #include <cstdlib>
 #include <cstring>

@@ -54,7 +54,7 @@ int first_failed(const RankJobOutcome& outcome);
 // such, every other as DistError.
 void require_ok(const RankJobOutcome& outcome);
 
-// When this process is a rank that a launcher has started (dist/meeting/launch/environment.h): the
+// When this process is a rank that a launcher has started (dist/rendezvous/launch/environment.h): the
 // world size, else 0. Throws ValueError when a launcher shows whose variables are not complete.
 int launched_ranks();
 

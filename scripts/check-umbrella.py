@@ -10,10 +10,10 @@ INTERNAL = [
     "autograd/engine.h", "autograd/record.h", "autograd/write_log.h",
     "core/atomic_file.h", "core/index_error.h", "core/view.h", "core/warning_collector.h",
     "core/fnv.h", "core/json_text.h", "dist/checks/model.h", "dist/checks/parameter_name.h", "dist/checks/replaced_buffers.h", "dist/checks/shared_warnings.h", "dist/checks/step_habits.h", "dist/diagnosis/", "dist/errors/", "dist/groups/arithmetic.h", "dist/groups/chain.h", "dist/groups/channels.h", "dist/groups/coalescing.h", "dist/groups/combined_work.h", "dist/groups/early_exit.h", "dist/groups/device_message.h", "dist/groups/collective_errors.h", "dist/groups/group_memory.h",
-    "dist/groups/gloo/", "dist/groups/hosts/", "dist/groups/nccl/", "dist/groups/shm/", "dist/groups/staging.h", "dist/groups/subgroup.h", "dist/groups/non_member_group.h", "dist/groups/peer_process.h", "dist/groups/wrapper_history.h", "dist/groups/work_queue.h", "dist/meeting/launch/error_once.h",
-    "dist/meeting/launch/attempt.h", "dist/meeting/launch/child.h", "dist/meeting/launch/first_failure.h", "dist/meeting/launch/guardian.h",
-    "dist/meeting/launch/guardian_process.h", "dist/meeting/launch/node_exits.h", "dist/meeting/launch/nodes.h", "dist/meeting/launch/outcome.h", "dist/meeting/launch/output.h",
-    "dist/meeting/launch/own_children.h", "dist/meeting/launch/signals.h", "dist/meeting/awaited_ranks.h", "dist/meeting/rank_hosts.h", "dist/meeting/rendezvous.h", "dist/meeting/store/",
+    "dist/groups/gloo/", "dist/groups/hosts/", "dist/groups/nccl/", "dist/groups/shm/", "dist/groups/staging.h", "dist/groups/subgroup.h", "dist/groups/non_member_group.h", "dist/groups/peer_process.h", "dist/groups/wrapper_history.h", "dist/groups/work_queue.h", "dist/rendezvous/launch/error_once.h",
+    "dist/rendezvous/launch/attempt.h", "dist/rendezvous/launch/child.h", "dist/rendezvous/launch/first_failure.h", "dist/rendezvous/launch/guardian.h",
+    "dist/rendezvous/launch/guardian_process.h", "dist/rendezvous/launch/node_exits.h", "dist/rendezvous/launch/nodes.h", "dist/rendezvous/launch/outcome.h", "dist/rendezvous/launch/output.h",
+    "dist/rendezvous/launch/own_children.h", "dist/rendezvous/launch/signals.h", "dist/rendezvous/awaited_ranks.h", "dist/rendezvous/rank_hosts.h", "dist/rendezvous/rendezvous.h", "dist/rendezvous/store/",
     "dist/reducer/hooks/", "dist/reducer/launch_order.h", "dist/reducer/missed_wrappers.h", "dist/timeline/trace_events.h",
 ]
 # Streams and graphs: for programs that are built with CUDA, by themselves.

@@ -1,5 +1,5 @@
 // How a launcher on this host learns which errors its ranks raise, so that it can show an error
-// that several of them raise once (dist/meeting/launch/error_once.h). A rank sends the text before
+// that several of them raise once (dist/rendezvous/launch/error_once.h). A rank sends the text before
 // it throws, so before it can print it; to a socket whose name stands in its environment.
 #pragma once
 

@@ -3,7 +3,7 @@
 
 #include <brigade/core/device_runtime.h>
 #include <brigade/dist/groups/threads/run_threads.h>
-#include <brigade/dist/meeting/launch/environment.h>
+#include <brigade/dist/rendezvous/launch/environment.h>
 
 #include <algorithm>
 #include <optional>

@@ -3,8 +3,8 @@
 
 #include <brigade/dist/groups/chain.h>
 #include <brigade/dist/groups/shm/control.h>
-#include <brigade/dist/meeting/rank_hosts.h>
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/rank_hosts.h>
+#include <brigade/dist/rendezvous/store.h>
 
 #include <algorithm>
 #include <utility>

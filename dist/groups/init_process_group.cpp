@@ -5,8 +5,8 @@
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/early_exit.h>
 #include <brigade/dist/groups/process_group.h>
-#include <brigade/dist/meeting/rank_hosts.h>
-#include <brigade/dist/meeting/rendezvous.h>
+#include <brigade/dist/rendezvous/rank_hosts.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <brigade/dist/errors/departure.h>
-#include <brigade/dist/meeting/store/socket.h>
+#include <brigade/dist/rendezvous/store/socket.h>
 
 namespace brigade::dist {
 

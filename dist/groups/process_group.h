@@ -267,7 +267,7 @@ class Activity {
 };
 
 // How to find the other ranks. The defaults read the environment of the launcher: torchrun, Open
-// MPI, MPICH or Slurm (dist/meeting/launch/environment.h).
+// MPI, MPICH or Slurm (dist/rendezvous/launch/environment.h).
 struct InitOptions {
   std::string backend = "auto";  // "shm", "gloo", "hosts", "nccl", or "auto": shm when all ranks are on one
                                  // host, hosts when some share one, gloo otherwise; beside it nccl for GPUs,

@@ -4,8 +4,8 @@
 #include <brigade/core/error.h>
 #include <brigade/core/fnv.h>
 #include <brigade/dist/groups/backends.h>
-#include <brigade/dist/meeting/rank_hosts.h>
-#include <brigade/dist/meeting/rendezvous.h>
+#include <brigade/dist/rendezvous/rank_hosts.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
 #include <brigade/lab/rank_job.h>
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // brigade run: starts a program once per rank.
 #include <brigade/core/error.h>
-#include <brigade/dist/meeting/launch/environment.h>
-#include <brigade/dist/meeting/launch/launcher.h>
+#include <brigade/dist/rendezvous/launch/environment.h>
+#include <brigade/dist/rendezvous/launch/launcher.h>
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/options.h>
 #include <brigade/lab/results.h>

@@ -5,7 +5,7 @@
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/nccl/library.h>
 #include <brigade/dist/groups/shm/shared_file.h>
-#include <brigade/dist/meeting/launch/environment.h>
+#include <brigade/dist/rendezvous/launch/environment.h>
 #include <brigade/kernels/instruction_set.h>
 #include <brigade/lab/hardware.h>
 

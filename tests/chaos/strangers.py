@@ -20,7 +20,7 @@ import time
 
 from processes import status_of
 
-MAGIC = b"brigade-store-3\n"  # dist/meeting/store/greeting.h
+MAGIC = b"brigade-store-3\n"  # dist/rendezvous/store/greeting.h
 RANKS = 3
 
 

@@ -1,6 +1,6 @@
 // Waiting for other ranks in a store: when it ends, and whom it names.
-#include <brigade/dist/meeting/awaited_ranks.h>
-#include <brigade/dist/meeting/launch/node_exits.h>
+#include <brigade/dist/rendezvous/awaited_ranks.h>
+#include <brigade/dist/rendezvous/launch/node_exits.h>
 
 #include <scoped_environment.h>
 

@@ -1,6 +1,6 @@
 // Backends by name: Brigade's own, and one that a program adds.
 #include <brigade/brigade.h>
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/store.h>
 
 #include <doctest/doctest.h>
 

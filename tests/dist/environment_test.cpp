@@ -1,4 +1,4 @@
-#include <brigade/dist/meeting/launch/environment.h>
+#include <brigade/dist/rendezvous/launch/environment.h>
 
 #include <brigade/core/error.h>
 

@@ -1,4 +1,4 @@
-#include <brigade/dist/meeting/launch/error_once.h>
+#include <brigade/dist/rendezvous/launch/error_once.h>
 
 #include <doctest/doctest.h>
 

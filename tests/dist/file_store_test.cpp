@@ -1,5 +1,5 @@
 // The file store is for its user alone: what others could have planted or changed is refused.
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/store.h>
 
 #include <doctest/doctest.h>
 

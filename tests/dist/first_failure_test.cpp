@@ -1,5 +1,5 @@
 // Who is named as the first to fail, from how ranks ended and what they left.
-#include <brigade/dist/meeting/launch/first_failure.h>
+#include <brigade/dist/rendezvous/launch/first_failure.h>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // A Gloo group whose store has gone: nothing is said of ranks that could not be asked for.
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/backends.h>
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/store.h>
 
 #include <doctest/doctest.h>
 

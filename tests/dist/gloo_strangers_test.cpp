@@ -2,7 +2,7 @@
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/process_group.h>
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/store.h>
 #include <brigade/kernels/factory.h>
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // Names of hosts: found, unknown, and not answered in time.
 #include <brigade/core/error.h>
-#include <brigade/dist/meeting/store/host_name.h>
+#include <brigade/dist/rendezvous/store/host_name.h>
 
 #include <doctest/doctest.h>
 

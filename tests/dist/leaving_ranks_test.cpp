@@ -5,7 +5,7 @@
 #include "processes.h"
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/store.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/optim/optim.h>
 

@@ -2,8 +2,8 @@
 
 #include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/groups/backends.h>
-#include <brigade/dist/meeting/rank_hosts.h>
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/rank_hosts.h>
+#include <brigade/dist/rendezvous/store.h>
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 #include <brigade/core/error.h>
-#include <brigade/dist/meeting/secret.h>
+#include <brigade/dist/rendezvous/secret.h>
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/shm/handover.h>
 #include <brigade/dist/groups/shm/local_socket.h>
-#include <brigade/dist/meeting/secret.h>
+#include <brigade/dist/rendezvous/secret.h>
 
 #include <doctest/doctest.h>
 

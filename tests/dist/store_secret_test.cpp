@@ -1,10 +1,10 @@
 // The secret of a job at its TCP store: who does not know it is turned away, and learns nothing.
 #include <brigade/core/warning.h>
-#include <brigade/dist/meeting/rendezvous.h>
-#include <brigade/dist/meeting/secret.h>
-#include <brigade/dist/meeting/store.h>
-#include <brigade/dist/meeting/store/greeting.h>
-#include <brigade/dist/meeting/store/socket.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
+#include <brigade/dist/rendezvous/secret.h>
+#include <brigade/dist/rendezvous/store.h>
+#include <brigade/dist/rendezvous/store/greeting.h>
+#include <brigade/dist/rendezvous/store/socket.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

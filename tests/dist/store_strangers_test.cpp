@@ -1,9 +1,9 @@
 // Strangers at a live TCP store: whatever they do, those of the job get their answers.
 #include <brigade/core/error.h>
 #include <brigade/core/warning.h>
-#include <brigade/dist/meeting/store.h>
-#include <brigade/dist/meeting/store/greeting.h>
-#include <brigade/dist/meeting/store/socket.h>
+#include <brigade/dist/rendezvous/store.h>
+#include <brigade/dist/rendezvous/store/greeting.h>
+#include <brigade/dist/rendezvous/store/socket.h>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 #include <brigade/core/warning.h>
 #include <brigade/dist/groups/process_group.h>
-#include <brigade/dist/meeting/store.h>
-#include <brigade/dist/meeting/store/greeting.h>
-#include <brigade/dist/meeting/store/socket.h>
+#include <brigade/dist/rendezvous/store.h>
+#include <brigade/dist/rendezvous/store/greeting.h>
+#include <brigade/dist/rendezvous/store/socket.h>
 
 #include <scoped_environment.h>
 

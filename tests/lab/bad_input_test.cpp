@@ -3,7 +3,7 @@
 
 #include <core/temporary_folder.h>
 
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/store.h>
 #include <brigade/lab/digits.h>
 
 #include <doctest/doctest.h>

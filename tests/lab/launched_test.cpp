@@ -3,7 +3,7 @@
 #include "program.h"
 
 #include <brigade/dist/groups/backends.h>
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/store.h>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // The secret of a job under `brigade run`: one for its ranks, from the launcher or from the user.
 #include "program.h"
 
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/store.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // The launchers of two nodes at the end of a job.
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/store.h>
 
 #include "program.h"
 

@@ -4,7 +4,7 @@
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/gloo/joined_context.h>
 #include <brigade/dist/groups/gloo/mesh.h>
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/store.h>
 
 #include <gloo/transport/tcp/device.h>
 

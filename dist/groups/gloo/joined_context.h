@@ -2,7 +2,7 @@
 // once per peer until that peer comes, and takes whoever comes first for it.
 #pragma once
 
-#include <brigade/dist/meeting/store/socket.h>
+#include <brigade/dist/rendezvous/store/socket.h>
 
 #include <gloo/context.h>
 

@@ -2,9 +2,9 @@
 #include <brigade/dist/groups/gloo/mesh.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/meeting/awaited_ranks.h>
-#include <brigade/dist/meeting/secret.h>
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/awaited_ranks.h>
+#include <brigade/dist/rendezvous/secret.h>
+#include <brigade/dist/rendezvous/store.h>
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 #pragma once
 
 #include <brigade/dist/errors/rank_names.h>
-#include <brigade/dist/meeting/store/socket.h>
+#include <brigade/dist/rendezvous/store/socket.h>
 
 #include <chrono>
 #include <stdexcept>

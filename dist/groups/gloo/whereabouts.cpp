@@ -3,8 +3,8 @@
 
 #include <brigade/core/clock.h>
 #include <brigade/dist/errors/wire.h>
-#include <brigade/dist/meeting/rank_hosts.h>
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/rank_hosts.h>
+#include <brigade/dist/rendezvous/store.h>
 
 #include <fmt/format.h>
 

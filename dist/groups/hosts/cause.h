@@ -5,7 +5,7 @@
 #pragma once
 
 #include <brigade/dist/errors/verdict.h>
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/store.h>
 
 #include <chrono>
 #include <memory>

@@ -23,8 +23,8 @@
 #include <brigade/dist/groups/shm/shared_group.h>
 #include <brigade/dist/groups/subgroup.h>
 #include <brigade/dist/groups/work_queue.h>
-#include <brigade/dist/meeting/rank_hosts.h>
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/rank_hosts.h>
+#include <brigade/dist/rendezvous/store.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>

@@ -22,7 +22,7 @@
 #include <brigade/dist/groups/nccl/works.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/subgroup.h>
-#include <brigade/dist/meeting/rank_hosts.h>
+#include <brigade/dist/rendezvous/rank_hosts.h>
 
 #include <fmt/format.h>
 

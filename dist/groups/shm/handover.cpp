@@ -5,7 +5,7 @@
 #include <brigade/dist/errors/error_file.h>
 #include <brigade/dist/groups/shm/control.h>
 #include <brigade/dist/groups/shm/local_socket.h>
-#include <brigade/dist/meeting/secret.h>
+#include <brigade/dist/rendezvous/secret.h>
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 // nothing behind. Two network namespaces of a machine do not see each other's names.
 #pragma once
 
-#include <brigade/dist/meeting/store/socket.h>
+#include <brigade/dist/rendezvous/store/socket.h>
 
 #include <cstddef>
 #include <string>

@@ -2,7 +2,7 @@
 // descriptor, so that nothing can be left behind and no mount limits the size.
 #pragma once
 
-#include <brigade/dist/meeting/store/socket.h>
+#include <brigade/dist/rendezvous/store/socket.h>
 
 #include <cstddef>
 #include <cstdint>

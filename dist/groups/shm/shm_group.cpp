@@ -4,9 +4,9 @@
 #include <brigade/dist/groups/shm/handover.h>
 #include <brigade/dist/groups/shm/shared_group.h>
 #include <brigade/dist/groups/subgroup.h>
-#include <brigade/dist/meeting/awaited_ranks.h>
-#include <brigade/dist/meeting/rank_hosts.h>
-#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/rendezvous/awaited_ranks.h>
+#include <brigade/dist/rendezvous/rank_hosts.h>
+#include <brigade/dist/rendezvous/store.h>
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <brigade/core/random.h>
 #include <brigade/dist/groups/early_exit.h>
 #include <brigade/dist/groups/shm/shared_group.h>
-#include <brigade/dist/meeting/launch/environment.h>
+#include <brigade/dist/rendezvous/launch/environment.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,0 +1,89 @@
+// All ranks of a job, from their start to the end of the last process that they have left.
+#pragma once
+
+#include <brigade/dist/rendezvous/launch/child.h>
+#include <brigade/dist/rendezvous/launch/first_failure.h>
+#include <brigade/dist/rendezvous/launch/guardian.h>
+#include <brigade/dist/rendezvous/launch/launcher.h>
+#include <brigade/dist/rendezvous/launch/node_exits.h>
+#include <brigade/dist/rendezvous/launch/nodes.h>
+#include <brigade/dist/rendezvous/launch/output.h>
+#include <brigade/dist/rendezvous/launch/signals.h>
+#include <brigade/dist/rendezvous/store.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace brigade::dist {
+
+// Takes how the process of a rank ended, in words, in which attempt.
+using RankEndTeller = std::function<void(int attempt, int rank, const std::string& how)>;
+
+class Attempt {
+ public:
+  // The options, the signals, the other nodes (null: there are none) and the teller must outlive it.
+  Attempt(std::vector<std::string> command, const LaunchOptions& options, int restart, int port, NodePlace place,
+          StoreJob job, const JobSignals& signals, const NodeExits* other_nodes, const RankEndTeller& tell_end);
+  // Ends what still runs.
+  ~Attempt();
+
+  // One loop over poll() for output, signals and the ends of ranks. Throws IoError when the program
+  // cannot be started.
+  LaunchOutcome watch();
+  // Writes to standard error, and waits for whoever reads it. The signal that came meanwhile, or 0.
+  int say(const std::string& text);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Environment environment_for(int rank, int local, int restart, int port) const;
+  std::string error_file(int rank) const;
+  std::vector<RankProgram> prepare_programs(int restart, int port);
+  void close_streams();
+
+  bool ranks_run() const;
+  void wait_for_events();
+  void hear_guardian();
+  void hear_other_nodes();
+  void take_end(Child& child, const GuardianNews& news);
+  void forward_signals();
+  void end_what_is_left();
+  void tell_what_was_left();
+  void write_the_rest();
+  int time_to_next_step() const;
+  void end_what_is_overdue();
+  void escalate();
+  void end_all(int signal);
+  FirstFailure first_failure() const;
+  LaunchOutcome outcome() const;
+
+  const std::vector<std::string> command_;
+  const LaunchOptions& options_;
+  const NodePlace place_;
+  const StoreJob job_;
+  const JobSignals& signals_;
+  const NodeExits* const other_nodes_;
+  const RankEndTeller& tell_end_;
+  const int restart_;
+  const std::string error_folder_;  // "": without, the ends of the processes alone tell who was first
+  Output output_;
+  std::vector<Child> children_;
+  std::optional<Guardian> guardian_;
+  int first_failure_ = -1;
+  std::optional<NodeFailure> failed_node_;
+  bool failed_before_node_ = false;
+  int signalled_ = 0;
+  bool failed_before_signal_ = false;
+  bool asked_ = false;
+  bool ending_the_rest_ = false;
+  bool nothing_left_ = false;
+  std::vector<std::string> left_, live_on_;  // processes that ranks left, in words
+  std::vector<int> overdue_;
+  std::optional<Clock::time_point> last_must_end_;
+  std::optional<Clock::time_point> next_step_;
+};
+
+}  // namespace brigade::dist

@@ -1,4 +1,4 @@
-// Makes the state of a region from the one around it.
+// Derives the state of a region from that of the enclosing region.
 #include <brigade/amp/autocast.h>
 
 #include <brigade/amp/op_lists.h>

@@ -1,5 +1,5 @@
-// The scaler's scale: made, multiplied with, told, saved and loaded. The order of its calls in an
-// iteration is in grad_scaler_steps.cpp.
+// The scaler's scale: created, applied, reported, saved and loaded. The order of a scaler's calls
+// in an iteration is in grad_scaler_steps.cpp.
 #include <brigade/amp/grad_scaler.h>
 
 #include <brigade/amp/detail/device_scale.h>

@@ -1,4 +1,4 @@
-// GradScaler: keeps small gradients of half precision from becoming zero, as torch.amp.GradScaler
+// GradScaler: keeps small half-precision gradients from becoming zero, like torch.amp.GradScaler
 // (Micikevicius et al., Mixed Precision Training, ICLR 2018).
 //
 //   amp::GradScaler scaler;
@@ -11,14 +11,13 @@
 //     scaler.update();
 //   }
 //
-// The loss is multiplied by a scale before backward, and the gradients are divided by it before the
-// step. Is one of them infinite or NaN then, the scale was too large: the step is skipped, and
-// update() lowers the scale. After a number of iterations in which nothing was skipped, it raises it.
+// The loss is multiplied by a scale before backward, and the gradients are divided by it before the step. If a gradient
+// is infinite or NaN then, the scale was too large: the step is skipped, and update() lowers the scale. After a number
+// of iterations without a skipped step, update() raises it.
 //
-// Each gradient knows the scale it was made with and by which scaler (autograd/gradient_scale.h). A
-// step by gradients of another scale, of two scales, of another scaler, or of a loss that was not
-// scaled is an error, autograd::ScalerError, before a weight moves. Errors begin with PyTorch's words
-// where PyTorch has the error; those that it does not see begin with the optimizer.
+// Each gradient records its scale and its scaler (autograd/gradient_scale.h). A step with gradients of another scale,
+// of two scales, of another scaler, or of an unscaled loss throws autograd::ScalerError before any weight changes.
+// Errors that PyTorch also reports begin with PyTorch's text; errors that it does not detect begin with the optimizer.
 #pragma once
 
 #include <brigade/autograd/gradient_scale.h>
@@ -41,16 +40,17 @@ struct GradScalerOptions {
   double backoff_factor = 0.5;     // below 1
   int64_t growth_interval = 2000;  // iterations without a skipped step until the scale grows
   bool enabled = true;             // false: scale() and unscale_() do nothing, step() only steps
-  DeviceType device = kCPU;        // a scaler for a device that is not there is not enabled, with a warning
-  // step() without unscale_() only looks at the gradients, and the optimizer (SGD, Adam, AdamW without
-  // hooks) divides them as it reads them: they are not written, and stay scaled. Else step() leaves
-  // them unscaled, as PyTorch's does.
+  DeviceType device = kCPU;        // if there is no such device, the scaler is not enabled, with a warning
+  // step() without unscale_() only checks the gradients, and the optimizer (SGD, Adam, AdamW without hooks) divides
+  // them as it reads them: they are not written, and stay scaled. If false, step() leaves them unscaled, as PyTorch's
+  // does.
   bool fused_step = false;
-  // The scale, its count and what was found stay in the memory of the losses' device, at addresses that do not change.
-  // No call waits for the host, and a whole step, update() included, can be captured into a CUDA graph
-  // (core/cuda/graph.h) after one outside. For SGD without hooks (with momentum: without dampening) and parameters on
-  // the losses' device. step() returns true and counts no skipped step, since the host does not know; backward() comes
-  // before update(), which changes the scale that a loss was multiplied by.
+  // The scale, its count of iterations and the results of the inf checks stay in the memory of the losses' device, at
+  // fixed addresses. No call waits for the host, and a whole step, update() included, can be captured into a CUDA graph
+  // (core/cuda/graph.h) after one step outside. For SGD without hooks (with momentum: without dampening), Adam and
+  // AdamW without hooks and with .capturable = true, and for parameters on the losses' device. step() returns true and
+  // counts no skipped step, since the host does not know; backward() must come before update(), which changes the scale
+  // that a loss was multiplied by.
   bool capturable = false;
 };
 
@@ -66,30 +66,29 @@ class GradScaler {
   GradScaler(const GradScaler&) = delete;
   GradScaler& operator=(const GradScaler&) = delete;
 
-  // The loss (any shape, any floating dtype, any device) times the scale: a result of its own, with
-  // the dtype of a product with a float32 number tensor: a half loss without dimensions becomes
-  // float32. The first call puts the scale in place.
+  // The loss (any shape, any floating dtype, any device) times the scale, as a new result with the
+  // dtype of a product with a float32 tensor without dimensions: a half loss without dimensions
+  // becomes float32. The first call creates the scale.
   Tensor scale(const Tensor& loss, SourceLocation where = SourceLocation::current());
   std::vector<Tensor> scale(const std::vector<Tensor>& losses, SourceLocation where = SourceLocation::current());
 
-  // Divides the gradients of the optimizer's parameters by the scale, in place, and notes whether
-  // any of them is infinite or NaN. Nothing waits for a device. Throws ScalerError: "Attempted
-  // unscale_ but _scale is None ...", "unscale_() has already been called on this optimizer since the
-  // last update().", "unscale_() is being called after step().", "Attempting to unscale FP16
-  // gradients.", and for gradients of another scale (see above); then nothing has changed.
+  // Divides the gradients of the optimizer's parameters by the scale, in place, and records whether any of them is
+  // infinite or NaN. Does not wait for a device. Throws ScalerError: "Attempted unscale_ but _scale is None ...",
+  // "unscale_() has already been called on this optimizer since the last update().", "unscale_() is being called after
+  // step().", "Attempting to unscale FP16 gradients.", and for gradients of another scale (see above). In these cases
+  // nothing has changed.
   void unscale_(optim::Optimizer& optimizer, SourceLocation where = SourceLocation::current());
-  // Unscales, unless unscale_() was called, and calls optimizer.step() if all gradients are finite.
-  // Returns whether it did. Reads from the device what was found: the host waits here (not with `capturable`: then the
-  // device decides, and the result is true). Throws as
-  // unscale_(), as optimizer.step(), and ScalerError "Attempted step but _scale is None ...", "step()
-  // has already been called since the last update().", "No inf checks were recorded for this
+  // Unscales, unless unscale_() was called, and calls optimizer.step() if all gradients are finite. Returns whether it
+  // stepped. The host waits here for the device's result (not with `capturable`: the device decides, and the return
+  // value is true). Throws what unscale_() and optimizer.step() throw, and ScalerError "Attempted step but _scale is
+  // None ...", "step() has already been called since the last update().", "No inf checks were recorded for this
   // optimizer."
   bool step(optim::Optimizer& optimizer, SourceLocation where = SourceLocation::current());
-  // At the end of an iteration, after the steps of all its optimizers: lowers the scale when one was
-  // skipped, raises it when growth_interval iterations in a row were not. Throws ScalerError
-  // "Attempted update but _scale is None ...", "No inf checks were recorded prior to update."
+  // Ends an iteration, after the steps of all its optimizers: lowers the scale if a step was skipped, raises it after
+  // growth_interval iterations in a row without a skipped step. Throws ScalerError "Attempted update but _scale is None
+  // ...", "No inf checks were recorded prior to update."
   void update(SourceLocation where = SourceLocation::current());
-  // The same with a scale of the caller's own; the count of iterations goes on.
+  // Sets the scale to `new_scale` instead; the count of iterations continues.
   void update(double new_scale, SourceLocation where = SourceLocation::current());
 
   bool is_enabled() const noexcept { return enabled_; }
@@ -103,8 +102,8 @@ class GradScaler {
   void set_growth_interval(int64_t interval) noexcept { options_.growth_interval = interval; }
   // Iterations without a skipped step since the scale last changed; 0 when not enabled.
   int64_t growth_tracker() const noexcept;
-  // What unscale_() or step() have found for this optimizer since the last update(): nothing before
-  // them, or without gradients. Waits for the device.
+  // What unscale_() or step() found for this optimizer since the last update(); nothing if neither
+  // was called, or without gradients. Waits for the device.
   std::optional<bool> found_inf(const optim::Optimizer& optimizer) const;
 
   // "scale", "growth_factor", "backoff_factor", "growth_interval" and "_growth_tracker"; nothing when
@@ -117,18 +116,19 @@ class GradScaler {
   void load_state_dict(const optim::OptimizerState& state, SourceLocation where = SourceLocation::current());
 
  private:
-  // Of an optimizer, since the last update().
+  // The stage of an optimizer since the last update().
   enum class Stage : uint8_t { Ready, Unscaled, Stepped };
   struct PerOptimizer {
     optim::Optimizer* optimizer;
     Stage stage = Stage::Ready;
-    std::vector<Tensor> found_inf;  // one for each device; float32, 1 where something was found
-    std::optional<bool> asked;      // what has been said of its step
-    bool is_agreed = false;         // the ranks of a group have stepped together
+    std::vector<Tensor> found_inf;  // one per device; float32, 1 if a gradient is not finite
+    std::optional<bool> asked;      // the answer for its step (ScaledStep::found_inf)
+    bool is_agreed = false;         // the ranks of a group stepped together
     SourceLocation unscaled_at, stepped_at;
 
-    // Notes what is not finite, and multiplies by `factor` unless it is 1, or by `in_memory` (as in
-    // kernels::foreach_unscale) where that is defined. `grads`: of the optimizer's parameters.
+    // Records non-finite gradients, and multiplies all by `factor` unless it is 1, or by
+    // `in_memory` (as in kernels::foreach_unscale) if that is defined. `grads`: those of the
+    // optimizer's parameters.
     void look_at(const std::vector<Tensor>& grads, float factor, const Tensor& in_memory = {});
     bool found_any() const;
   };
@@ -137,7 +137,7 @@ class GradScaler {
   const PerOptimizer* find(const optim::Optimizer& optimizer) const noexcept;
   void require_scale(const char* function, const optim::Optimizer* optimizer, SourceLocation where) const;
   void require_stage_ready(const PerOptimizer& state, SourceLocation where) const;
-  // What the caller is about to do. The other ranks are told of a fault, at their next step.
+  // What the caller is about to do. A fault is reported to the other ranks at their next step.
   enum class Before : uint8_t { Step, AnotherCall };
   void check_gradients(const optim::Optimizer& optimizer, SourceLocation where) const;
   void unscale_before(Before before, optim::Optimizer& optimizer, SourceLocation where);
@@ -145,9 +145,9 @@ class GradScaler {
     return {options_.growth_factor, options_.backoff_factor, options_.growth_interval};
   }
   float inverse_scale() const noexcept { return static_cast<float>(1.0 / static_cast<double>(scale_)); }
-  // Whether the optimizer can do the division; then its gradients were looked at.
+  // Whether the optimizer can do the division; if so, its gradients have been checked.
   bool prepare_fused_step(PerOptimizer& state, SourceLocation where);
-  // What the optimizer's listeners have made of the question.
+  // Takes over the answer of the optimizer's listeners to a question.
   void take_answer(PerOptimizer& state, const autograd::ScaledStep& answer) noexcept;
   [[noreturn]] void throw_no_gradients(const optim::Optimizer& optimizer, SourceLocation where) const;
   // Throws ScalerError for losses, gradients or optimizers that a `capturable` scaler cannot take.
@@ -161,21 +161,21 @@ class GradScaler {
 
   GradScalerOptions options_;
   bool enabled_;
-  uint64_t number_ = 0;  // in marks
-  // Until scale() is first called: what is to be put in place.
+  uint64_t number_ = 0;  // identifies this scaler in marks
+  // False until the first call of scale(), which sets the scale to init_scale_.
   bool is_in_place_ = false;
   double init_scale_;
-  float scale_ = 0;  // with on_device_: the latest that the host has set, by which gradients are labelled
+  float scale_ = 0;  // with on_device_: the latest one that the host has set, which labels gradients
   int64_t growth_tracker_ = 0;
-  std::unique_ptr<detail::DeviceScale> on_device_;  // with `capturable`, once in place: who knows the scale
+  std::unique_ptr<detail::DeviceScale> on_device_;  // with `capturable`, once in place: holds the scale
   std::vector<std::pair<Device, Tensor>> scales_;
-  std::deque<PerOptimizer> states_;  // in the order in which they came
-  // Ranks that train together keep one scale. What an optimizer has found of which no other rank
-  // hears (no wrapper reduces its parameters) waits for the next question that goes to all ranks,
-  // and lowers the scale of all of them then.
+  std::deque<PerOptimizer> states_;  // in the order of their first calls
+  // Ranks that train together keep one scale. If no other rank learns what an optimizer found (no
+  // wrapper reduces its parameters), the result waits for the next question that goes to all ranks,
+  // and then lowers the scale of all of them.
   bool is_shared_ = false;        // other ranks have been asked
-  bool found_by_rank_ = false;    // here, and not told yet
-  bool found_by_others_ = false;  // so it was on some rank; told since the last update()
+  bool found_by_rank_ = false;    // found here, not reported to the other ranks yet
+  bool found_by_others_ = false;  // found on some rank, reported since the last update()
   SourceLocation updated_at_;
   // What last changed the scale.
   struct Change {

@@ -83,7 +83,7 @@ void GradScaler::require_stage_ready(const PerOptimizer& state, SourceLocation w
 
 namespace {
 
-// Of each parameter; undefined where there is none.
+// The gradient of each parameter; undefined if it has none.
 std::vector<Tensor> gradients_to_unscale(const optim::Optimizer& optimizer, bool may_be_float16, SourceLocation where) {
   std::vector<Tensor> grads;
   for (const Tensor& parameter : optimizer.parameters()) {
@@ -177,7 +177,7 @@ void GradScaler::unscale_before(Before before, optim::Optimizer& optimizer, Sour
 
 bool GradScaler::prepare_fused_step(PerOptimizer& state, SourceLocation where) {
   optim::Optimizer& optimizer = *state.optimizer;
-  // Float32 copies of float16 parameters take their gradients as they are: none is unscaled in float16.
+  // Float32 copies of float16 parameters take the gradients unchanged: none is unscaled in float16.
   const bool in_copies = optimizer.keeps_master_weights();
   const bool wanted = options_.fused_step || (in_copies && has_float16_gradients(optimizer));
   if (!wanted || !optimizer.can_step_scaled() || !std::isfinite(inverse_scale())) return false;
@@ -265,15 +265,15 @@ namespace {
 
 }  // namespace
 
-// Each rank changes its own scale, by what all of them have found: that of an optimizer that only this rank knows
-// would change it here alone.
+// Each rank changes its own scale according to what all ranks found: the result of an optimizer that only this rank
+// knows would change the scale here alone.
 void GradScaler::update_on_device(SourceLocation where) {
   std::vector<Tensor> found;
   const PerOptimizer* agreed = nullptr;
   const PerOptimizer* alone = nullptr;
   for (PerOptimizer& state : states_) {
     if (state.found_inf.empty()) continue;
-    if (state.stage != Stage::Stepped) {  // it was unscaled: the other ranks are asked now
+    if (state.stage != Stage::Stepped) {  // only unscaled: the other ranks are asked now
       autograd::ScaledStep question{.loss_scale = scale_, .device_found_inf = state.found_inf.front()};
       state.optimizer->ask_found_inf(question, where);
       take_answer(state, question);
@@ -302,7 +302,7 @@ void GradScaler::update(SourceLocation where) {
     if (state.found_inf.empty()) continue;
     any = true;
     if (state.asked) continue;
-    // One that was unscaled and never stepped.
+    // The optimizer was unscaled and never stepped.
     autograd::ScaledStep question{
         .loss_scale = scale_, .found_inf = state.found_any(), .found_elsewhere = found_by_rank_};
     state.optimizer->ask_found_inf(question, where);

@@ -13,8 +13,8 @@ struct LossScaleNode final : autograd::Node {
   Tensor scale;  // a new scale is a new tensor, unless the device keeps it (DeviceScale)
   autograd::ScaleMark mark;
 
-  // With create_graph this records a plain product: what is made of the gradient later is no scaled
-  // loss, and is scaled by a mark of its own.
+  // With create_graph this records a plain product: a loss made from the gradient later is not
+  // scaled yet, and gets a mark of its own when it is.
   void backward(autograd::BackwardContext& context) override { context.set_fitted(0, mul(context.grad(), scale, {})); }
   const autograd::ScaleMark* scale_mark() const noexcept override { return &mark; }
 };

@@ -14,9 +14,9 @@ using enum autograd::CastRule;
 constexpr const char* kFused = "follows its parts: the product, and an activation of no list";
 constexpr const char* kOfParts = "made of operations of the list here, of none in PyTorch";
 
-// One line per operation. The names are those that the operations ask by.
+// One line per operation. The names are those that operations pass to cast_rule().
 constexpr ListedOperation kOperations[] = {
-    // --- matrix products and convolutions: quick in half types, and added up in float32
+    // --- matrix products and convolutions: fast in half types, and accumulated in float32
     {"addbmm", "addbmm", LowerPrecision, LowerPrecision, ""},
     {"addmm", "addmm", LowerPrecision, LowerPrecision, ""},
     {"addmv", "addmv", AsIs, LowerPrecision, kOfParts},
@@ -36,7 +36,7 @@ constexpr ListedOperation kOperations[] = {
     {"prelu", "prelu", LowerPrecision, LowerPrecision, ""},
     {"scaled_dot_product_attention", "scaled_dot_product_attention", LowerPrecision, LowerPrecision, ""},
 
-    // --- what leaves the range of half types, or loses digits in them
+    // --- operations that leave the range of half types, or lose digits in them
     {"acos", "acos", Unlisted, Float32, ""},
     {"asin", "asin", Unlisted, Float32, ""},
     {"binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits", Float32, Float32, ""},

@@ -1,8 +1,8 @@
-// The lists of autocast: what happens to the inputs of each operation, by kind of device.
+// The lists of autocast: what happens to the inputs of each operation, by device type.
 //
-// They are PyTorch's (tests/amp/data/torch_op_lists.json, which a test compares them with). An
-// operation that is not listed takes its inputs as they come; one that is made of others, as
-// normalize is, follows its parts.
+// They are PyTorch's (a test compares them with tests/amp/data/torch_op_lists.json). An unlisted
+// operation takes its inputs as they are; an operation that is composed of others, such as
+// normalize, follows its parts.
 #pragma once
 
 #include <brigade/autograd/autocast_mode.h>
@@ -17,7 +17,7 @@ using autograd::CastRule;
 
 // An operation of the lists.
 struct ListedOperation {
-  const char* name;   // here
+  const char* name;   // in Brigade
   const char* torch;  // in PyTorch, where the rule comes from; several are written "mm, addmm"
   CastRule cpu, cuda;
   const char* why;  // "" unless the rule is not simply PyTorch's of that name
@@ -25,9 +25,9 @@ struct ListedOperation {
   CastRule rule(DeviceType device) const noexcept { return device == kCPU ? cpu : cuda; }
 };
 
-// By rule, then by name.
+// All listed operations, by rule, then by name.
 std::span<const ListedOperation> op_lists() noexcept;
-// CastRule::Unlisted for a name that is not there.
+// CastRule::Unlisted for a name that is not listed.
 CastRule cast_rule(const char* operation, DeviceType device) noexcept;
 // "lower precision", "float32", "widest", "refused", "as it is", "not listed".
 const char* name(CastRule rule) noexcept;

@@ -8,7 +8,8 @@ namespace brigade::amp {
 
 namespace {
 
-// float16 with float32 parameters needs a scaler: its small gradients would be zero. bfloat16 has the range of float32.
+// float16 with float32 parameters needs a scaler: without one, small gradients become zero. bfloat16 has the range of
+// float32.
 const std::array<Precision, 6>& precisions() {
   static const std::array<Precision, 6> known{{{"32-true", kFloat32, std::nullopt},
                                                {"16-mixed", kFloat32, kFloat16, true},

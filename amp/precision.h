@@ -1,4 +1,4 @@
-// Precision names: which dtypes a training job computes in, as Lightning spells them.
+// Precision names, spelled as in Lightning: the dtypes that a training job computes in.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -10,9 +10,9 @@ namespace brigade::amp {
 
 struct Precision {
   std::string name;               // "16-mixed"
-  DType parameters;               // and data
+  DType parameters;               // also of the data
   std::optional<DType> autocast;  // of forward and loss; nothing: no region
-  bool scales = false;            // the loss, by a gradient scaler
+  bool scales = false;            // a gradient scaler scales the loss
 };
 
 // Also takes Lightning's short names: "64", "32", "16" (16-mixed) and "bf16" (bf16-mixed). Throws

@@ -1,4 +1,4 @@
-// What a scaler finds in the stamps of gradients that it is about to unscale.
+// Checks the stamps of gradients that a scaler is about to unscale.
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/autograd/listener.h>
 #include <brigade/optim/detail/scaled_gradients.h>
@@ -16,8 +16,8 @@ using autograd::ScaleStamp;
 using brigade::detail::in_words;
 using optim::detail::origin_in_words;
 
-// A scaled gradient of something that is no parameter of any optimizer may have been handed on to
-// another backward: then that one's gradients are scaled without a mark.
+// A scaled gradient of a leaf that is not a parameter of any optimizer may have been passed on to
+// another backward, whose gradients are then scaled without a mark.
 bool may_be_scaled_by_hand() {
   const auto& aside = autograd::unregistered_leaves_with_scaled_grads();
   if (aside.empty()) return false;
@@ -31,7 +31,7 @@ bool may_be_scaled_by_hand() {
 
 bool is_of_unscaled_loss(const ScaleOrigin& origin) { return origin.scaler == 0 && !origin.is_unscaled(); }
 
-// The scaler that asks.
+// The scaler that checks the gradients.
 struct Asking {
   uint64_t number;
   double scale;
@@ -86,11 +86,11 @@ void GradScaler::check_gradients(const optim::Optimizer& optimizer, SourceLocati
   }
   autograd::ScaleFault fault;
   const std::vector<Tensor> parameters = optimizer.parameters();
-  autograd::announce_reading(parameters);  // a reducer may have to end what it waits for
+  autograd::announce_reading(parameters);  // a reducer may have to finish pending work first
   const auto look = [&](size_t i, const Tensor&, const Tensor& gradient, ScaleStamp& stamp) {
     stamp.settle(gradient);
     std::string found = fault_of(stamp.label, scaler);
-    // Zeros are as good at any scale.
+    // Zeros are right at any scale.
     if (found.empty() || optim::detail::is_all_zero(gradient)) return;
     if (!fault.text.empty()) {
       ++fault.others;
@@ -100,7 +100,7 @@ void GradScaler::check_gradients(const optim::Optimizer& optimizer, SourceLocati
   };
   optim::detail::for_each_labelled(parameters, look);
   if (fault.text.empty()) return;
-  optimizer.refuse_step(fault, where);  // a step follows an unscale_(), and the other ranks go to it
+  optimizer.refuse_step(fault, where);  // unscale_() precedes a step, which the other ranks enter
   optim::detail::throw_scale_fault(optimizer.name(), parameters, fault, where);
 }
 

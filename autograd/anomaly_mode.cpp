@@ -1,4 +1,4 @@
-// The switch of anomaly mode, one for each thread, and its guard.
+// The per-thread switch of anomaly mode, and its guard.
 #include <brigade/autograd/anomaly_mode.h>
 
 #include <utility>

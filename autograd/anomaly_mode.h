@@ -1,5 +1,5 @@
-// Anomaly mode: a backward that makes a NaN fails at the operation that made it, and names the line
-// of its forward (PyTorch: torch.autograd.detect_anomaly). Costs a pass over every gradient.
+// Anomaly mode: a backward that produces a NaN fails at the operation that produced it and names the line of its
+// forward call (PyTorch: torch.autograd.detect_anomaly). Costs a pass over every gradient.
 #pragma once
 
 namespace brigade::autograd {
@@ -10,9 +10,8 @@ struct AnomalyMode {
   static void set_enabled(bool enabled) noexcept;
 };
 
-// While it lives, backward on this thread throws AutogradError "Function 'LogBackward' returned nan
-// values in its 0th output. ..." for the first operation whose gradients by its results have no NaN
-// and whose gradients by its inputs have.
+// RAII: while it lives, backward on this thread throws AutogradError "Function 'LogBackward' returned nan values in its
+// 0th output. ..." for the first operation whose incoming gradients have no NaN and whose input gradients have one.
 class DetectAnomalyGuard {
  public:
   DetectAnomalyGuard() noexcept;

@@ -1,4 +1,4 @@
-// Casts inputs by their operation's rule, and keeps the casts of weights.
+// Casts inputs by their operation's rule, and caches the casts of weights.
 #include <brigade/autograd/autocast_mode.h>
 
 #include <brigade/autograd/detail/cast.h>
@@ -11,7 +11,7 @@ namespace brigade::autograd {
 
 AutocastState autocast_now() {
   AutocastState state = detail::autocast_region ? *detail::autocast_region : AutocastState();
-  // Inside of an operation of the lists, and in backward, nothing is cast.
+  // Inside a listed operation, and in backward, nothing is cast.
   if (!autocast_is_on()) {
     for (AutocastState::OnDevice& device : state.devices)
       device.enabled = false;
@@ -32,9 +32,9 @@ struct AutocastCache::Entries {
     }
   };
   struct Entry {
-    Tensor weight;  // alive, so that its address belongs to it alone
+    Tensor weight;  // kept alive, so that its address stays unique
     Tensor cast;
-    Tensor without_history;  // the same under no_grad, once it was asked for
+    Tensor without_history;  // the same under no_grad, once requested
     uint32_t version = 0;    // of the weight, when it was cast
   };
   std::unordered_map<Key, Entry, HashOfKey> casts;
@@ -61,8 +61,8 @@ const Tensor& AutocastCache::get(const Tensor& weight, DType dtype, SourceLocati
     entry = {weight, detail::autocast_to(weight, dtype, where), Tensor(), weight.version()};
     return entry.cast;
   }
-  // No operation sees the weight itself this time: who asks for its uses hears of them here. A
-  // checkpoint's first run learns its parameters so.
+  // The cached cast records no operation on the weight, so report the use here: to input collectors (this is how a
+  // checkpoint's first run finds its parameters) and to the tape.
   const Tensor* used[] = {&weight};
   const Tensor* as[] = {&entry.cast};
   if (!GradMode::is_enabled()) detail::collect_inputs(used);
@@ -92,7 +92,7 @@ bool is_weight(const Tensor& x) {
   return x.dtype() == kFloat32 && x.requires_grad() && x.is_leaf() && !x.impl()->view_base;
 }
 
-// The widest of those that may be cast; theirs where they agree.
+// The common promoted dtype of the inputs that may be cast; `otherwise` if there are none.
 DType widest(const Tensor* const* in, size_t count, DeviceType device, DType otherwise) {
   bool found = false;
   DType result = otherwise;
@@ -104,14 +104,14 @@ DType widest(const Tensor* const* in, size_t count, DeviceType device, DType oth
   return result;
 }
 
-// The first that is there, which says what device the operation runs on; null where there is none.
+// The first defined input, whose device is the operation's; null if there is none.
 const Tensor* first_defined(const Tensor* const* in, size_t count) {
   for (size_t i = 0; i < count; ++i)
     if (in[i]->defined()) return in[i];
   return nullptr;
 }
 
-// PyTorch's words, and what to do for a probability that comes from elsewhere.
+// PyTorch's message, and advice for probabilities that do not come from a sigmoid.
 [[noreturn]] void refuse(const char* operation, SourceLocation where) {
   throw AutogradError(
       where,
@@ -136,7 +136,7 @@ void CastInputsBase::apply(AutocastOperation& operation, SourceLocation where, c
   const DType wanted = rule == CastRule::LowerPrecision ? here.dtype
                        : rule == CastRule::Widest       ? first->dtype()
                                                         : kFloat32;
-  // Mostly there is nothing to cast: quickly seen, before the rest is gone into.
+  // Fast path: usually no input needs a cast.
   bool as_wanted = rule != CastRule::Refused;
   for (size_t i = 0; i < count && as_wanted; ++i)
     as_wanted = !in[i]->defined() || in[i]->dtype() == wanted;

@@ -1,15 +1,15 @@
-// Autocast as operations see it: a state per thread that says in which dtype their inputs come.
+// Autocast as operations see it: a per-thread state that decides the dtype of their inputs.
 //
-// The layers here know no list of operations. A region (amp/autocast.h) sets the state, and with it
-// the function that knows the lists (amp/op_lists.h). An operation of the lists asks first:
+// This layer holds no list of operations. A region (amp/autocast.h) sets the state, including the function that knows
+// the lists (amp/op_lists.h). A listed operation begins with:
 //
 //   Tensor softmax(const Tensor& x, int64_t dim, SourceLocation where) {
 //     if (autograd::autocast_is_on()) [[unlikely]] {
 //       if (const auto in = autograd::cast_inputs<"softmax">(where, x)) return softmax(in[0], dim, where);
 //     }
 //
-// While such an object applies, autocast is off on this thread: what the operation is made of does
-// not ask again. The casts are recorded, so that gradients come back in the dtype of the inputs.
+// While such an object applies, autocast is off on this thread, so that inner operations do not cast again. The casts
+// are recorded, so that gradients come back in the dtype of the inputs.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -22,25 +22,25 @@
 
 namespace brigade::autograd {
 
-// What autocast does to the inputs of an operation.
+// The action of autocast on the inputs of an operation.
 enum class CastRule : uint8_t {
-  Unlisted,        // nothing; the operations that it is made of ask for themselves
-  AsIs,            // nothing, and they do not ask
-  LowerPrecision,  // to the dtype of the region
-  Float32,         // to float32
-  Widest,          // to the widest dtype among them
-  Refused,         // an error
+  Unlisted,        // no cast; inner operations follow their own rules
+  AsIs,            // no cast, and none in inner operations
+  LowerPrecision,  // cast to the dtype of the region
+  Float32,         // cast to float32
+  Widest,          // cast to the widest dtype among them
+  Refused,         // throws
 };
 
 class AutocastCache;
 
-// What holds inside a region. Casts leave float64 and what is not floating alone, and tensors of
-// another kind of device than the operation's.
+// The settings inside a region. Casts skip float64, non-floating tensors, and tensors of another device type than the
+// operation's.
 struct AutocastState {
   struct OnDevice {
     bool enabled = false;
     DType dtype = kBFloat16;
-    SourceLocation where = {};  // the region that says so, where its line is known
+    SourceLocation where = {};  // the region that set this, where its line is known
   };
   std::array<OnDevice, kDeviceTypes> devices = {OnDevice{false, kBFloat16, {}}, OnDevice{false, kFloat16, {}}};
   bool cache_enabled = true;
@@ -53,15 +53,15 @@ struct AutocastState {
 };
 
 namespace detail {
-// What operations ask: null where nothing is cast.
+// The state that operations read; null where nothing is cast.
 BRIGADE_INITIAL_EXEC inline constinit thread_local const AutocastState* autocast_state = nullptr;
-// The innermost region, switched off or not; null outside of any.
+// The innermost region, enabled or not; null outside any region.
 BRIGADE_INITIAL_EXEC inline constinit thread_local const AutocastState* autocast_region = nullptr;
 }  // namespace detail
 
 inline bool autocast_is_on() noexcept { return detail::autocast_state != nullptr; }
 
-// While it lives, this state holds on this thread. Nests.
+// RAII: applies this state on this thread. Nests.
 class AutocastScope {
  public:
   explicit AutocastScope(const AutocastState& state) noexcept
@@ -82,13 +82,13 @@ class AutocastScope {
   const AutocastState* region_;
 };
 
-// While it lives, this thread is outside of any region: backward runs so.
+// RAII: puts this thread outside any region. Backward runs this way.
 class OutsideAutocast : AutocastScope {
  public:
   OutsideAutocast() noexcept : AutocastScope(nullptr, nullptr) {}
 };
 
-// While it lives, operations of this thread do not ask: what an operation in place is made of.
+// RAII: turns casts off on this thread, for the operations inside an in-place operation.
 class AutocastPause {
  public:
   AutocastPause() noexcept : state_(std::exchange(detail::autocast_state, nullptr)) {}
@@ -100,23 +100,23 @@ class AutocastPause {
   const AutocastState* state_;
 };
 
-// What holds on this thread, for code that will run again later: with no region, all switched off.
-// The cache is not part of it: a region that begins with the copy has its own.
+// A copy of this thread's state, for code that will run again later; outside any region, everything is disabled. The
+// cache is not copied: a region that starts from the copy has its own.
 AutocastState autocast_now();
 
-// The casts of the weights in an outermost region: each is made once, however often the weight is
-// used, and its gradients are added up before they are cast back.
+// Caches the casts of weights in an outermost region: a weight is cast once, however often it is used, and its
+// gradients are summed before they are cast back.
 //
-// A weight is a leaf in float32 that requires grad. A cast is made anew when the weight was written
-// to since, when another dtype is wanted, and when it was made under no_grad and is now to carry
-// gradients: it has no history then, and the weight would go without a gradient.
+// A weight is a float32 leaf that requires grad. It is cast again when it was written to since, when another dtype is
+// requested, and when the cached cast was made under no_grad and gradients are now needed: without history, the weight
+// would get no gradient.
 class AutocastCache {
  public:
   AutocastCache();
   ~AutocastCache();
   AutocastCache(const AutocastCache&) = delete;
   AutocastCache& operator=(const AutocastCache&) = delete;
-  // Made where there is none that can be used. Valid until the next call.
+  // Makes the cast if none can be reused. The reference is valid until the next call.
   const Tensor& get(const Tensor& weight, DType dtype, SourceLocation where);
   size_t size() const noexcept;
   void clear() noexcept;
@@ -128,10 +128,10 @@ class AutocastCache {
 
 namespace detail {
 
-// A cast that autocast makes, by the name "autocast_to_float16" on tape and in graph.
+// A cast made by autocast, named "autocast_to_float16" (for example) on the tape and in the graph.
 Tensor autocast_to(const Tensor& x, DType dtype, SourceLocation where);
 
-// An operation of the lists, with its rules once they are known: one static object for each name.
+// A listed operation with its cached rules: one static object per name.
 class AutocastOperation {
  public:
   constexpr explicit AutocastOperation(const char* name) noexcept : name_(name) {}
@@ -157,7 +157,7 @@ struct OperationName {
 template <OperationName name>
 inline constinit AutocastOperation autocast_operation{name.text};
 
-// What CastInputs and CastList have in common.
+// The common part of CastInputs and CastList.
 class CastInputsBase {
  public:
   ~CastInputsBase() {
@@ -167,13 +167,13 @@ class CastInputsBase {
   }
   CastInputsBase(const CastInputsBase&) = delete;
   CastInputsBase& operator=(const CastInputsBase&) = delete;
-  // Whether the operation is in the lists, for this kind of device: it goes on with these inputs.
+  // Whether the operation is listed for this device type; it then continues with these inputs.
   explicit operator bool() const noexcept { return paused_ != nullptr; }
 
  protected:
   CastInputsBase() noexcept = default;
-  // Makes in[i] point at what stands for it, for each in turn, and switches autocast off. Throws
-  // AutogradError for an operation that is refused.
+  // Points each in[i] at its cast, if it needs one, and turns autocast off. Throws AutogradError for a refused
+  // operation.
   void apply(AutocastOperation& operation, SourceLocation where, const Tensor** in, size_t count);
 
  private:
@@ -181,13 +181,12 @@ class CastInputsBase {
                  const Tensor** in, size_t count);
   void drop_casts() noexcept;
   const AutocastState* paused_ = nullptr;
-  Tensor* casts_ = nullptr;  // owned; an array, where something was cast
+  Tensor* casts_ = nullptr;  // owned array; null if nothing was cast
 };
 
 }  // namespace detail
 
-// The inputs of an operation as autocast wants them. Undefined ones are allowed. They must outlive
-// it.
+// The inputs of an operation after autocast. Undefined inputs are allowed. The inputs must outlive this object.
 template <size_t count>
 class CastInputs : public detail::CastInputsBase {
  public:
@@ -212,7 +211,7 @@ class CastList : public detail::CastInputsBase {
   std::vector<Tensor> tensors_;
 };
 
-// Of the operation with this name in the lists; while autocast is on.
+// Casts the inputs of the operation listed under this name. Call only while autocast is on.
 template <detail::OperationName name, class... Inputs>
 CastInputs<sizeof...(Inputs)> cast_inputs(SourceLocation where, const Inputs&... inputs) {
   return CastInputs<sizeof...(Inputs)>(detail::autocast_operation<name>, where, inputs...);

@@ -1,4 +1,4 @@
-// Checks what backward() and grad() were given, runs the engine, and reports missing gradients.
+// Checks the arguments of backward() and grad(), runs the engine, and reports missing gradients.
 #include <brigade/autograd/backward.h>
 
 #include <brigade/autograd/engine.h>
@@ -21,7 +21,7 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, const GradOption
   for (size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined() && options.materialize_grads) {
       gradients[i] = full(inputs[i].sizes(), 0.0, inputs[i].options());
-      if (options.create_graph) gradients[i].requires_grad_(true, where);  // to be differentiated, as the others are
+      if (options.create_graph) gradients[i].requires_grad_(true, where);  // can be differentiated, as the others can
     }
     if (gradients[i].defined() || options.allow_unused) continue;
     throw AutogradError(

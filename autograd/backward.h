@@ -1,4 +1,4 @@
-// Reverse mode: from a root to the gradients of the leaves.
+// Reverse-mode differentiation: from a root to the gradients of the leaves.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -9,19 +9,18 @@
 namespace brigade {
 
 struct BackwardOptions {
-  // The gradient of the root, in any dtype: it is taken in the root's. May be undefined for a root
-  // with one element (1 is taken).
+  // The gradient of the root, in any dtype; it is cast to the root's. May be undefined for a root with one element
+  // (then it is 1).
   Tensor gradient = {};
-  // Keep what forward saved, for another backward through the same graph.
+  // Keep the tensors that forward saved, for another backward through the same graph.
   bool retain_graph = false;
-  // Record what backward computes, so that the gradients can be differentiated again; keeps the
-  // graph as well.
+  // Record the operations of backward, so that the gradients can be differentiated again; keeps the graph as well.
   bool create_graph = false;
 };
 
 namespace autograd {
 
-// What a backward does to the graph, see BackwardOptions.
+// How a backward uses the graph, see BackwardOptions.
 struct GraphUse {
   bool retain_graph = false;
   bool create_graph = false;
@@ -46,7 +45,7 @@ void backward(TensorList roots, TensorList gradients, const GraphUse& use = {},
               SourceLocation where = SourceLocation::current());
 
 struct GradOptions {
-  // One per output, or none: the gradients to start from.
+  // The gradients of the outputs to start from: one per output, or none.
   std::vector<Tensor> grad_outputs = {};
   bool retain_graph = false;
   // An input that the outputs do not depend on gives an undefined tensor instead of an error.
@@ -56,21 +55,22 @@ struct GradOptions {
   // Zeros in place of undefined gradients; implies allow_unused.
   bool materialize_grads = false;
 };
-// The gradients of the sum of `outputs` with respect to `inputs` (leaves or results), as
-// torch.autograd.grad: returned, and added to no .grad. Listeners (a DDP wrapper) hear nothing of
-// it. Hooks of the inputs run. Throws AutogradError as backward(), and "One of the differentiated
-// Tensors appears to not have been used in the graph", with its position.
+// The gradients of the sum of `outputs` with respect to `inputs` (leaves or results), like torch.autograd.grad: they
+// are returned, and no .grad changes. Listeners (a DDP wrapper) are not notified. Hooks of the inputs run. Throws
+// AutogradError like backward(), and "One of the differentiated Tensors appears to not have been used in the graph",
+// with its position.
 std::vector<Tensor> grad(TensorList outputs, TensorList inputs, const GradOptions& options = {},
                          SourceLocation where = SourceLocation::current());
 
-// A backward that was told to retain its graph.
+// A backward that retained its graph.
 struct RetainedGraph {
   SourceLocation where;
   size_t nodes;
-  size_t bytes;     // of results that were kept for another backward (parameters not counted)
-  bool used_again;  // a later backward of this thread came through it
+  size_t bytes;     // of saved results kept for another backward (parameters not counted)
+  bool used_again;  // a later backward of this thread used the graph
 };
-// Those of this thread that were used again, or of which nothing is left; each once, as far back as a few.
+// Returns, each once, the retained graphs of this thread that were used again or are fully freed. Only the latest are
+// kept.
 std::vector<RetainedGraph> take_retained_graphs();
 
 }  // namespace autograd

@@ -1,4 +1,4 @@
-// What a node's backward asks of the engine that runs it.
+// The services that the engine offers to a node's backward.
 #include <brigade/autograd/engine.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/ops/reduce.h>
@@ -25,13 +25,13 @@ Tensor BackwardContext::fit(const Edge& edge, Tensor grad) {
 
 BackwardContext::Destination BackwardContext::destination(uint32_t i) const {
   if (!needs_input_grad(i) || !node_.edges[i].leaf || engine_.capturing_ || engine_.create_graph_) return {};
-  // The same leaf twice among the inputs (x @ x): the second could overwrite the first, which is
+  // If the same leaf appears twice among the inputs (x @ x), the second gradient could overwrite the first, which is
   // not delivered yet.
   for (uint32_t other = 0; other < node_.edges.size(); ++other) {
     if (other != i && node_.edges[other].leaf == node_.edges[i].leaf) return {};
   }
   AutogradMeta& leaf_meta = *static_cast<AutogradMeta*>(node_.edges[i].leaf->autograd.get());
-  // What a frozen leaf gets is dropped when it is delivered.
+  // The gradient of a frozen leaf is dropped on delivery.
   if (!node_.edges[i].leaf->requires_grad || !leaf_meta.grad_target.defined() || !leaf_meta.hooks.empty()) return {};
   const bool holds = leaf_meta.adopt_target();
   return {leaf_meta.grad_target, holds};

@@ -23,20 +23,20 @@ struct CheckpointNode final : Node {
   Segment segment;
   size_t input_count = 0;
   std::unique_ptr<SavedTensor[]> saved;
-  std::vector<Tensor> captured;  // what requires grad and the segment used besides its inputs: parameters, results
-  RandomGenerator generator;     // as it stood when forward began
+  std::vector<Tensor> captured;  // other tensors that the segment used and that require grad: parameters, results
+  RandomGenerator generator;     // its state when forward began
   AutocastState autocast;        // likewise
 
   void backward(BackwardContext& context) override {
     std::vector<Tensor> inputs;
     std::vector<Tensor> wanted;
-    std::vector<uint32_t> places;  // in our own edges
+    std::vector<uint32_t> places;  // indices of this node's edges
     for (size_t i = 0; i < input_count; ++i) {
       const Tensor input = saved[i].unpack(*this);
       const bool wants_grad = context.needs_input_grad(static_cast<uint32_t>(i));
       if (context.create_graph() && wants_grad) {
-        // With its history, but behind a node of its own: the gradient by one input must not count
-        // the way to it through another.
+        // Keep the history, but behind a separate node: the gradient of one input must not include paths through
+        // another.
         inputs.push_back(input.expand(input.sizes(), where));
       } else {
         inputs.push_back(input.detach(where));
@@ -51,7 +51,7 @@ struct CheckpointNode final : Node {
       places.push_back(static_cast<uint32_t>(input_count + i));
     }
     Tensor result;
-    // What this run records explains an input that gets nothing.
+    // The tape of this run explains an input that receives no gradient.
     const auto tape = !context.create_graph() && Tape::is_kept() ? std::make_shared<Tape>() : nullptr;
     {
       std::optional<Tape::Instead> recording;
@@ -63,7 +63,7 @@ struct CheckpointNode final : Node {
         ~Restore() { default_generator() = state; }
       } restore{now};
       const EnableGradGuard grad_on;
-      // With casts of its own: those of the first run have no history.
+      // Use a separate cast cache: the casts of the first run have no history.
       AutocastState again = autocast;
       again.cache = std::make_shared<AutocastCache>();
       const AutocastScope as_before(again);
@@ -76,7 +76,7 @@ struct CheckpointNode final : Node {
                           "same thing both times (recorded at {})",
                           result.defined() ? describe(result) : "nothing", describe(gradient), to_string(where));
     }
-    if (!result.requires_grad()) {  // cut inside: nothing flows
+    if (!result.requires_grad()) {  // the segment cut the graph: no gradient flows
       for (size_t i = 0; i < wanted.size(); ++i)
         note_stopped(tape, places[i], wanted[i], result);
       return;
@@ -108,7 +108,7 @@ Tensor checkpoint(const Segment& segment, const std::vector<Tensor>& inputs, Sou
   {
     const NoGradGuard no_grad(where);
     const Tape::Pause pause;  // the segment is one operation
-    // Without history: an input itself, where the segment uses it, was captured as well.
+    // Pass aliases without history: if the segment also captures an input itself, the collector finds the captured one.
     std::vector<Tensor> aliases;
     for (const Tensor& input : inputs)
       aliases.push_back(input.defined() ? view::alias(input) : input);
@@ -119,9 +119,9 @@ Tensor checkpoint(const Segment& segment, const std::vector<Tensor>& inputs, Sou
     result = segment(aliases);
     if (!result.defined()) throw AutogradError("checkpoint: the segment returned an undefined tensor", where);
     const Tensor* returned[] = {&result};
-    detail::collect_inputs(returned);  // no operation need have used it
+    detail::collect_inputs(returned);  // possibly no operation used it
     all.insert(all.end(), collector.inputs().begin(), collector.inputs().end());
-    // An input that is handed through would become a result of itself.
+    // Copy an input that is returned unchanged: it would become a result of itself.
     if (is_in(aliases, result) || is_in(all, result)) result = result.clone(where).detach(where);
   }
   std::vector<const Tensor*> in;

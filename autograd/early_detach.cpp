@@ -1,4 +1,4 @@
-// A short list per thread of what was detached before a tape was kept.
+// A short per-thread list of the tensors detached while no tape was kept.
 #include <brigade/autograd/detail/early_detach.h>
 
 #include <brigade/autograd/meta.h>
@@ -13,7 +13,7 @@ namespace brigade::autograd::detail {
 namespace {
 
 constexpr size_t kKept = 1024;
-constexpr size_t kNodes = 16;  // to look at, in what a result was computed from
+constexpr size_t kNodes = 16;  // limit of the search through a result's history
 
 thread_local std::deque<EarlyDetach> kept;
 

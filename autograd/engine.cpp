@@ -1,4 +1,4 @@
-// The steps of the engine: gather, seed, run, deliver, and complete a leaf when all has come to it.
+// The steps of the engine: gather, seed, run, deliver, and complete a leaf when all its contributions have arrived.
 #include <brigade/autograd/engine.h>
 
 #include <brigade/autograd/anomaly_mode.h>
@@ -23,7 +23,7 @@ namespace brigade::autograd {
 
 namespace {
 
-// Backwards that run on this thread, innermost last, and how many have been started.
+// The backwards running on this thread, innermost last, and the number of backwards started.
 thread_local std::vector<uint64_t> running_tasks;
 thread_local uint64_t backwards_started = 0;
 
@@ -40,7 +40,7 @@ void check_gradient(const Node& from, uint32_t input, const Tensor& gradient, co
 }  // namespace
 
 bool Plan::holds_recorded(uint64_t from, uint64_t to) const noexcept {
-  // Newest first.
+  // The nodes are sorted newest first.
   const auto& nodes = engine_->nodes_;
   const auto newest = std::partition_point(nodes.begin(), nodes.end(),
                                            [&](const Engine::PlannedNode& each) { return each.node->sequence >= to; });
@@ -130,7 +130,7 @@ void Engine::visit(const Edge& edge, uint64_t from_sequence) {
 
 void Engine::gather() {
   for (const Tensor& root : roots_) {
-    root_edges_.push_back(gradient_edge(root));  // a hook could replace the root's history meanwhile
+    root_edges_.push_back(gradient_edge(root));  // a hook could replace the root's history during the run
     visit(root_edges_.back(), kBeforeAllNodes);
   }
   while (!stack_.empty()) {
@@ -143,7 +143,7 @@ void Engine::gather() {
   const auto newest_first = [](const PlannedNode& a, const PlannedNode& b) {
     return a.node->sequence > b.node->sequence;
   };
-  // A chain comes out in order already.
+  // A chain is already sorted.
   if (!std::is_sorted(nodes_.begin(), nodes_.end(), newest_first)) {
     std::sort(nodes_.begin(), nodes_.end(), newest_first);
   }
@@ -193,8 +193,7 @@ void Engine::deliver(const Node& from, uint32_t input, Tensor gradient) {
   planned.received = true;
   if (capturing_ && planned.capture < 0) return;
   if (!edge.leaf->requires_grad) return;  // frozen since the operation was recorded
-  // Without hooks nobody has to see the sum of this backward alone: it can go straight to where the
-  // gradient lives.
+  // Without hooks, nothing needs the sum of this backward alone: accumulate directly into the gradient's memory.
   if (leaf_meta.grad_target.defined() && leaf_meta.hooks.empty() && !capturing_) {
     leaf_meta.accumulate(std::move(gradient), create_graph_, where_);
   } else {
@@ -261,7 +260,7 @@ void Engine::complete_leaf(uint32_t index) {
 void Engine::note_stopped(const Node& node, uint32_t input) const {
   const Edge& edge = node.edges[input];
   if (edge.node && edge.node->task_ != task_) return;
-  // What was written to its place directly is not handed over.
+  // A gradient written directly to its destination is not handed over.
   if (edge.leaf && planned_leaves_[static_cast<AutogradMeta*>(edge.leaf->autograd.get())->task_index].received) return;
   detail::stopped_gradients().note(node, input);
 }
@@ -289,7 +288,7 @@ void Engine::run_node(PlannedNode& planned) {
   for (const CapturedOutput& captured : captured_outputs_) {
     if (captured.node == &node) captured_[captured.input] = grads[captured.output];
   }
-  if (planned.only_read) return;  // what lies behind it stays for another backward
+  if (planned.only_read) return;  // the graph behind it stays for another backward
   if (any) {
     if (results_.size() < node.edges.size()) results_.resize(node.edges.size());  // all of them undefined
     BackwardContext context(*this, node, grads, results_);
@@ -333,7 +332,7 @@ void Engine::unmark() noexcept {
   planned_leaves_.clear();
 }
 
-// Finds the asked-for tensors among what was gathered.
+// Finds the requested inputs in the gathered graph.
 void Engine::mark_captured(std::span<const Tensor> inputs) {
   captured_.resize(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -345,7 +344,7 @@ void Engine::mark_captured(std::span<const Tensor> inputs) {
   }
 }
 
-// Drops nodes behind which no captured input lies: oldest first, a node is needed when it is
+// Drops the nodes with no captured input behind them. Goes from the oldest to the newest: a node is needed when it is
 // captured or feeds a needed one.
 void Engine::prune() {
   const auto is_captured = [&](const Node& node) {
@@ -377,7 +376,7 @@ void Engine::prune() {
 }
 
 std::vector<Tensor> Engine::run_captured(std::span<const Tensor> inputs, bool ends) {
-  const OutsideAutocast as_recorded;  // gradients have the dtypes of what they are gradients of
+  const OutsideAutocast as_recorded;  // a gradient has the dtype of its tensor
   running_tasks.push_back(task_);
   struct Pop {
     ~Pop() { running_tasks.pop_back(); }
@@ -390,7 +389,7 @@ std::vector<Tensor> Engine::run_captured(std::span<const Tensor> inputs, bool en
   prune();
   run_nodes();
   unmark();
-  // A leaf that was asked for twice was captured once.
+  // A leaf that is requested twice is captured once.
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (size_t j = 0; !captured_[i].defined() && j < inputs.size(); ++j) {
       if (inputs[j].is_same(inputs[i])) captured_[i] = captured_[j];
@@ -402,7 +401,7 @@ std::vector<Tensor> Engine::run_captured(std::span<const Tensor> inputs, bool en
 void Engine::run_nodes() {
   const AutoGradMode recording(create_graph_, where_);
   is_diagnosed_ = Tape::is_kept();
-  // What a second backward will come through belongs to the record of forward; the rest does not.
+  // The operations of a backward with create_graph belong on the tape; those of any other backward do not.
   std::optional<Tape::Pause> pause;
   if (!create_graph_) pause.emplace();
   seed();

@@ -1,4 +1,4 @@
-// What the engine checks before and while it runs.
+// The checks of the engine before and during a run.
 #include <brigade/autograd/detail/frozen_leaves.h>
 #include <brigade/autograd/detail/non_finite.h>
 #include <brigade/autograd/detail/stopped_gradients.h>
@@ -78,13 +78,13 @@ void Engine::check_not_freed(const Node& node) const {
 
 Tensor Engine::result_of(const Node& node, uint32_t input) const {
   if (results_[input].defined() || !node.edges[input].leaf) return results_[input];
-  // It may have been written to its destination.
+  // The gradient may have been written directly to its destination.
   return static_cast<AutogradMeta*>(node.edges[input].leaf->autograd.get())->grad;
 }
 
 void Engine::look_for_non_finite(const Node& node, const Tensor* grads) {
   for (uint32_t i = 0; i < node.outputs.size(); ++i) {
-    if (!finite(grads[i])) return;  // it came so
+    if (!finite(grads[i])) return;  // it arrived non-finite
   }
   for (uint32_t i = 0; i < node.edges.size(); ++i) {
     const Tensor result = result_of(node, i);
@@ -102,7 +102,7 @@ void Engine::look_at_unbounded(const Node& node, const Tensor* grads) const {
   for (uint32_t i = 0; i < node.edges.size(); ++i) {
     if (!detail::holds_non_finite(result_of(node, i))) continue;
     for (uint32_t k = 0; k < node.outputs.size(); ++k) {
-      if (detail::holds_non_finite(grads[k])) return;  // it came so
+      if (detail::holds_non_finite(grads[k])) return;  // it arrived non-finite
     }
     noticed.non_finite_op = node.op;
     noticed.non_finite_at = node.where;
@@ -112,7 +112,7 @@ void Engine::look_at_unbounded(const Node& node, const Tensor* grads) const {
 
 void Engine::look_for_nan(const Node& node, const Tensor* grads) {
   for (uint32_t i = 0; i < node.outputs.size(); ++i) {
-    if (has_nan(grads[i])) return;  // it came so
+    if (has_nan(grads[i])) return;  // it arrived with a NaN
   }
   for (uint32_t i = 0; i < node.edges.size(); ++i) {
     if (!node.edges[i].defined() || !has_nan(result_of(node, i))) continue;

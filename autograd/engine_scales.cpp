@@ -1,4 +1,4 @@
-// Labels of scales on their way down a graph, before the first kernel of a backward runs.
+// Propagates scale labels down a graph, before the first kernel of a backward runs.
 #include <brigade/autograd/engine.h>
 #include <brigade/autograd/gradient_scale.h>
 #include <brigade/autograd/meta.h>
@@ -10,8 +10,8 @@ namespace brigade::autograd {
 void Engine::label_scales(bool is_nested) {
   std::vector<ScaleLabel> roots(roots_.size());
   for (size_t i = 0; i < roots_.size(); ++i) {
-    // A given gradient may carry any scale: that of another backward, where a model is cut in two.
-    // So may whatever a backward inside a node is made of.
+    // A given gradient may carry any scale, such as that of another backward when a model is split in two. So may the
+    // gradients of a nested backward.
     const bool untold = (i < given_.size() && given_[i].defined()) || is_nested;
     roots[i] = {.known = untold ? ScaleKnown::Untold : ScaleKnown::One, .first = {.backward_at = where_}};
   }
@@ -34,7 +34,7 @@ void Engine::label_scales(bool is_nested) {
   };
   for (size_t i = 0; i < root_edges_.size(); ++i)
     hand_down(root_edges_[i], roots[i]);
-  // Newest first: a node's own label is complete when it is its turn.
+  // Newest first: a node's own label is complete when its turn comes.
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const ScaleLabel behind = labels[i].through(nodes_[i].node->scale_mark());
     for (const Edge& edge : nodes_[i].node->edges)
@@ -50,7 +50,7 @@ void Engine::note_scale(uint32_t leaf) {
   const auto has_changed = [](const AutogradMeta::Hook& hook) { return hook.has_changed; };
   if (std::any_of(leaf_meta.hooks.begin(), leaf_meta.hooks.end(), has_changed)) label.known = ScaleKnown::Untold;
   leaf_meta.stamp.scale.on_backward(label, leaf_meta.grad);
-  // What a reducer observes, it will write to.
+  // A reducer writes to the gradients that it observes.
   const bool is_final = leaf_meta.observers.empty() && !leaf_meta.grad_target.defined();
   const bool can_look = leaf_meta.grad.device() == kCPU && leaf_meta.grad.is_contiguous();
   if (has_scalers_that_only_read() && label == ScaleKnown::One && label.first.scaler != 0 && is_final && can_look)

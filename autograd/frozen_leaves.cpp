@@ -1,4 +1,4 @@
-// A table per thread of the leaves that were frozen while somebody followed them.
+// A per-thread table of the leaves that were frozen while a listener observed them.
 #include <brigade/autograd/detail/frozen_leaves.h>
 
 #include <brigade/autograd/detail/stopped_gradients.h>
@@ -12,7 +12,7 @@ namespace brigade::autograd::detail {
 
 namespace {
 
-constexpr size_t kKept = 1 << 16;  // tensors may have gone
+constexpr size_t kKept = 1 << 16;  // a bound: entries of destroyed tensors are not removed
 
 struct Entry {
   FrozenLeaf latest = {};

@@ -1,4 +1,4 @@
-// The node of a custom function: what it saved, and checks of what its backward returns.
+// The node of a custom function: its saved tensors, and checks of what its backward returns.
 #include <brigade/autograd/function.h>
 
 #include <brigade/autograd/detail/cast.h>
@@ -21,7 +21,7 @@ bool contains(const std::vector<Tensor>& tensors, const Tensor& tensor) {
   return std::any_of(tensors.begin(), tensors.end(), [&](const Tensor& each) { return each.is_same(tensor); });
 }
 
-// Of the input behind it.
+// The dtype of the input behind the edge.
 DType input_dtype(const Edge& edge) { return edge.node ? edge.node->outputs[edge.output].dtype : edge.leaf->dtype; }
 
 // Whether a tensor of these sizes could have been broadcast to those.
@@ -38,7 +38,7 @@ bool expands_to(const Shape& from, const Shape& to) {
 
 Tensor detail::cast_argument(const Tensor& argument, DType dtype) {
   if (!may_be_cast(argument)) return argument;
-  // Only where autocast is on for the tensor's kind of device.
+  // Cast only where autocast is on for the tensor's device type.
   const AutocastState* const state = autocast_state;
   return state && state->on(argument.device().type).enabled ? argument.to(dtype, {}) : argument;
 }
@@ -92,7 +92,7 @@ void CustomNode::backward(BackwardContext& context) {
       const auto edge = static_cast<uint32_t>(edge_of_argument_[i]);
       // Under autocast forward or backward may compute in another dtype than the argument's.
       if (results[i].defined() && edges[edge].defined()) {
-        // A gradient for what the forward has broadcast is summed; any other shape is an error of the engine's.
+        // Sum the gradient of an argument that forward broadcast; the engine rejects any other shape.
         const Shape& sizes = context.input_sizes(edge);
         if (results[i].sizes() != sizes && expands_to(sizes, results[i].sizes()))
           results[i] = sum_to(results[i], sizes, {});
@@ -126,7 +126,7 @@ void CustomCall::finish(std::vector<Tensor>& outputs) {
   for (Tensor& output : outputs) {
     if (!output.defined())
       throw AutogradError(where_, "forward returned an undefined tensor ({} called at {})", name_, to_string(where_));
-    // A result that is an input stands for something new.
+    // An input returned as a result (and not marked dirty) becomes a new tensor.
     if (contains(inputs_, output) && !contains(ctx.dirty_, output)) output = view::alias(output);
     out.push_back(&output);
   }
@@ -162,7 +162,7 @@ void CustomCall::finish(std::vector<Tensor>& outputs) {
     node_->saved_tensors_ = std::make_unique<SavedTensor[]>(ctx.to_save_.size());
     for (size_t i = 0; i < ctx.to_save_.size(); ++i) {
       const Tensor& tensor = ctx.to_save_[i];
-      if (!tensor.defined()) continue;  // as undefined it comes back
+      if (!tensor.defined()) continue;  // it comes back undefined
       const auto same =
           std::find_if(outputs.begin(), outputs.end(), [&](const Tensor& each) { return each.is_same(tensor); });
       if (same != outputs.end() && grad_fn(*same) == node_) {

@@ -1,5 +1,4 @@
-// Operations of your own: a forward, and a backward that says its derivative (PyTorch:
-// torch::autograd::Function).
+// Custom operations: a forward, and a backward that computes its derivative (PyTorch: torch::autograd::Function).
 //
 //   struct Cube : autograd::Function<Cube> {
 //     static Tensor forward(autograd::AutogradContext& ctx, const Tensor& x) {
@@ -13,14 +12,13 @@
 //   };
 //   Tensor y = Cube::apply(x);
 //
-// Forward runs unrecorded and returns a Tensor or a std::vector<Tensor>. Backward gets one gradient
-// per result and returns one per argument of forward: an undefined Tensor for an argument that is
-// no tensor or needs no gradient. A gradient of a shape that the argument broadcasts to is summed to
-// the argument's. With create_graph backward is recorded, so second derivatives
-// follow if it consists of differentiable operations.
+// Forward runs unrecorded and returns a Tensor or a std::vector<Tensor>. Backward gets one gradient per result and
+// returns one per argument of forward: an undefined Tensor for an argument that is not a tensor or needs no gradient. A
+// gradient of a shape that the argument broadcasts to is summed to the argument's shape. With create_graph, backward is
+// recorded, so second derivatives follow if it consists of differentiable operations.
 //
-// Under autocast (amp/autocast.h) forward is cast as any code is, and backward is not. A base beside
-// Function says otherwise: BackwardUnderAutocast, CastInputsUnderAutocast.
+// Under autocast (amp/autocast.h), forward is cast like any code, and backward is not. An additional base class changes
+// this: BackwardUnderAutocast or CastInputsUnderAutocast.
 #pragma once
 
 #include <brigade/autograd/autocast_mode.h>
@@ -35,13 +33,12 @@
 
 namespace brigade::autograd {
 
-// As a base of a function: its backward runs under the autocast state of its forward (PyTorch:
-// torch.amp.custom_fwd with custom_bwd), for a backward made of matrix products.
+// Base class for a function whose backward runs under the autocast state of its forward (PyTorch: torch.amp.custom_fwd
+// with custom_bwd). Meant for a backward made of matrix products.
 struct BackwardUnderAutocast {};
-// As a base of a function: where autocast is on, forward gets its tensors in this dtype (float64,
-// and what is not floating, as they are) and runs, like backward, with autocast off (PyTorch:
-// torch.amp.custom_fwd(cast_inputs=...)). For forwards that are right in one dtype only. Elsewhere
-// it has no effect.
+// Base class for a function whose forward is correct in one dtype only. Where autocast is on, forward gets its tensors
+// in this dtype (float64 and non-floating tensors unchanged), and forward and backward run with autocast off (PyTorch:
+// torch.amp.custom_fwd(cast_inputs=...)). Elsewhere it has no effect.
 template <DType dtype>
 struct CastInputsUnderAutocast {
   static constexpr DType kCastInputs = dtype;
@@ -49,29 +46,28 @@ struct CastInputsUnderAutocast {
 
 using variable_list = std::vector<Tensor>;
 
-// What forward hands to backward.
+// The state that forward hands to backward.
 class AutogradContext {
  public:
   AutogradContext() = default;
   AutogradContext(const AutogradContext&) = delete;
   AutogradContext& operator=(const AutogradContext&) = delete;
 
-  // Inputs and results that backward needs; others than these are allowed, as intermediate values
-  // without history, and undefined tensors, which come back as such.
+  // Saves the inputs and results that backward needs. Other tensors are allowed: intermediate values, saved without
+  // history, and undefined tensors, which come back undefined.
   void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
-  // In backward: what was saved. Throws AutogradError when one was modified in place since, or the
-  // graph was freed.
+  // In backward: the saved tensors. Throws AutogradError when one was modified in place since, or when the graph was
+  // freed.
   std::vector<Tensor> get_saved_variables() const;
-  // Anything else.
+  // Any other state for backward.
   std::unordered_map<std::string, std::any> saved_data;
 
   // In forward: results without a derivative.
   void mark_non_differentiable(std::vector<Tensor> outputs) { non_differentiable_ = std::move(outputs); }
-  // In forward: inputs that it has changed in place; they must be among the results. One that is a view
-  // must be the only result.
+  // In forward: the inputs that it changed in place; they must be among the results. A changed view must be the only
+  // result.
   void mark_dirty(std::vector<Tensor> inputs) { dirty_ = std::move(inputs); }
-  // Whether backward sees zeros in place of gradients that never came (the default) or undefined
-  // tensors.
+  // Whether backward receives zeros in place of missing gradients (the default) or undefined tensors.
   void set_materialize_grads(bool value) { materialize_grads_ = value; }
   // In backward: whether argument i of forward needs a gradient.
   bool needs_input_grad(size_t i) const;
@@ -84,7 +80,7 @@ class AutogradContext {
   bool materialize_grads_ = true;
   class CustomNode* node_ = nullptr;
   const BackwardContext* running_ = nullptr;
-  std::unique_ptr<const AutocastState> autocast_;  // of forward, where backward wants it
+  std::unique_ptr<const AutocastState> autocast_;  // of forward, if backward needs it
 };
 
 class CustomNode : public Node {
@@ -130,7 +126,7 @@ class CustomCall {
 };
 
 namespace detail {
-// An argument of a function with CastInputsUnderAutocast: tensors are cast, anything else is itself.
+// Casts an argument of a function with CastInputsUnderAutocast; returns anything but a tensor unchanged.
 Tensor cast_argument(const Tensor& argument, DType dtype);
 template <class T>
 const T& cast_argument(const T& argument, DType) {
@@ -138,15 +134,14 @@ const T& cast_argument(const T& argument, DType) {
 }
 }  // namespace detail
 
-// "Cube", of a type.
+// The name of a type, such as "Cube".
 std::string custom_function_name(const std::type_info& type);
 
 template <class Derived>
 class Function {
  public:
-  // Throws AutogradError when forward or backward break the rules above. The line of the call is
-  // that of the first argument, which is a tensor; apply_at takes it for calls that begin with
-  // something else.
+  // Throws AutogradError when forward or backward break the rules above. The first argument is a tensor and carries the
+  // line of the call; use apply_at if the first argument is something else.
   template <class... Rest>
   static auto apply(TensorArg first, const Rest&... rest) {
     return apply_at(first.where, first.tensor, rest...);

@@ -1,4 +1,4 @@
-// Each guard keeps the state before it, with the line where recording was switched off.
+// The guards: each saves the previous state and the line where recording was switched off.
 #include <brigade/autograd/grad_mode.h>
 
 namespace brigade {

@@ -1,5 +1,4 @@
-// Whether operations are recorded. One flag per thread; guards nest and know where they were
-// opened.
+// Whether operations are recorded: one flag per thread. Guards nest and remember where they were opened.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -20,7 +19,7 @@ struct GradMode {
 
 }  // namespace autograd
 
-// While it lives, nothing is recorded on this thread (PyTorch: torch.no_grad).
+// RAII: nothing is recorded on this thread (PyTorch: torch.no_grad).
 class NoGradGuard {
  public:
   explicit NoGradGuard(SourceLocation where = SourceLocation::current()) noexcept;

@@ -1,4 +1,4 @@
-// Each element is moved up and down by a step; second derivatives are those of weighted gradients.
+// Moves each element up and down by a step; second derivatives are checked on weighted gradients.
 #include <brigade/autograd/gradcheck.h>
 
 #include <brigade/autograd/functional.h>
@@ -12,7 +12,7 @@ namespace brigade::autograd {
 
 namespace {
 
-// The worst of the pairs that were seen so far.
+// The worst of the pairs seen so far.
 class Worst {
  public:
   void see(size_t input, int64_t element, double from_backward, double expected) {
@@ -27,7 +27,7 @@ class Worst {
     result_.from_difference = expected;
   }
   bool empty() const { return !any_; }
-  // `expected`: what the second number of a pair is.
+  // `expected` describes the second number of a pair in the report.
   GradcheckResult result(double tolerance, const std::string& expected) {
     result_.ok = any_ && result_.worst < tolerance;
     result_.report = any_ ? "worst relative error " + std::to_string(result_.worst) + " at element " +
@@ -70,7 +70,7 @@ GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)
     const Tensor grad = inputs[i].grad();
     const NoGradGuard no_grad;
     for (int64_t element = 0; element < inputs[i].numel(); ++element) {
-      // The element's place, whatever the strides.
+      // The element's offset, for any strides.
       int64_t offset = 0;
       int64_t rest = element;
       for (int d = inputs[i].dim() - 1; d >= 0; --d) {
@@ -112,8 +112,7 @@ GradcheckResult gradgradcheck(const std::function<Tensor(const std::vector<Tenso
                           {.grad_outputs = {now.back()}, .create_graph = create_graph, .materialize_grads = true});
   };
 
-  // Operations may take another way when their backward is recorded: it has to lead to the same
-  // gradient.
+  // Operations may take another code path when their backward is recorded; it must give the same gradient.
   const std::vector<Tensor> plain = gradients_of(all, false), recorded = gradients_of(all, true);
   Worst first;
   size_t place = 0;
@@ -138,7 +137,7 @@ GradcheckResult gradgradcheck(const std::function<Tensor(const std::vector<Tenso
       const Tensor part = sum(mul(gradients[next++], weight));
       total = total.defined() ? add(total, part) : part;
     }
-    // A gradient that does not depend on anything still has to be a result.
+    // Keeps the result in the graph even if no gradient depends on anything.
     return add(total, mul(sum(all.back()), 0.0));
   };
   return gradcheck(weighted_gradients, all, options);

@@ -1,4 +1,4 @@
-// How labels of scales meet, when a write makes one void, and what is kept of scalers.
+// Combines scale labels, invalidates them after writes, and counts the living scalers.
 #include <brigade/autograd/gradient_scale.h>
 
 #include <brigade/autograd/write_log.h>
@@ -39,7 +39,7 @@ void ScaleLabel::join(const ScaleLabel& other) noexcept {
     known = ScaleKnown::Mixed;
     second = other.first;
   } else if (first.scaler == 0) {
-    first = other.first;  // of two that are as good as unscaled, the one that can tell more
+    first = other.first;  // both have a scale of 1: keep the one with more information
   }
 }
 
@@ -72,8 +72,8 @@ void ScaleStamp::look(const Tensor& gradient) { is_finite = !kernels::has_non_fi
 void ScaleStamp::on_backward(const ScaleLabel& added, const Tensor& gradient) {
   ScaleLabel sum = label;
   sum.join(added);
-  // What was there may have been zeroed, or brought to this scale, by hand. The backward itself has
-  // changed the version, but leaves no line.
+  // The previous gradient may have been zeroed, or brought to this scale, by hand. The backward itself changes the
+  // version but leaves no entry in the write log.
   if (sum.known > ScaleKnown::One && sum.known != added.known) {
     const std::string_view write = written_since(gradient);
     if (write == "zero_") {
@@ -98,7 +98,7 @@ void ScaleStamp::on_unscale(uint64_t scaler, double scale, SourceLocation where,
     label.first.unscaled_at = where;
     label.first.unscaled_by = scale;
   } else if (label == ScaleKnown::Mixed) {
-    label = {.known = ScaleKnown::Untold};  // whoever does so knows more than the label
+    label = {.known = ScaleKnown::Untold};  // the caller knows more than the label
   }
   note_memory(gradient);
 }
@@ -108,7 +108,7 @@ void ScaleStamp::on_change(const Tensor& gradient) {
 }
 
 const char* ScaleStamp::written_since(const Tensor& gradient) const {
-  // The difference wraps around, and is large, where another thread has labelled.
+  // If another thread set the label, the difference wraps around and is large.
   if (writes_so_far() - writes > kWritesKept) return "unknown";
   const std::vector<Write> found = writes_to(gradient, writes);
   if (found.empty()) return "";
@@ -118,7 +118,7 @@ const char* ScaleStamp::written_since(const Tensor& gradient) const {
 
 void ScaleStamp::settle(const Tensor& gradient) {
   if (label == ScaleKnown::Nothing || label == ScaleKnown::Untold) return;
-  // A bucket is memory of many gradients: only the log tells which was written.
+  // A bucket is memory of many gradients: only the log shows which one was written.
   const bool moved_on = !gradient.storage()->home() && gradient.version() != version;
   if (moved_on || *written_since(gradient)) label = {.known = ScaleKnown::Untold};
 }
@@ -130,7 +130,7 @@ uint64_t begin_scaler(bool only_reads) noexcept {
   return scaler_numbers.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-// Touches nothing of this thread: a scaler may be a static object.
+// Uses no thread-local state: a scaler may be a static object.
 void end_scaler(bool only_reads) noexcept {
   living_scalers.fetch_sub(1, std::memory_order_relaxed);
   if (only_reads) living_that_only_read.fetch_sub(1, std::memory_order_relaxed);

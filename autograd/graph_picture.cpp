@@ -23,7 +23,7 @@ namespace brigade::autograd {
 
 namespace {
 
-// "node7", and "node7_2" where a thread but the first has recorded it.
+// "node7", or "node7_2" if a thread other than the first recorded it.
 std::string node_id(uint64_t sequence) {
   const uint64_t thread = sequence % detail::kThreadsInSequence;
   return "node" + std::to_string(sequence / detail::kThreadsInSequence) +
@@ -123,13 +123,13 @@ class Picture {
     }
   }
 
-  // What the tape knows of operations that fed the picture without a history.
+  // Draws the operations on the tape that fed the picture without history.
   void add_cuts() {
     const Tape* const tape = Tape::current();
     if (!tape) return;
     std::unordered_map<uint64_t, const Tape::Record*> made_by;
     std::set<const Tape::Record*> drawn;
-    // The operations of the picture are asked first, then those that were drawn behind them.
+    // Index the records by output, then draw the cuts in front of the picture's operations and roots.
     for (const Tape::Record& record : tape->records()) {
       for (const uint64_t id : tape->outputs(record))
         made_by[id] = &record;
@@ -160,7 +160,7 @@ class Picture {
       draw_cut(tensor, root);
   }
 
-  // What lies before a cut: the operation that made the value, or the named leaf.
+  // Draws the source of a cut: the operation that made the value, or the named leaf.
   void draw_source(const std::unordered_map<uint64_t, const Tape::Record*>& made_by, uint64_t id,
                    const std::string& cut) {
     if (const auto found = made_by.find(id); found != made_by.end()) {

@@ -12,18 +12,17 @@
 namespace brigade::autograd {
 
 struct PictureOptions {
-  // Names of leaves, as from Module::named_parameters(). A parameter without one shows the name it
-  // was registered under.
+  // Names of leaves, as from Module::named_parameters(). A parameter that is not listed shows the name it was
+  // registered under.
   std::vector<std::pair<std::string, Tensor>> names = {};
-  bool locations = true;  // of the calls
+  bool locations = true;  // show the lines of the calls
 };
 
-// In the language of graphviz. Arrows point the way the values went. A root without history gives a
-// picture of the cut that explains it, if the tape knows.
+// Returns a graph in the DOT language. Arrows point in the direction of forward. A root without history gives a picture
+// of the cut that explains it, if the tape knows.
 std::string to_dot(TensorList roots, const PictureOptions& options = {});
 
-// Draws such a text as SVG by graphviz' program `dot`. Throws ValueError when that is missing or
-// fails.
+// Renders DOT text as SVG with Graphviz' program `dot`. Throws ValueError when `dot` is missing or fails.
 void write_svg(const std::string& dot, const std::string& path);
 
 }  // namespace brigade::autograd

@@ -1,4 +1,4 @@
-// The listeners of a thread, and how they and the observers of leaves hear of an update.
+// The listeners of a thread, and how they and the observers of leaves are notified of an update.
 #include <brigade/autograd/listener.h>
 
 #include <brigade/autograd/detail/listeners.h>
@@ -61,7 +61,7 @@ AnnouncedUpdate::~AnnouncedUpdate() {
     listener->on_update_end();
 }
 
-// Those of this thread, and those that observe a parameter now.
+// The listeners of this thread, and those that currently observe a parameter.
 std::vector<Listener*> AnnouncedUpdate::listeners() const {
   std::vector<Listener*> found;
   for (const auto& listener : registered_)

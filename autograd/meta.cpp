@@ -1,4 +1,4 @@
-// Autograd's state of a tensor is made when first needed: observers and targets of gradients.
+// Creates autograd's state of a tensor on first use, and changes gradients of leaves and their targets.
 #include <brigade/autograd/meta.h>
 
 #include <brigade/autograd/listener.h>
@@ -25,7 +25,7 @@ void AutogradMeta::take_target() {
 
 namespace {
 
-// Once for each line, in a process.
+// Warns once per line and process.
 void warn_of_lost_history(SourceLocation where) {
   warn(
       {"backward with create_graph at " + to_string(where) +

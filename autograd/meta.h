@@ -1,4 +1,4 @@
-// What autograd knows about one tensor.
+// Autograd's state of one tensor.
 #pragma once
 
 #include <brigade/autograd/gradient_scale.h>
@@ -11,14 +11,14 @@ namespace brigade::autograd {
 
 class Listener;
 
-// Where the gradient of a leaf comes from. Kept up to date by backward and by whoever replaces the
-// gradient; layers above check it before the gradient moves a weight.
+// Where the gradient of a leaf comes from. Kept up to date by backward and by the functions that replace the gradient;
+// layers above check it before the gradient moves a weight.
 struct GradStamp {
-  uint32_t backwards = 0;       // that have added to it since it was cleared
+  uint32_t backwards = 0;       // backwards that have added to it since it was cleared
   uint32_t uses = 0;            // optimizer steps that have used it since it was cleared
-  uint32_t backwards_used = 0;  // `backwards` at the latest of them
+  uint32_t backwards_used = 0;  // `backwards` at the latest of these steps
   bool by_hand = false;         // put there by set_grad()
-  bool is_mean = false;         // over ranks: no backward came since it was averaged
+  bool is_mean = false;         // mean over ranks: no backward ran since it was averaged
   uint64_t last_backward = 0;   // Plan::number of the latest backward that added to it
   SourceLocation last_backward_at;
   SourceLocation set_at;   // of the latest set_grad()
@@ -38,8 +38,8 @@ struct GradStamp {
     backwards_used = backwards;
     used_at = where;
   }
-  // The gradient is now the mean over ranks. One that only peers contributed to is as good as one
-  // of this rank's own backward.
+  // The gradient is now the mean over ranks. A gradient that only peers contributed to counts as one from this rank's
+  // own backward.
   void on_reduction(uint64_t number, SourceLocation where) noexcept {
     by_hand = false;
     if (backwards == 0) on_backward(number, where);
@@ -52,31 +52,30 @@ struct AutogradMeta final : AutogradMetaBase {
   std::shared_ptr<Tensor> retained;
   uint64_t retained_by = 0;  // the handle of the hook
 
-  // A leaf: its gradient.
+  // The gradient of a leaf.
   Tensor grad;
   // Memory in which the gradient is to live (a view of a DDP bucket). When it is set, `grad` is
   // either undefined or, after the first contribution, this very tensor.
   Tensor grad_target;
   GradStamp stamp;
 
-  // --- What changes a leaf's gradient.
+  // --- Changes of a leaf's gradient.
 
-  // Adds to it, in its target if it has one. `create_graph`: as an operation that is recorded, at
-  // `where`. Warns where a target keeps the history out.
+  // Adds to the gradient, in its target if it has one. `create_graph`: the addition is recorded, at `where`. Warns when
+  // a target has to drop the history.
   void accumulate(Tensor gradient, bool create_graph, SourceLocation where);
-  // A gradient that lies elsewhere moves into the target, which must be set. Returns whether there
-  // is a gradient.
+  // Moves a gradient that lies elsewhere into the target, which must be set. Returns whether there is a gradient.
   bool adopt_target();
-  // The gradient is what the target holds: somebody wrote it there.
+  // Makes the target's content the gradient: it was written there directly.
   void take_target();
-  // The gradient is this tensor from now on, by the same history.
+  // Replaces the gradient's tensor and keeps its stamp.
   void hold(Tensor gradient) { grad = std::move(gradient); }
-  // That hook has changed a gradient.
+  // Notes that this hook has changed a gradient.
   void note_changing_hook(uint64_t handle) noexcept {
     for (Hook& hook : hooks)
       hook.has_changed = hook.has_changed || hook.handle == handle;
   }
-  // Put there by a user.
+  // Sets the gradient on behalf of the user.
   void set_by_hand(const Tensor& gradient, SourceLocation where);
   void clear() {
     grad = Tensor();
@@ -88,12 +87,12 @@ struct AutogradMeta final : AutogradMetaBase {
   SourceLocation requires_grad_set_at;
   SourceLocation registered_at;
   std::string registered_as;     // its name there
-  uint32_t held_by_modules = 0;  // places in modules that live
+  uint32_t held_by_modules = 0;  // number of places in living modules that hold it
   struct Hook {
     uint64_t handle;
     std::function<Tensor(const Tensor&)> call;
     SourceLocation where;      // of its registration
-    bool has_changed = false;  // a gradient: it does not only look
+    bool has_changed = false;  // it has changed a gradient, not only read it
   };
   std::vector<Hook> hooks;
   struct PostAccumulateHook {
@@ -102,8 +101,7 @@ struct AutogradMeta final : AutogradMetaBase {
     SourceLocation where;
   };
   std::vector<PostAccumulateHook> post_accumulate_hooks;
-  // Who wants to know when this leaf's gradient is complete; the tag is the listener's own name for
-  // the leaf.
+  // Listeners to notify when this leaf's gradient is complete; the tag is the listener's own name for the leaf.
   struct Observer {
     Listener* listener;
     uint32_t tag;
@@ -115,7 +113,7 @@ struct AutogradMeta final : AutogradMetaBase {
   uint32_t task_index = 0;
 };
 
-// Nobody else can see the memory of this tensor, so it may be kept or written to.
+// No other tensor can see this memory, so it may be kept or written to.
 inline bool is_exclusive(const Tensor& tensor) noexcept {
   return tensor.use_count() == 1 && tensor.storage()->use_count() == 1 && tensor.is_contiguous() &&
          tensor.storage()->home() == nullptr;
@@ -131,7 +129,7 @@ inline Node* grad_fn(const Tensor& tensor) {
   if (tensor.impl()->has_stale_history()) refresh_view(tensor);
   return static_cast<Node*>(tensor.impl()->grad_fn.get());
 }
-// Made when missing.
+// Creates the meta if it is missing.
 AutogradMeta& ensure_meta(const Tensor& tensor);
 
 }  // namespace brigade::autograd

@@ -11,7 +11,7 @@
 namespace brigade::autograd {
 
 namespace {
-// While a node of this thread is being freed: the first of those that die meanwhile.
+// While this thread frees a node: the head of the list of nodes that die during that.
 BRIGADE_INITIAL_EXEC constinit thread_local const Node** dying = nullptr;
 }  // namespace
 

@@ -20,7 +20,7 @@ class Engine;
 class Node;
 class BackwardContext;
 struct ScaleMark;
-// A node of a graph that a backward has kept (see take_retained_graphs) is freed.
+// Called when a node of a graph that a backward has retained is freed (see take_retained_graphs).
 void note_freed(const Node& node) noexcept;
 namespace detail {
 struct PackedTensor;
@@ -40,7 +40,7 @@ struct Edge {
   bool defined() const noexcept { return node || leaf; }
 };
 
-// What a gradient of an output must look like.
+// The required form of the gradient of an output.
 struct OutputInfo {
   Shape sizes;
   DType dtype = DType::Float32;
@@ -91,7 +91,7 @@ class Node : public GradFnBase {
   // differentiable operations wherever a second derivative is wanted.
   virtual void backward(BackwardContext& context) = 0;
 
-  // A user's own function: nothing is known of its derivative.
+  // A user-defined function: nothing is known about its derivative.
   virtual bool is_custom() const noexcept { return false; }
 
   // --- set when recorded
@@ -104,17 +104,17 @@ class Node : public GradFnBase {
 
   // "ReluBackward"
   std::string name() const;
-  // Drops what forward saved. Afterwards is_freed(), if anything was saved.
+  // Drops the saved tensors. Afterwards is_freed() is true, if anything was saved.
   virtual void release_saved(SourceLocation freed_by) noexcept;
   bool is_freed() const noexcept { return freed_; }
   SourceLocation freed_by() const noexcept { return freed_by_; }
 
-  // What becomes of a loss's scale on the way through (gradient_scale.h); null: nothing.
+  // The effect on a loss's scale (gradient_scale.h); null: none.
   virtual const ScaleMark* scale_mark() const noexcept { return nullptr; }
 
-  // Of what forward saved, leaves not counted.
+  // Bytes of the saved tensors, leaves not counted.
   size_t saved_bytes() const noexcept;
-  // Calls f(saved tensor) for each that is still held.
+  // Calls f(saved tensor) for each one that is still held.
   template <class F>
   void for_each_saved(F&& f) const;
 
@@ -137,8 +137,7 @@ class Node : public GradFnBase {
   friend class Engine;
   friend void note_freed(const Node& node) noexcept;
 
-  // Freeing a chain of any length takes no stack: nodes that die while another is being freed wait
-  // in a list.
+  // Freeing a chain of any length does not recurse: nodes that die while another is being freed wait in a list.
   void destroy() const noexcept final;
 
   SavedTensor* saved_ = nullptr;
@@ -158,7 +157,7 @@ void Node::for_each_saved(F&& f) const {
   }
 }
 
-// What a node's backward sees.
+// The interface between a node's backward and the engine.
 class BackwardContext {
  public:
   // Gradient of output i; may be undefined.
@@ -166,9 +165,8 @@ class BackwardContext {
   // The same, with zeros in place of an undefined one.
   Tensor grad_or_zeros(uint32_t i = 0) const;
   bool needs_input_grad(uint32_t i) const noexcept { return i < node_.edges.size() && node_.edges[i].defined(); }
-  // Whether the gradients will be differentiated again. Then recording is on, unpacked tensors have
-  // their history, write() has no place to write to, and everything must be computed by
-  // differentiable operations.
+  // Whether the gradients will be differentiated again. Then recording is on, unpacked tensors have their history,
+  // write() gets no destination, and everything must be computed with differentiable operations.
   bool create_graph() const noexcept { return GradMode::is_enabled(); }
   // The shape of input i, which needs a gradient.
   const Shape& input_sizes(uint32_t i) const noexcept {
@@ -177,8 +175,8 @@ class BackwardContext {
   }
   // Hands over the gradient of input i (undefined is allowed: no gradient).
   void set(uint32_t i, Tensor grad) { results_[i] = std::move(grad); }
-  // The same for an input that was broadcast, promoted or moved on its way in, from a gradient like
-  // the result: sums, casts and moves it back.
+  // The same for an input that was broadcast, promoted or moved in forward: sums, casts and moves back a gradient that
+  // has the form of the result.
   void set_fitted(uint32_t i, Tensor grad) {
     const Edge& edge = node_.edges[i];
     if (edge.node && edge.node->outputs[edge.output].matches(grad)) {
@@ -188,19 +186,18 @@ class BackwardContext {
     }
   }
 
-  // Hands over the gradient of input i, unless it needs none, from `make(out, accumulate)`. `out`
-  // is memory of the leaf's gradient (a bucket of DDP), to be overwritten, or added to when
-  // `accumulate`: written directly, to save a copy. It is undefined where there is no such place;
-  // then what `make` returns is handed over as by set_fitted().
+  // Hands over the gradient of input i, unless it needs none, from `make(out, accumulate)`. `out` is the memory of the
+  // leaf's gradient (a bucket of DDP), to be overwritten, or added to when `accumulate`: writing there directly saves a
+  // copy. If there is no such memory, `out` is undefined, and the tensor that `make` returns is handed over as by
+  // set_fitted().
   template <class Make>
   void write(uint32_t i, Make&& make) {
     if (!needs_input_grad(i)) return;
     const Destination to = destination(i);
     hand_over(i, to, make(to.out, to.accumulate));
   }
-  // The same for two inputs of which a kernel makes both gradients: `make` gets two places, each
-  // with `out` and `accumulate`, and returns two tensors. It is called where neither needs a
-  // gradient, too.
+  // The same for two inputs whose gradients come from one kernel: `make` gets two destinations, each with `out` and
+  // `accumulate`, and returns two tensors. It is called even if neither needs a gradient.
   template <class Make>
   void write(uint32_t i, uint32_t j, Make&& make) {
     const Destination first = destination(i);
@@ -210,8 +207,7 @@ class BackwardContext {
     if (needs_input_grad(j)) hand_over(j, second, std::move(b));
   }
 
-  // Runs the backward of `inner`, whose gradients come from `grads` and go to `results`, within
-  // this one.
+  // Runs the backward of `inner` within this one; it reads its gradients from `grads` and writes to `results`.
   void run_inside(Node& inner, const Tensor* grads, std::vector<Tensor>& results);
 
  private:
@@ -226,7 +222,7 @@ class BackwardContext {
     bool accumulate = false;
   };
   Destination destination(uint32_t i) const;
-  // `result` lies in the destination where there is one.
+  // `result` is in the destination if there is one.
   void hand_over(uint32_t i, const Destination& to, Tensor result);
 
   Engine& engine_;

@@ -1,4 +1,4 @@
-// Which operation a number that is not finite came from: asked only when one has turned up.
+// Finds the operation that a non-finite number came from, once one has been seen.
 #include <brigade/autograd/detail/non_finite.h>
 
 #include <brigade/autograd/meta.h>
@@ -63,7 +63,7 @@ bool is_unbounded(const char* op) {
 
 }  // namespace
 
-// Asked of every node of every backward; names of operations stay where they are.
+// Called for every node of every backward, so cache the answers by address: names of operations are not moved.
 bool has_unbounded_derivative(const char* op) noexcept {
   struct Answer {
     const char* op;
@@ -86,7 +86,7 @@ FirstNonFinite first_non_finite(std::span<const Tensor> roots) {
   std::unordered_set<const Node*> seen;
   for (const Tensor& root : roots)
     open.push_back(grad_fn(root));
-  // The lowest maker of a NaN, or else of an infinity.
+  // The producer, with the lowest sequence number, of a NaN or else of an infinity.
   FirstNonFinite first;
   bool first_is_nan = false;
   uint64_t lowest = ~uint64_t{0};
@@ -94,7 +94,7 @@ FirstNonFinite first_non_finite(std::span<const Tensor> roots) {
     if (!holds_non_finite(saved)) return;
     const bool is_nan = holds_nan(saved);
     const Node* maker = grad_fn(saved);
-    // Without history: data, or the node's own result. An infinity may be meant there, as in a mask.
+    // No history: data, or the node's own result. An infinity may be intended there, as in a mask.
     if (!maker && !is_nan && !saved.requires_grad()) return;
     const uint64_t sequence = maker ? maker->sequence : user.sequence;
     if (first_is_nan > is_nan || (first_is_nan == is_nan && sequence >= lowest)) return;
@@ -111,7 +111,7 @@ FirstNonFinite first_non_finite(std::span<const Tensor> roots) {
       open.push_back(edge.node.get());
   }
   if (first.op) return first;
-  // What the last operation has kept is finite, and what it made of it is not: a mean of nothing.
+  // The last operation saved finite values but its result is not finite, as with a mean of no elements.
   for (const Tensor& root : roots) {
     const Node* const maker = grad_fn(root);
     bool keeps_any = false;

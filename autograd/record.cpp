@@ -1,4 +1,4 @@
-// Gives a node its edges and outputs, collects leaves for checkpoints, and tells the tape.
+// Gives a node its edges and outputs, collects leaves for checkpoints, and appends to the tape.
 #include <brigade/autograd/record.h>
 
 #include <brigade/autograd/detail/sequence.h>
@@ -41,7 +41,7 @@ void attach(Node* made, const OpInfo& info, TensorRefs inputs, TensorRefs output
     Edge& edge = node->edges.emplace_back();
     if (input->requires_grad()) set_gradient_edge(edge, *input);
   }
-  node->sequence = take_sequence(*node);  // after that of a view's new history
+  node->sequence = take_sequence(*node);  // after the number of a view's new history
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     const Tensor& output = *outputs[i];
     OutputInfo& expected = node->outputs.emplace_back();
@@ -92,7 +92,7 @@ void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
     tape.append(info.op, info.where, inputs, outputs, under_no_grad ? Cut::NoGrad : Cut::NotDifferentiable,
                 under_no_grad ? GradMode::disabled_at() : info.where, sequence);
   } else {
-    // Values and their indices: each result by itself carries gradients, or is a cut.
+    // Several results, such as values and their indices: each carries gradients or is a cut.
     std::vector<const Tensor*> carrying, others;
     for (const Tensor* output : outputs)
       (output->requires_grad() ? carrying : others).push_back(output);

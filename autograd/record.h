@@ -1,4 +1,4 @@
-// record(): the one call by which an operation enters the graph and the tape.
+// record(): the single call that adds an operation to the graph and the tape.
 //
 //   Tensor relu(const Tensor& x, SourceLocation where) {
 //     Tensor y = kernels::relu(x);
@@ -7,8 +7,7 @@
 //     return y;
 //   }
 //
-// A node is made when recording is on and an input requires grad; the tape, when it is on, hears of
-// the operation in any case.
+// A node is made when recording is on and an input requires grad. The tape, if on, records the operation in any case.
 #pragma once
 
 #include <brigade/autograd/meta.h>
@@ -23,7 +22,7 @@
 
 namespace brigade::autograd {
 
-// How an operation presents itself.
+// The description of an operation.
 struct OpInfo {
   const char* op;              // "relu"; a string literal
   SourceLocation where;        // the user's line
@@ -35,32 +34,31 @@ using TensorRefs = std::span<const Tensor* const>;
 
 namespace detail {
 bool any_requires_grad(TensorRefs inputs) noexcept;
-// Sequence number, edges, output infos; makes the outputs results of `made`, of which it takes over
-// a reference.
+// Sets the sequence number, edges and output infos, and makes the outputs results of `made`, taking over one reference
+// to it.
 void attach(Node* made, const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
-// Tells the tape, if it is on.
+// Appends to the tape, if it is on.
 void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
-// Hands the inputs that require grad to the InputCollector of this thread, if there
-// is one.
+// Hands the inputs that require grad to the InputCollector of this thread, if there is one.
 void collect_inputs(TensorRefs inputs);
 }  // namespace detail
 
-// RAII: collects the tensors that require grad and that operations use while recording is off, except tensors recorded after
-// the collector was created. Activation checkpointing runs a segment under no_grad and uses this to find what the segment
-// depends on besides its inputs. Nests: an inner collector hides the outer one.
+// RAII: collects the tensors that require grad and that operations use while recording is off, except tensors recorded
+// after the collector was created. Activation checkpointing runs a segment under no_grad and uses this to find what the
+// segment depends on besides its inputs. Nests: an inner collector hides the outer one.
 class InputCollector {
  public:
   InputCollector() noexcept;
   ~InputCollector();
   InputCollector(const InputCollector&) = delete;
   InputCollector& operator=(const InputCollector&) = delete;
-  // Each once, in the order of first use.
+  // The collected tensors, each once, in the order of first use.
   const std::vector<Tensor>& inputs() const noexcept { return inputs_; }
 
  private:
   friend void detail::collect_inputs(TensorRefs inputs);
   std::vector<Tensor> inputs_;
-  uint64_t began_;  // the number of this thread's next node then
+  uint64_t began_;  // the number of this thread's next node at construction
   InputCollector* outer_;
 };
 
@@ -89,13 +87,12 @@ N* record(const OpInfo& info, std::initializer_list<std::reference_wrapper<const
   return record<N>(info, TensorRefs(in, count), TensorRefs(out, 1));
 }
 
-// For an operation without a derivative: the tape hears of it, no node is made.
+// For an operation without a derivative: it goes on the tape, and no node is made.
 void record_without_node(const OpInfo& info, std::initializer_list<std::reference_wrapper<const Tensor>> inputs,
                          const Tensor& output);
 
-// After an in-place write: bumps the version and, when a node is needed, makes `self` the result of
-// it. `inputs` name self first: its old history becomes an input of the node. check_inplace() comes
-// before the write.
+// Call after an in-place write: bumps the version and, if a node is needed, makes `self` its result. `inputs` starts
+// with self, whose old history becomes an input of the node. Call check_inplace() before the write.
 template <class N>
 N* record_inplace(const OpInfo& info, std::initializer_list<std::reference_wrapper<const Tensor>> inputs,
                   const Tensor& self) {

@@ -1,4 +1,4 @@
-// Which backwards have kept their graph, and what became of it: used again, or freed without.
+// Tracks the backwards that retained their graph, and whether it was used again or freed without use.
 #include <brigade/autograd/backward.h>
 #include <brigade/autograd/engine.h>
 
@@ -12,8 +12,8 @@ namespace brigade::autograd {
 
 namespace {
 
-// Backwards that kept their graph, since they were last asked for; node marks count on from
-// `retained_before`.
+// Backwards that retained their graph, except the oldest ones that were taken or dropped; the marks on nodes continue
+// from `retained_before`.
 struct Retained {
   RetainedGraph graph;
   size_t alive;  // of its nodes
@@ -21,10 +21,11 @@ struct Retained {
 };
 thread_local std::deque<Retained> retained;
 thread_local uint64_t retained_before = 0;
-// Lines whose graph was used again once: they keep it for that, though not every time (a penalty in every 16th step).
+// Lines whose graph was used again at least once: they retain it for that, even if not every time (a penalty in every
+// 16th step).
 thread_local std::set<std::pair<const char*, uint32_t>> used_again;
 
-// Of the backward that has kept the node's graph; null where none has, or it is forgotten.
+// The entry of the backward that retained the node's graph; null if there is none, or if it was dropped.
 Retained* find(uint64_t index) noexcept {
   const bool known = index > retained_before && index - retained_before <= retained.size();
   return known ? &retained[index - retained_before - 1] : nullptr;

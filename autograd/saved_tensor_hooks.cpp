@@ -19,7 +19,7 @@ std::unique_ptr<PackedTensor, DropPacked> pack_tensor(const Tensor& tensor) {
   packed->bytes = tensor.nbytes();
   if (packed->requires_grad) packed->history = gradient_edge(tensor);
   const NoGradGuard no_grad;
-  // A hook's own operations save nothing, and would call it again if they did.
+  // Under no_grad, the hook's own operations save nothing; otherwise they would call the hook again.
   packed->value = hooks->pack(view::alias(tensor));
   return packed;
 }
@@ -38,8 +38,7 @@ Tensor PackedTensor::unpack(const Node& owner) const {
   }
   if (!requires_grad || !GradMode::is_enabled()) return tensor;
   if (history.leaf && tensor.impl() == history.leaf.get()) return tensor;
-  // A second derivative goes on from here: the restored tensor takes the place of the one that was
-  // saved.
+  // For a second derivative, the restored tensor gets the history of the saved one.
   return with_history(tensor, history);
 }
 

@@ -1,6 +1,6 @@
-// Saved-tensor hooks: what forward keeps for backward is packed when it is saved and unpacked when
-// it is needed (PyTorch: torch.autograd.graph.saved_tensors_hooks): to keep it in a smaller dtype,
-// on another device, or on disk.
+// Saved-tensor hooks: tensors that forward saves for backward are packed when they are saved and unpacked when they are
+// needed (PyTorch: torch.autograd.graph.saved_tensors_hooks), to keep them in a smaller dtype, on another device, or on
+// disk.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -10,10 +10,9 @@
 
 namespace brigade::autograd {
 
-// While it lives, tensors that operations of this thread save go through `pack`; the node keeps
-// what it returns. Backward calls `unpack` with that, once for each use, and expects a tensor of
-// the same shape and dtype. Both run under no_grad. With guards inside each other the innermost
-// counts. The tensor must not be changed in place by `pack`.
+// RAII: tensors that operations of this thread save go through `pack`, and the node keeps its result. Backward calls
+// `unpack` with that result, once for each use, and expects a tensor of the same shape and dtype. Both run under
+// no_grad. If guards nest, the innermost one applies. `pack` must not change the tensor in place.
 class SavedTensorHooks {
  public:
   using Pack = std::function<std::any(const Tensor& tensor)>;
@@ -25,7 +24,7 @@ class SavedTensorHooks {
   SavedTensorHooks& operator=(const SavedTensorHooks&) = delete;
 };
 
-// Keeps what is saved in the memory of the host (PyTorch: torch.autograd.graph.save_on_cpu).
+// Keeps saved tensors in host memory (PyTorch: torch.autograd.graph.save_on_cpu).
 class SaveOnCpu {
  public:
   SaveOnCpu();

@@ -1,4 +1,4 @@
-// Which module is running: a stack per thread, so that a record on the tape knows its module path.
+// Tracks the running module, with a stack per thread, so that a record on the tape knows its module path.
 #pragma once
 
 #include <brigade/core/tensor.h>

@@ -1,4 +1,4 @@
-// Dimensions are permuted so that the reduced ones come last, merged into one, and put back.
+// Permutes dimensions so that the reduced ones come last, merges those into one, and reverses both.
 #include <brigade/autograd/detail/slices.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@ namespace brigade::autograd::detail {
 
 namespace {
 
-// Dimensions that stay, then those that are reduced.
+// The permutation: first the kept dimensions, then the reduced ones.
 Shape slices_order(int count, const Shape& dims) {
   Shape is_reduced = Shape::filled(count, dims.empty() ? 1 : 0);
   for (int64_t dim : dims)

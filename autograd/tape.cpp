@@ -10,7 +10,7 @@ namespace brigade::autograd {
 
 namespace {
 
-// Without a destructor: static objects that switch the tape off outlive what their thread owns.
+// No destructor: static objects that switch the tape off outlive the objects of their thread.
 struct Switch {
   Tape* tape = nullptr;
   int depth = 0;
@@ -18,7 +18,7 @@ struct Switch {
 };
 constinit thread_local Switch tape_switch;
 
-// Who reads a number takes its value out of the graph.
+// Reading a number takes its value out of the graph.
 void note_reading(const char* method, const Tensor& tensor, SourceLocation where) {
   Tape* const tape = Tape::current();
   if (!tape) return;

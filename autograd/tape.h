@@ -1,5 +1,4 @@
-// The tape that remembers: a light record of what forward did, so that a missing gradient can be
-// explained.
+// The tape: a lightweight record of forward, so that a missing gradient can be explained.
 //
 // While a tape is on, every operation leaves one record: its name, the user's line, the module call
 // it ran in, the ids of inputs and outputs, and whether a path of gradients ended there (a cut). It
@@ -17,19 +16,19 @@
 
 namespace brigade::autograd {
 
-// Why the results of an operation carry no history although an input requires grad.
-// Collective: the values went through the ranks, which send no gradient back.
+// Why the results of an operation carry no history although an input requires grad. Collective: the values passed
+// through the ranks, which send no gradient back.
 enum class Cut : uint8_t { None, Detach, NoGrad, NotDifferentiable, ReadAsNumber, Collective };
 
 // One module call.
 struct ModuleCall {
   const std::string* path = nullptr;  // "" for a root
   const char* type = "";
-  const void* module = nullptr;  // its address, which may be another's later
+  const void* module = nullptr;  // its address, which may belong to another module later
   SourceLocation where;          // the caller's line
   uint32_t parent = 0;           // index of the enclosing call, 0 when none
   uint64_t position = 0;         // of the first record made in it
-  // The id of its first trained parameter, where the module is registered nowhere and another one calls it; else 0.
+  // The id of its first trained parameter if the module is registered nowhere and another one calls it; otherwise 0.
   uint64_t unregistered = 0;
 };
 
@@ -72,8 +71,7 @@ class Tape {
   // off forgets everything.
   static void enable();
   static void disable() noexcept;
-  // While it lives, the calling thread has no tape: what backward computes is not part of forward's
-  // record.
+  // RAII: the calling thread has no tape, so that the operations of backward are not part of forward's record.
   class Pause {
    public:
     Pause() noexcept;
@@ -84,8 +82,8 @@ class Tape {
 
   // Whether the calling thread keeps a tape, paused or not.
   static bool is_kept() noexcept;
-  // While it lives, the calling thread records on `tape` in place of its own, outside any module: a
-  // segment that a checkpoint runs again. Not while the thread's own is switched on or off.
+  // RAII: the calling thread records on `tape` in place of its own, outside any module, for a segment that a checkpoint
+  // runs again. Meanwhile, do not switch the thread's own tape on or off.
   class Instead {
    public:
     explicit Instead(Tape& tape) noexcept;
@@ -103,11 +101,11 @@ class Tape {
   void append(const char* op, SourceLocation where, std::span<const Tensor* const> inputs,
               std::span<const Tensor* const> outputs, Cut cut, SourceLocation cut_at, uint64_t sequence = 0);
   uint32_t enter(ModuleCall call);
-  // Forgets records that only finished backwards older than the last kBackwards could use.
+  // Drops the records that only finished backwards older than the last kBackwards could use.
   void finish_backward(uint64_t number, SourceLocation where, std::span<const Tensor> roots);
 
   static constexpr size_t kBackwards = 8;
-  static constexpr size_t kMaxRecords = 1 << 20;  // older ones go first
+  static constexpr size_t kMaxRecords = 1 << 20;  // the oldest are dropped first
 
  private:
   friend class Pause;

@@ -1,4 +1,4 @@
-// Follows a tensor through the records to what became of it, or back to the cut that it came from.
+// Follows a tensor through the records to its fate, or back to the cut that it came from.
 #include <brigade/autograd/tape_query.h>
 
 #include <brigade/autograd/detail/frozen_leaves.h>
@@ -16,12 +16,12 @@ namespace {
 
 constexpr size_t kNone = ~size_t{0};
 
-// What is known about a tensor that depends on the traced one.
+// State of a tensor that depends on the traced one.
 struct Taint {
-  uint32_t cuts = 0;   // on the path to it that has the fewest; 0: it carries gradients
-  size_t cut = kNone;  // the first of them, or the last collective among them
+  uint32_t cuts = 0;   // fewest cuts on any path to it; 0: it carries gradients
+  size_t cut = kNone;  // the first cut on that path, or its last collective
   size_t made_by = kNone;
-  bool goes_on = false;  // a later operation took it, and no cut was there
+  bool goes_on = false;  // a later operation used it without a cut
 
   bool live() const noexcept { return cuts == 0; }
 };
@@ -42,7 +42,7 @@ std::string cut_in_words(const Tape::Record& record) {
   return "";
 }
 
-// `end`: of the records that had been made when the backward began; `number`: its own.
+// `end`: the end of the records made before the backward began; `number`: the number of the backward.
 Fate trace_to(const Tape& tape, uint64_t id, std::span<const uint64_t> roots, uint64_t end,
               std::optional<uint64_t> number) {
   const auto records = tape.records().first(end - tape.first_position());
@@ -54,7 +54,7 @@ Fate trace_to(const Tape& tape, uint64_t id, std::span<const uint64_t> roots, ui
   size_t older_use = kNone;
   size_t last_cut = kNone;
   auto earlier = tape.backwards().begin();
-  // Backwards of something else (of a probe on a detached result) end no segment.
+  // Unrelated backwards (such as one of a probe on a detached result) do not end a segment.
   const auto pass_backwards = [&](size_t i) {
     for (;
          earlier != tape.backwards().end() && earlier->number != number && earlier->record <= tape.first_position() + i;
@@ -82,7 +82,7 @@ Fate trace_to(const Tape& tape, uint64_t id, std::span<const uint64_t> roots, ui
         last_use = i;
         if (first_use == kNone) first_use = i;
       }
-      // One live path is enough, and one whose only cut can be undone says more than others.
+      // One live path is enough; otherwise the path with the fewest cuts explains the most.
       if (!depends || found->second.cuts < result.cuts) {
         result.cuts = found->second.cuts;
         result.cut = found->second.cut;
@@ -92,7 +92,8 @@ Fate trace_to(const Tape& tape, uint64_t id, std::span<const uint64_t> roots, ui
     if (!depends) continue;
     if (record.cut != Cut::None) {
       if (result.live()) last_cut = i;
-      // A detach() before a collective may go, and the collective still sends no gradient back.
+      // A collective counts as the cut even behind a detach(): without the detach() it would still send no gradient
+      // back.
       if (result.live() || record.cut == Cut::Collective) result.cut = i;
       ++result.cuts;
     }
@@ -126,9 +127,9 @@ Fate trace_to(const Tape& tape, uint64_t id, std::span<const uint64_t> roots, ui
   }
   if (fate.kind == Fate::Kind::Cut) return fate;
   if (first_use == kNone) return fate;
-  // No root depends on it. The last live result that nothing takes further is where the path was
-  // dropped: what reads it beside a cut (a metric under no_grad, item() for the log) has not dropped
-  // it. When there is no result, the tensor itself went into cuts only.
+  // No root depends on it. The path was dropped at the last live result that no operation continues; readers behind a
+  // cut (a metric under no_grad, item() for a log) do not count. If there is no such result, only cuts used the tensor
+  // itself.
   size_t dropped = kNone;
   for (const auto& [tensor, taint] : taints) {
     if (tensor == id || !taint.live() || taint.goes_on || taint.made_by < segment) continue;
@@ -162,9 +163,9 @@ Fate trace(const Tape& tape, uint64_t id, uint64_t backward) {
 
 namespace {
 
-// What a tensor was computed from, as far as records before the position `end` say.
+// The tensors that a tensor was computed from, according to the records before the position `end`.
 struct Origins {
-  std::unordered_set<uint64_t> ids;  // of tensors, that one among them
+  std::unordered_set<uint64_t> ids;  // of tensors, including that one
   std::optional<size_t> cut;         // the latest record that cut a path to it
   bool is_made_here = false;
 };
@@ -187,8 +188,8 @@ Origins origins(const Tape& tape, std::unordered_set<uint64_t> ids, uint64_t end
   return found;
 }
 
-// Whether the root of an earlier backward, which had a history, depends on a result of the same cut; or, without a cut, on a
-// leaf that the same line had frozen before.
+// Whether the root of an earlier backward depends on a result of the same cut (first overload), or without a cut on a
+// leaf that the same line had already frozen (second overload).
 bool cut_was_present_in_earlier_backward(const Tape& tape, const Tape::Record& cut) {
   return std::ranges::any_of(tape.backwards(), [&](const Tape::Backward& backward) {
     if (backward.record < tape.first_position()) return false;
@@ -209,7 +210,7 @@ bool cut_was_present_in_earlier_backward(const Tape& tape, const detail::FrozenL
   });
 }
 
-// Leaves that were frozen while a wrapper followed them, and that a tensor was computed from.
+// The leaves that a tensor was computed from and that were frozen while a wrapper observed them.
 struct FrozenOrigins {
   std::vector<uint64_t> leaves;
   std::string text;
@@ -248,8 +249,8 @@ MissingHistory explain_missing_history(const Tensor& tensor) {
     if (!frozen.leaves.empty()) return {std::move(frozen.text), std::move(frozen.leaves)};
     return {"nothing that it was computed from requires grad", {}};
   }
-  // Both may be meant (a GAN's discriminator is frozen for one step, and its input detached in the other): what was there in
-  // earlier backwards is not to blame.
+  // Both may be intended (a GAN's discriminator is frozen in one step, and its input is detached in the other): a cause
+  // that was present in earlier backwards is not to blame.
   const Tape::Record& cut = tape->records()[*live.cut];
   const bool is_cut_known = !frozen.leaves.empty() && cut_was_present_in_earlier_backward(*tape, cut);
   if (frozen.leaves.empty() || (frozen.cut_was_present_in_earlier_backward && !is_cut_known)) {
@@ -292,7 +293,7 @@ std::vector<uint64_t> live_nodes(const Tape& tape, uint64_t id) {
 }
 
 bool has_live_results(const Tape& tape, const Tape::Record& record) {
-  // note() leaves the record of the live results right before that of the others.
+  // note() appends the record of the live results right before that of the others.
   const auto records = tape.records();
   for (size_t i = 1; i < records.size(); ++i) {
     if (records[i].first_id != record.first_id || records[i].cut != record.cut) continue;

@@ -94,7 +94,7 @@ uint64_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook, Source
   if (autograd::Node* node = autograd::grad_fn(*this)) {
     auto& hooks = node->output_hooks;
     if (!hooks) hooks = std::make_unique<std::vector<autograd::Node::OutputHook>>();
-    // Before what retain_grad() put there: it keeps what all other hooks have made of the gradient.
+    // Insert before the hook of retain_grad(), which keeps the gradient after all other hooks.
     const AutogradMeta* const known = meta(*this);
     const auto retains = [&](const auto& each) {
       return known && known->retained && each.handle == known->retained_by;

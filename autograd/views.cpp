@@ -1,4 +1,4 @@
-// Gives a base that was written to through a view its new history, and views theirs from the base.
+// Gives a base that was written to through a view its new history, and derives the history of views from the base.
 #include <brigade/autograd/views.h>
 
 #include <brigade/autograd/detail/sequence.h>
@@ -18,7 +18,7 @@ namespace {
 // The history of a base that was written to through a view.
 struct CopySlicesNode final : Node {
   NodePtr write;
-  uint32_t past_edge = 0;  // of `write`, and here: it stands for the view's past, which is part of the base's
+  uint32_t past_edge = 0;  // edge of `write` and of this node: the view's past, which is part of the base's
   StridedPart part;
 
   void backward(BackwardContext& context) override {
@@ -57,7 +57,7 @@ void note(const char* op, SourceLocation where, const Tensor& from, const Tensor
   tape->append(op, where, in, out, Cut::None, {});
 }
 
-// A tensor that was retained before the write keeps being so, with the gradient of its new value.
+// retain_grad() from before the write stays in effect, for the gradient of the new value.
 void move_retained_grad(const Tensor& self, Node* before, Node& now) {
   const AutogradMeta* known = meta(self);
   if (!known || !known->retained || !before || !before->output_hooks) return;
@@ -89,8 +89,8 @@ Edge gradient_edge(const Tensor& tensor) {
 }
 
 void mark_view(const Tensor& result, const Tensor& base) {
-  // What no recorded write can come through stays free of its base: gradients in the middle of
-  // backward.
+  // Skip results that no recorded write can reach, such as gradients in the middle of backward: they stay free of their
+  // base.
   if (!GradMode::is_enabled() && !base.requires_grad() && !base.impl()->view_base) return;
   TensorImpl& view = *result.impl();
   TensorImpl* const origin = base.impl();
@@ -106,7 +106,7 @@ void refresh_view(const Tensor& view) {
   if (!base.requires_grad()) return;
   const Edge edge = gradient_edge(base);
   const NodePtr before(static_cast<Node*>(impl.grad_fn.get()));
-  auto* node = new AsStridedNode;  // of a view whose base has a new history
+  auto* node = new AsStridedNode;  // for a view whose base has a new history
   impl.grad_fn = NodePtr(node);
   impl.output_nr = 0;
   impl.requires_grad = true;

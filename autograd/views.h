@@ -1,10 +1,9 @@
-// Views and in-place writes: who has which history.
+// Views and in-place writes: how they affect histories.
 //
-// A view shares the memory of its base, so a recorded write through either changes what both mean.
-// As in PyTorch the base then gets a new history: a node that replaces the written part of the
-// base's gradient by what the write's own derivative says, and hands the rest to the base's past.
-// Every view takes its history anew from the base when it is next asked for it. Which part of the
-// base a view is follows from the strides.
+// A view shares the memory of its base, so a recorded write through either changes the values of both. As in PyTorch,
+// the base then gets a new history: a node that passes the written part of the base's gradient through the write's
+// derivative, and the rest to the base's past. Every view derives its history from the base again when it is next
+// requested. The strides determine which part of the base a view is.
 #pragma once
 
 #include <brigade/autograd/node.h>
@@ -13,7 +12,7 @@ namespace brigade::autograd {
 
 // Where the gradient of `tensor`, which requires grad, goes.
 Edge gradient_edge(const Tensor& tensor);
-// The same, into an edge that leads nowhere yet.
+// The same, written into an empty edge.
 void set_gradient_edge(Edge& edge, const Tensor& tensor);
 
 // Marks `result` as a differentiable view of `base` (of base's own base when that is a view).
@@ -21,20 +20,19 @@ void mark_view(const Tensor& result, const Tensor& base);
 // Gives a view the history that follows from its base's.
 void refresh_view(const Tensor& view);
 
-// Whether the values that are written to one place of an expanded tensor may differ.
+// Whether the values written to one memory location of an expanded tensor may differ.
 enum class Repeats : uint8_t { Differ, AreAlike };
-// Checks before an in-place write to `self`; `value_requires_grad` says whether what is written has
-// a history. Throws AutogradError "a leaf Variable that requires grad is being used in an in-place
-// operation.", "a view of a leaf Variable that requires grad is being used in an in-place
-// operation.", "A view was created in no_grad mode and is being modified inplace with grad mode
-// enabled."; ValueError "unsupported operation: more than one element of the written-to tensor
-// refers to a single memory location." (an expanded tensor, unless all of it gets one value).
+// Checks before an in-place write to `self`; `value_requires_grad` says whether the written value has a history. Throws
+// AutogradError "a leaf Variable that requires grad is being used in an in-place operation.", "a view of a leaf
+// Variable that requires grad is being used in an in-place operation.", "A view was created in no_grad mode and is
+// being modified inplace with grad mode enabled."; ValueError "unsupported operation: more than one element of the
+// written-to tensor refers to a single memory location." (an expanded tensor, unless all of it gets one value).
 void check_inplace(const Tensor& self, bool value_requires_grad, SourceLocation where,
                    Repeats repeats = Repeats::Differ);
-// After the write: `node`, made of the write with `self` as its input `edge` and as its result (its only
-// one where self is a view), becomes the history of the memory.
+// Call after the write: `node`, made for the write with `self` as its input `edge` and as its result (the only one if
+// self is a view), becomes the history of the memory.
 void rebase_history(const Tensor& self, Node& node, uint32_t edge = 0);
-// `copy`, whose values are those of `original` at this moment, as a result of what made `original`.
+// Gives `copy`, which has the current values of `original`, the history of `original`.
 Tensor with_history_of(const Tensor& original, Tensor copy);
 
 namespace detail {

@@ -17,7 +17,7 @@ struct Log {
   std::deque<Write> writes;  // oldest first, by number
   uint64_t count = 0;
 
-  // Of those after number `number` the ones that are kept.
+  // The kept writes after number `number`.
   auto since(uint64_t number) const {
     const auto kept = static_cast<std::ptrdiff_t>(std::min<uint64_t>(count - number, writes.size()));
     return std::ranges::subrange(writes.end() - kept, writes.end());
@@ -37,7 +37,7 @@ struct Followed {
   bool only_replaced = true;
   uint64_t number = 0;
 };
-// What is followed may outlive the thread's own objects, as an optimizer that is a static object does.
+// Followed tensors may outlive the thread's own objects: their optimizer may be a static object.
 thread_local bool has_ended = false;
 struct FollowedByStorage : std::unordered_map<const Storage*, std::vector<Followed>> {
   ~FollowedByStorage() { has_ended = true; }
@@ -55,7 +55,7 @@ std::pair<int64_t, int64_t> extent(const Tensor& tensor) {
   return {begin, begin + (last + 1) * size};
 }
 
-// Calls f(entry) for those of the tensor's storage that share bytes with it.
+// Calls f(entry) for the followed tensors of the same storage that share bytes with this one.
 template <class F>
 void for_each_followed(const Tensor& tensor, F&& f) {
   const auto found = followed.find(tensor.storage().get());
@@ -70,7 +70,7 @@ void set_latest(const Tensor& tensor, std::string_view what, SourceLocation wher
   const bool replaces = (what == "copy_" || what == "load_state_dict") && detail::current_call == 0;
   for_each_followed(tensor, [&](Followed& each) {
     const uint32_t version = tensor.storage()->version();
-    // A gap: something has written that left no line, the kernel of a batch norm for one.
+    // A gap means a write that was not logged, such as one by the kernel of a batch norm.
     each.only_replaced = each.only_replaced && replaces && version - each.version <= 1;
     if (each.what != what) each.what = what;
     each.where = where;

@@ -1,5 +1,4 @@
-// Who wrote last: in-place writes to memory that is watched (averaged gradients, what belongs to a
-// process group), with their lines.
+// Logs in-place writes to watched memory (averaged gradients, tensors of a process group), with their lines.
 //
 // A gradient that was changed by hand after it was reduced, on one rank only, makes the replicas
 // drift apart. Each thread keeps its latest writes, so that the change can be named.
@@ -27,20 +26,19 @@ struct Write {
 void note_write(const Tensor& tensor, const char* op, SourceLocation where);
 // Writes noted on this thread so far.
 uint64_t writes_so_far() noexcept;
-// Those after number `since` that may have touched `tensor`, oldest first. The log keeps the latest
-// kWritesKept.
+// The writes after number `since` that may have touched `tensor`, oldest first. The log keeps the latest kWritesKept.
 std::vector<Write> writes_to(const Tensor& tensor, uint64_t since);
 
-// How many of them went to the memory that the tensor shares with its views: one that has a line bumps its version once.
+// How many of these went to the memory that the tensor shares with its views: each logged write bumps its version once.
 uint64_t writes_to_memory_of(const Tensor& tensor, uint64_t since);
 
 inline constexpr size_t kWritesKept = 16384;
 
-// The latest write to each of some tensors, for this thread, while the object lives: however long
-// ago it was. Where several follow one tensor, the latest to begin says what came before.
+// RAII: follows some tensors and keeps the latest write to each on this thread, however old it is. If several objects
+// follow one tensor, the latest object to begin sets the initial entry.
 class FollowedWrites {
  public:
-  // `what` and `where` stand for all that came before.
+  // `what` and `where` describe all earlier writes.
   FollowedWrites(std::span<const Tensor> tensors, const std::string& what, SourceLocation where);
   ~FollowedWrites();
   FollowedWrites(const FollowedWrites&) = delete;
@@ -55,11 +53,11 @@ class FollowedWrites {
 };
 
 struct LastWrite {
-  std::string what;  // "mul_", "step of SGD", or what it was followed with
+  std::string what;  // "mul_", "step of SGD", or `what` of FollowedWrites
   SourceLocation where;
-  bool is_latest;  // false: the memory was written since, by something that left no line
-  bool by_hand;    // by an operation in place, since it was followed and since the latest step of an optimizer
-  // Nothing has written to it since it was followed but copy_() and load_state_dict(), outside every module's forward.
+  bool is_latest;  // false: a write that was not logged has changed the memory since
+  bool by_hand;    // by an in-place operation, after it was followed and after the latest optimizer step
+  // Since it was followed, only copy_() and load_state_dict() have written to it, outside every module's forward.
   bool only_replaced;
   uint64_t number;  // by hand: writes_by_hand() after it
 };
@@ -67,9 +65,9 @@ struct LastWrite {
 bool follows_writes() noexcept;
 // How often followed tensors were written by hand on this thread.
 uint64_t writes_by_hand() noexcept;
-// That optimizer has moved it.
+// Notes that this optimizer has moved the tensor.
 void note_update(const Tensor& tensor, const std::string& optimizer, SourceLocation where);
-// Nothing for a tensor that this thread does not follow, or whose memory was replaced since.
+// The latest write; nothing for a tensor that this thread does not follow, or whose memory was replaced since.
 std::optional<LastWrite> last_write(const Tensor& tensor);
 
 }  // namespace brigade::autograd

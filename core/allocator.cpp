@@ -27,8 +27,8 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr int kClasses = 4 + 4 * 40;            // up to 256 << 40 bytes: more than any machine has
 constexpr size_t kThreadBlockLimit = 32 << 10;  // larger blocks always go through the shared pool
-constexpr int kThreadClasses = 4 + 4 * 7;       // up to that
-constexpr size_t kThreadBytes = 256 << 10;      // that a thread keeps per class
+constexpr int kThreadClasses = 4 + 4 * 7;       // up to kThreadBlockLimit
+constexpr size_t kThreadBytes = 256 << 10;      // kept per thread and class
 constexpr size_t kHugePage = 2 << 20;
 
 int class_of(size_t bytes) noexcept {
@@ -45,10 +45,9 @@ size_t class_bytes(int index) noexcept {
   return (size_t{1} << log) + (static_cast<size_t>((index - 4) % 4) + 1) * (size_t{1} << (log - 2));
 }
 
-// Libraries that compute (oneDNN) take their room from malloc in each call. What free gives back to
-// the
-// operating system in between comes back as page faults, so some of it stays, unless the
-// environment says how much.
+// Compute libraries (oneDNN) allocate their workspace with malloc in each call. Memory that free
+// returns to the operating system in between comes back as page faults, so some of it is kept,
+// unless the environment sets how much.
 void keep_heap() noexcept {
 #ifdef __GLIBC__
   for (const char* chosen : {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"})
@@ -73,8 +72,8 @@ struct Counters {
   std::atomic<int64_t> bytes_in_use{0}, bytes_reserved{0};
 };
 
-// What a thread has counted by itself since it last told everybody: a shared counter costs more
-// than the rest of a small allocation.
+// Counts of a thread that are not in the shared counters yet: a shared counter costs more than the
+// rest of a small allocation.
 struct Pending {
   int64_t bytes_in_use;
   uint64_t allocations;
@@ -94,8 +93,7 @@ Pool& pool() {
   return *instance;
 }
 
-// What a thread keeps for itself, once AtThreadEnd is there; after that, late frees use the shared
-// pool.
+// Blocks that a thread keeps for itself while its AtThreadEnd exists; later frees use the shared pool.
 struct ThreadBlocks {
   detail::FreeBlock* first[kThreadClasses];
   uint32_t count[kThreadClasses];
@@ -151,7 +149,7 @@ struct AtThreadEnd {
 };
 thread_local AtThreadEnd at_thread_end;
 
-// Before a thread counts or keeps anything.
+// Called before a thread counts or keeps anything.
 void prepare_thread() noexcept {
   if (thread_blocks.state == ThreadBlocks::State::New) at_thread_end.touch();
 }

@@ -6,7 +6,7 @@
 
 namespace brigade {
 
-// Memory with the way to give it back.
+// Memory and the function that frees it.
 struct Allocation {
   void* data = nullptr;
   void* context = nullptr;
@@ -23,14 +23,13 @@ struct AllocatorStats {
 
 // 64-byte aligned memory from size classes (powers of two with three steps between), kept per
 // thread for small blocks and in one shared pool for the rest, so that a training step that repeats
-// its shapes makes no system call and no page fault. `bytes` may be 0. Throws OutOfMemoryError with
-// what was asked and what is in use. Safe from any thread; a block may be freed by another thread
-// than the one that asked for it. BRIGADE_CPU_ALLOC=system turns the cache off (for leak checkers).
-// With it glibc's malloc is told to keep up to 32 MiB of what is freed, for the libraries that take
-// their room there, unless MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_ or GLIBC_TUNABLES is set.
+// its shapes causes no system call and no page fault. `bytes` may be 0. Throws OutOfMemoryError
+// with the bytes requested and in use. Safe from any thread; another thread may free a block.
+// BRIGADE_CPU_ALLOC=system turns the cache off (for leak checkers). With the cache on, glibc's
+// malloc keeps up to 32 MiB of freed memory, for libraries that allocate there, unless
+// MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_ or GLIBC_TUNABLES is set.
 Allocation cpu_allocate(size_t bytes);
-// Of the process. Other threads may hold up to 256 KiB each that they have not counted in or out
-// yet.
+// Statistics of the process. Each other thread may hold up to 256 KiB that it has not counted in or out yet.
 AllocatorStats cpu_allocator_stats();
 // Gives cached blocks of the shared pool and of the calling thread back to the operating system.
 void cpu_allocator_empty_cache();

@@ -1,6 +1,5 @@
-// The partial file is new, has a name that nobody can foresee, and is locked while it is written:
-// so what a killed process left is known by its free lock. A symbolic link is followed to its
-// target.
+// The partial file is new, has an unpredictable name, and is locked while it is written: an
+// unlocked partial file was left by a killed process. A symbolic link is followed to its target.
 #include <brigade/core/atomic_file.h>
 
 #include <brigade/core/detail/disk.h>
@@ -36,7 +35,7 @@ std::string followed(const std::string& path) {
   std::error_code failed;
   if (!fs::is_symlink(path, failed)) return path;
   const auto target = fs::canonical(path, failed);
-  return failed ? path : target.string();  // a link to nothing is replaced
+  return failed ? path : target.string();  // a dangling link is replaced
 }
 
 fs::path folder_of(const std::string& path) {
@@ -44,7 +43,7 @@ fs::path folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// Not longer than a file's name may be.
+// Kept within the maximum length of a file name.
 std::string partial_prefix(const std::string& target) {
   return fs::path(target).filename().string().substr(0, 200) + ".partial-";
 }
@@ -77,7 +76,7 @@ bool written_at_once(const std::string& path) {
 // A device, a pipe, or an open file.
 class Channel {
  public:
-  // Without O_NONBLOCK, opening a pipe would wait for somebody to read it.
+  // Without O_NONBLOCK, opening a pipe would wait for a reader.
   explicit Channel(const std::string& path)
       : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
     if (descriptor_ < 0 && errno == ENXIO) throw IoError("cannot write {}: nobody reads it", path_);
@@ -120,7 +119,7 @@ AtomicFile::AtomicFile(const std::string& path, detail::Disk& disk)
   take_permissions();
 }
 
-// Another writer that looks for left-over files may take ours before it is locked.
+// Another writer that looks for left-over files may remove this one before it is locked.
 void AtomicFile::begin() {
   detail::fill_standard_descriptors();
   while (true) {

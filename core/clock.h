@@ -1,4 +1,4 @@
-// The clock that times in a timeline, a trace and a flight recorder are read from.
+// The clock of timelines, traces and flight recorders.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@ namespace brigade {
 // Nanoseconds of the steady clock of this process, or of the SimulatedClock of this thread.
 int64_t now_ns() noexcept;
 
-// While it lives, each reading of now_ns() on this thread adds 100 ns to `clock`, and returns it: in a simulation, whatever
-// a rank says of times depends on what the ranks do alone.
+// RAII: each call of now_ns() on this thread adds 100 ns to `clock` and returns it. In a simulation, the times that a
+// rank reports then depend only on what the ranks do.
 class SimulatedClock {
  public:
   explicit SimulatedClock(int64_t& clock) noexcept;

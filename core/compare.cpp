@@ -32,8 +32,8 @@ std::vector<int64_t> index_of(int64_t position, const Shape& sizes) {
   return index;
 }
 
-// The difference of what should be equal up to rounding; an infinity when one of them is not finite
-// and both differ.
+// The difference of two values that should be equal up to rounding; infinity if they differ and one
+// of them is not finite.
 double difference(double actual, double expected) noexcept {
   if (std::isnan(actual) && std::isnan(expected)) return 0;
   if (actual == expected) return 0;

@@ -17,7 +17,7 @@ namespace brigade::detail {
 
 namespace {
 
-// $BRIGADE_CUDA_LIBRARY, or the file beside the library that this function is in.
+// $BRIGADE_CUDA_LIBRARY, or the file next to the library that contains this function.
 std::string path_of_library() {
   if (const char* given = std::getenv("BRIGADE_CUDA_LIBRARY")) return given;
   Dl_info info;

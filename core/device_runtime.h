@@ -1,9 +1,8 @@
-// What the project needs of a device that is not the CPU, for code that is not about that device:
-// memory, copies, streams and events.
+// The interface to devices other than the CPU for device-independent code: memory, copies, streams and events.
 //
-// A library that knows a type of device makes itself known here (register_device_runtime). The CUDA
-// library is loaded when it is first asked for, since that costs a process start some 200 ms: by
-// device_runtime() and device_count().
+// A library for a type of device registers itself here (register_device_runtime). The CUDA library
+// is loaded on first use, by device_runtime() or device_count(), since loading it costs a process
+// start some 200 ms.
 #pragma once
 
 #include <brigade/core/allocator.h>
@@ -17,7 +16,7 @@
 
 namespace brigade {
 
-// A queue of work of a device, besides the one that is current.
+// A work queue of a device, in addition to the current one.
 class DeviceStream {
  public:
   virtual ~DeviceStream() = default;
@@ -30,8 +29,7 @@ class DeviceStream {
   virtual void leave() noexcept = 0;
 };
 
-// Makes `stream` the current one of this thread for a scope: what is queued goes there. They nest
-// like scopes.
+// RAII: makes `stream` the current one of this thread, so that work is queued there. Guards nest like scopes.
 class DeviceStreamGuard {
  public:
   explicit DeviceStreamGuard(DeviceStream& stream) : stream_(stream) { stream_.enter(); }
@@ -47,16 +45,16 @@ class DeviceStreamGuard {
 class DeviceEvent {
  public:
   virtual ~DeviceEvent() = default;
-  // After all that is queued on the current stream of its device.
+  // Records the point after all work that is queued on the current stream of its device.
   virtual void record() = 0;
-  // What is queued on the current stream from now on waits for the recorded point.
+  // Makes work that is queued on the current stream from now on wait for the recorded point.
   virtual void block() const = 0;
   // Whether the point was reached; true when none was recorded.
   virtual bool query() const = 0;
   virtual void synchronize() const = 0;
   // When the recorded point was reached, in nanoseconds of the host's steady clock, to within some ten microseconds; 0
-  // while it was not, and for an event without times. Waits for nothing that runs on a stream of the user's; not while
-  // the current stream is captured.
+  // if it was not reached yet, or if the event is not timed. Does not wait for work on the user's streams; not allowed
+  // while the current stream is captured.
   virtual int64_t reached_at() const = 0;
 };
 
@@ -64,14 +62,14 @@ class DeviceEvent {
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
-  // What `step` queues on the current device; nothing of it runs.
+  // Captures what `step` queues on the current device, without running it.
   virtual void capture(const std::function<void()>& step) = 0;
   virtual void replay() = 0;
 };
 
-// Called when a graph is about to be replayed, on the thread and with the current stream that
-// replay it; what it returns is called once the replay is queued. Where it throws, nothing is
-// replayed.
+// Called when a graph is about to be replayed, on the thread and with the current stream of the
+// replay; the function that it returns is called once the replay is queued. If the hook throws,
+// nothing is replayed.
 using ReplayHook = std::function<std::function<void()>()>;
 
 class DeviceRuntime {
@@ -79,48 +77,47 @@ class DeviceRuntime {
   virtual ~DeviceRuntime() = default;
   // Never throws: 0 without a device or driver.
   virtual int count() const noexcept = 0;
-  // Why there is none; "" when there is one.
+  // Why there is no device; "" if there is one.
   virtual std::string why_not_available() const = 0;
   // "NVIDIA H200"
   virtual std::string name(int index) const = 0;
-  // Which of the host's devices it is, whatever its number in this process: "0000:1b:00.0".
+  // Identifies the device on the host, whatever its index in this process: "0000:1b:00.0".
   virtual std::string bus_id(int index) const = 0;
-  // The device that calls of this thread without a device go to.
+  // Sets the device for calls of this thread that name none.
   virtual void set_current(int index) const = 0;
 
-  // In stream order. Throws OutOfMemoryError.
+  // Allocates in stream order. Throws OutOfMemoryError.
   virtual Allocation allocate(size_t bytes, int index) const = 0;
-  // Memory of the host that the device copies from and to beside the CPU.
+  // Host memory that the device copies from and to concurrently with the CPU.
   virtual Allocation allocate_pinned(size_t bytes) const = 0;
-  // Between devices, or to and from the CPU, in the order of what is queued on the current stream.
-  // When one side is the CPU the bytes are there when it returns.
+  // Copies between devices, or to and from the CPU, in the order of the current stream. If one side
+  // is the CPU, the copy is complete on return.
   virtual void copy(void* to, Device to_device, const void* from, Device from_device, size_t bytes) const = 0;
-  // Within a device or to and from host memory, queued on the current stream of `index`: neither
-  // side may be touched before it is done, and the host's side has to be pinned for it to run
-  // beside the CPU.
+  // Copies within a device or to and from host memory, queued on the current stream of `index`:
+  // neither side may be touched before the copy is done, and the host's side must be pinned for it
+  // to run concurrently with the CPU.
   virtual void copy_async(void* to, const void* from, size_t bytes, int index) const = 0;
 
   // Waits for all that is queued on any stream of `index`.
   virtual void synchronize(int index) const = 0;
   // Whether what is queued on the current stream of `index` goes into a graph instead of running.
   virtual bool is_capturing(int index) const = 0;
-  // Of the graph that this thread captures: `hook` hears of its replays, as long as it holds the
-  // capture. One for each owner, whatever it captures.
+  // Registers `hook` with the graph that this thread captures: it is called at each replay, as long
+  // as the graph holds the capture. One hook per owner, whatever it captures.
   virtual void on_replay(const void* owner, const ReplayHook& hook) const = 0;
 
-  // Before others where the device has to choose.
+  // A stream with priority over others.
   virtual std::unique_ptr<DeviceStream> new_stream(int index) const = 0;
-  // `timed`: one that keeps times.
+  // `timed`: the event records its time.
   virtual std::unique_ptr<DeviceEvent> new_event(int index, bool timed = false) const = 0;
   virtual std::unique_ptr<DeviceGraph> new_graph() const = 0;
 };
 
-// From a static object of the library that knows the device; `runtime` lives as long as the
-// process.
+// Called from a static object of the device's library; `runtime` lives as long as the process.
 void register_device_runtime(DeviceType type, const DeviceRuntime& runtime) noexcept;
 
-// Throws DeviceError: this program was built without it, its library could not be loaded, there is
-// no such device. The CPU has none.
+// Throws DeviceError if this program was built without the device, its library could not be loaded,
+// or there is no such device. The CPU has no runtime.
 const DeviceRuntime& device_runtime(Device device);
 // 0 where device_runtime() would throw; 1 for the CPU.
 int device_count(DeviceType type) noexcept;
@@ -135,18 +132,16 @@ bool is_built_with(DeviceType type) noexcept;
 // The names of the devices whose library is loaded; loads none.
 std::vector<std::string> loaded_devices();
 
-// The device of a process or thread that is number `local_rank` of those on this host: "cpu",
-// "cuda" (the ranks take turns over the devices that there are), "cuda:1", or "auto": cuda when
-// there is a device, else cpu. Throws ValueError for another text, DeviceError when it is not
-// there.
+// The device for process or thread number `local_rank` on this host: "cpu", "cuda" (the ranks are
+// assigned to the devices round-robin), "cuda:1", or "auto": cuda if there is a device, else cpu.
+// Throws ValueError for any other text, DeviceError if there is no such device.
 Device choose_device(const std::string& text, int local_rank = 0);
-// The device that calls of this thread without a device go to. Nothing for the CPU. Throws
-// DeviceError.
+// Sets the device for calls of this thread that name none. Does nothing for the CPU. Throws DeviceError.
 void set_current_device(Device device);
 
-// `bytes` on any device, the CPU included. Throws DeviceError, OutOfMemoryError.
+// Allocates `bytes` on any device, the CPU included. Throws DeviceError, OutOfMemoryError.
 Allocation allocate_on(Device device, size_t bytes);
-// From any device to any other, see DeviceRuntime::copy.
+// Copies from any device to any other; see DeviceRuntime::copy.
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device, size_t bytes);
 
 namespace detail {

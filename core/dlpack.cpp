@@ -1,4 +1,4 @@
-// Tensors become structs of either version; what comes in is checked for dtype, device and strides.
+// Tensors become structs of either version; imported structs are checked for dtype, device and strides.
 #include <brigade/core/dlpack.h>
 
 #include <brigade/core/device_runtime.h>
@@ -27,7 +27,7 @@ struct Form {
 constexpr Form kForms[] = {{kFloat64, kDLFloat}, {kFloat32, kDLFloat}, {kFloat16, kDLFloat}, {kBFloat16, kDLBfloat},
                            {kInt64, kDLInt},     {kInt32, kDLInt},     {kUInt8, kDLUInt},    {kBool, kDLBool}};
 
-// What a struct handed out points to.
+// The data that an exported struct points to.
 template <class Struct>
 struct Exported {
   Struct managed{};
@@ -156,7 +156,7 @@ Tensor import_view(const TensorView& given, bool copy, const std::function<void(
   } else {
     memory = from_blob(data, {layout.extent}, {dtype, device}, release);
   }
-  // `layout` was checked against what it says itself, so this cannot throw.
+  // `layout` was checked for consistency, so this cannot throw.
   const Tensor result = view::as_strided(memory, layout.sizes, layout.strides, 0);
   if (copy) release();
   return result;
@@ -187,7 +187,7 @@ Tensor from_dlpack(dlpack::Managed* managed) {
 
 Tensor from_dlpack(dlpack::ManagedVersioned* managed, ReadOnlyMemory read_only) {
   if (!managed) throw ValueError("from_dlpack: the pointer is null; expected a DLManagedTensorVersioned");
-  // Of another major version nothing but the version and the deleter may be read.
+  // For another major version, only the version and the deleter may be read.
   if (managed->version.major != kMajorVersion)
     throw ValueError("from_dlpack: version {}.{}; expected 1.x: ask the producer for max_version (1, 1)",
                      managed->version.major, managed->version.minor);

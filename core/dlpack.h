@@ -1,8 +1,8 @@
 // DLPack (https://github.com/dmlc/dlpack, include/dlpack/dlpack.h, version 1.1): tensors handed to
 // and taken from other libraries of the same process, without a copy.
 //
-// A producer fills a struct that describes its memory and carries a deleter; whoever takes the
-// struct calls the deleter when it needs the memory no more. The structs below are laid out as the
+// A producer fills a struct that describes its memory and carries a deleter; the consumer calls the
+// deleter when it does not need the memory any more. The structs below have the layout of the
 // specification's, so that pointers to them may be cast to its types and back. In Python they
 // travel in capsules named "dltensor" and "dltensor_versioned".
 #pragma once
@@ -24,8 +24,7 @@ struct Version {
   uint32_t minor;
 };
 
-// The kinds of memory that Brigade has; the specification knows more (import names them in its
-// errors).
+// The kinds of memory that Brigade has; the specification has more (import errors name them).
 enum DeviceKind : int32_t { kDLCPU = 1, kDLCUDA = 2 };
 struct DeviceOf {
   int32_t device_type;
@@ -71,11 +70,11 @@ struct ManagedVersioned {
 
 }  // namespace dlpack
 
-// The tensor's own memory, alive until the deleter is called. Writes by the consumer are writes to
-// the tensor, unseen by its version counter. On a device, what is queued on its current stream may
-// still write there: synchronise first, or let the consumer wait. `read_only` tells the consumer
-// not to write. Throws ValueError for an undefined tensor and AutogradError "Can't export tensors
-// that require gradient, use tensor.detach()".
+// Exports the tensor's own memory, which stays alive until the deleter is called. Writes by the
+// consumer are writes to the tensor, unseen by its version counter. On a device, work that is
+// queued on its current stream may still write there: synchronize first, or make the consumer wait.
+// `read_only` tells the consumer not to write. Throws ValueError for an undefined tensor and
+// AutogradError "Can't export tensors that require gradient, use tensor.detach()".
 dlpack::Managed* to_dlpack(const Tensor& tensor);
 dlpack::ManagedVersioned* to_dlpack_versioned(const Tensor& tensor, bool read_only = false);
 
@@ -83,14 +82,13 @@ dlpack::ManagedVersioned* to_dlpack_versioned(const Tensor& tensor, bool read_on
 // written to.
 enum class ReadOnlyMemory { Refuse, Copy };
 
-// A tensor over the producer's memory; the deleter is called when the last tensor that uses it
-// goes, or at once when it was copied. Strides may be any but negative; a producer promises that
-// bool memory holds 0 and 1 only.
-// On an error `managed` is left alone: it still belongs to the caller. Throws ValueError for a null
-// pointer, a struct that contradicts itself, a major version other than 1, memory that is not
-// aligned for its dtype, negative strides
-// or, unless copying is allowed, read-only memory; DTypeError for a dtype and DeviceError for a
-// device that Brigade has not; ShapeError for more than 64 dimensions.
+// A tensor over the producer's memory; the deleter is called when the last tensor that uses the
+// memory is gone, or at once if it was copied. Strides must not be negative; a producer guarantees
+// that bool memory holds only 0 and 1. On an error `managed` is left alone: it still belongs to the
+// caller. Throws ValueError for a null pointer, an inconsistent struct, a major version other than
+// 1, memory that is not aligned for its dtype, negative strides or, unless copying is allowed,
+// read-only memory; DTypeError for a dtype and DeviceError for a device that Brigade does not have;
+// ShapeError for more than 64 dimensions.
 Tensor from_dlpack(dlpack::Managed* managed);
 Tensor from_dlpack(dlpack::ManagedVersioned* managed, ReadOnlyMemory read_only = ReadOnlyMemory::Refuse);
 

@@ -1,4 +1,4 @@
-// Element types of a tensor, and the way from a runtime dtype to a C++ type.
+// Element types of a tensor, and the dispatch from a runtime dtype to a C++ type.
 #pragma once
 
 #include <brigade/core/error.h>
@@ -78,8 +78,7 @@ struct DTypeOf<bool> {
 template <class T>
 inline constexpr DType dtype_of = detail::DTypeOf<T>::value;
 
-// The type in which an element is computed with: float for the 16-bit types, the type itself
-// otherwise.
+// The type used to compute with an element: float for the 16-bit types, the type itself otherwise.
 template <class T>
 using compute_type = std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
 

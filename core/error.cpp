@@ -1,4 +1,4 @@
-// The message of an error: its words, and the user's line behind them.
+// Composes the message of an error: its text, followed by the user's line.
 #include <brigade/core/error.h>
 
 #include <cctype>
@@ -12,7 +12,7 @@ namespace brigade {
 std::string to_string(const std::source_location& where) {
   if (where.line() == 0) return "";
   std::string_view file = where.file_name();
-  // A build can say from where on the path is shown (-fmacro-prefix-map=/home/me/project/=/./).
+  // A build can choose where the shown path begins (-fmacro-prefix-map=/home/me/project/=/./).
   constexpr std::string_view kFromHere = "/./";
   if (const size_t mark = file.rfind(kFromHere); mark != std::string_view::npos) {
     file.remove_prefix(mark + kFromHere.size());

@@ -1,8 +1,8 @@
 // Errors: one exception type per kind of mistake, all derived from brigade::Error.
 //
-// A message is one line that says what was expected, what came (shapes, dtypes, devices, names) and
-// what to do. Errors are thrown where the user's mistake is visible; `where()` is the user's line
-// when it is known (line() == 0 otherwise), and the message ends with it.
+// A message is one line that says what was expected, what was given (shapes, dtypes, devices,
+// names) and what to do. Errors are thrown where the user's mistake is visible; `where()` is the
+// user's line if it is known (line() == 0 otherwise), and the message ends with it.
 //
 //   throw ShapeError(where, "expand: {} has more dimensions than {}", tensor.sizes(), sizes);
 #pragma once
@@ -22,8 +22,8 @@ std::string to_string(const std::source_location& where);
 
 namespace detail {
 
-// What stands for `{}` in a message: text as it is, numbers in their shortest form, anything else
-// by its to_string.
+// The replacement of `{}` in a message: text unchanged, numbers in their shortest form, anything
+// else through its to_string.
 inline std::string in_words(std::string_view text) { return std::string(text); }
 inline std::string in_words(bool value) { return value ? "true" : "false"; }
 inline std::string in_words(char value) { return std::string(1, value); }
@@ -40,7 +40,7 @@ std::string in_words(const T& value) {
   }
 }
 
-// A message with a `{}` for each argument: another number of them does not compile.
+// A message with one `{}` per argument: any other number does not compile.
 template <class... Args>
 struct ErrorText {
   std::string_view text;
@@ -57,7 +57,7 @@ struct ErrorText {
 template <class T>
 concept NoPlace = !std::same_as<T, std::source_location>;
 
-// Whether the message says it, as a whole word: "all" is not in "called", a.cpp:1 not in "a.cpp:12".
+// Whether `message` contains `word` as a whole word: "all" is not in "called", a.cpp:1 not in "a.cpp:12".
 bool says(std::string_view message, std::string_view word);
 
 std::string fill_in(std::string_view text, std::initializer_list<std::string> words);
@@ -80,7 +80,7 @@ class Error : public std::runtime_error {
   const std::source_location& where() const noexcept { return where_; }
 
  protected:
-  // For a message that says where in its own way.
+  // For a message that contains the location in its own way.
   void set_where(std::source_location where) noexcept { where_ = where; }
 
  private:
@@ -112,7 +112,7 @@ class ValueError : public Error {
 class AutogradError : public Error {
   using Error::Error;
 };
-// Memory that cannot be had.
+// An allocation that failed.
 class OutOfMemoryError : public Error {
   using Error::Error;
 };
@@ -120,7 +120,7 @@ class OutOfMemoryError : public Error {
 class IoError : public Error {
   using Error::Error;
 };
-// Anything between ranks.
+// Any failure between ranks.
 class DistError : public Error {
   using Error::Error;
 };

@@ -1,4 +1,4 @@
-// Allocates dense tensors, copies values of the host into them, and wraps memory of the caller.
+// Allocates dense tensors, copies host values into them, and wraps the caller's memory.
 #include <brigade/core/factory.h>
 
 #include <brigade/core/device_runtime.h>

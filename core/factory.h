@@ -1,5 +1,4 @@
-// Tensors from nothing or from host data. (zeros, ones, randn, ... need kernels:
-// kernels/factory.h.)
+// Creates tensors, uninitialized or from host data. (zeros, ones, randn, ... need kernels: kernels/factory.h.)
 #pragma once
 
 #include <brigade/core/nested_list.h>
@@ -20,12 +19,12 @@ Tensor empty_like(const Tensor& tensor, DType dtype);
 // fit.
 template <class T>
 Tensor from_values(std::span<const T> values, const Shape& sizes);
-// tensor({{1, 2}, {3, 4}}), tensor({0.5, 1}), tensor(7): on the CPU, int64 from whole numbers,
-// float32 from others, bool from bools, as in libtorch, unless `options` name a dtype; on the device
-// that they say. Throws ShapeError for entries of different shapes.
+// tensor({{1, 2}, {3, 4}}), tensor({0.5, 1}), tensor(7): int64 from whole numbers, float32 from others, bool from
+// bools, as in libtorch, unless `options` names a dtype; on the CPU, or on the device of `options`. Throws ShapeError
+// for entries of different shapes.
 Tensor tensor(const NestedList& values);
 Tensor tensor(const NestedList& values, TensorOptions options);
-// tensor<double>({1, 2}): of the dtype that is named, likewise from a vector in row-major order.
+// tensor<double>({1, 2}): with the dtype that is named; also from a vector in row-major order.
 template <class T>
 Tensor tensor(std::type_identity_t<std::initializer_list<T>> values) {
   return from_values(std::span<const T>(values.begin(), values.size()), {static_cast<int64_t>(values.size())});
@@ -42,11 +41,11 @@ requires std::is_arithmetic_v<T> Tensor scalar_tensor(std::type_identity_t<T> va
   return from_values(std::span<const T>(&value, 1), {});
 }
 
-// Uninitialised, in host memory that copies to and from a device run beside the CPU with
+// Uninitialized, in host memory for copies that run concurrently with the CPU
 // (DeviceRuntime::allocate_pinned). Throws ShapeError, OutOfMemoryError.
 Tensor empty_pinned(const DeviceRuntime& runtime, const Shape& sizes, DType dtype);
-// A tensor over memory that somebody else owns and keeps alive; `release` (may be empty) is called
-// when the last user goes.
+// A tensor over external memory, which its owner keeps alive; `release` (may be empty) is called
+// when the last user is gone.
 Tensor from_blob(void* data, const Shape& sizes, TensorOptions options = {}, std::function<void()> release = {});
 
 }  // namespace brigade

@@ -1,5 +1,5 @@
-// Hashes to compare between ranks, not to keep things apart from an adversary: FNV-1a of 64 bits (Fowler, Noll, Vo) of
-// texts, and a mixer of one number.
+// Hashes for comparison between ranks, not safe against an adversary: 64-bit FNV-1a (Fowler, Noll, Vo) of texts, and a
+// mixer of one number.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ constexpr uint64_t fnv(std::string_view text, uint64_t hash = kFnvStart) noexcep
   return hash;
 }
 
-// Every bit of the result depends on every bit of x: such numbers may be added. The finalizer of splitmix64 (Steele, Lea,
-// Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014); 0 gives 0.
+// Every bit of the result depends on every bit of x, so results may be added up. The finalizer of splitmix64 (Steele,
+// Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014); 0 gives 0.
 constexpr uint64_t mix(uint64_t x) noexcept {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;

@@ -1,4 +1,4 @@
-// Many indices are checked in one loop without branches; the bad one is looked for afterwards.
+// Checks many indices in one loop without branches, and looks for the bad one afterwards.
 #include <brigade/core/index_error.h>
 
 namespace brigade {
@@ -9,7 +9,7 @@ IndexError index_error(const IndexRole& role, int64_t index, int64_t position, i
 }
 
 void check_indices(const IndexRole& role, const int64_t* indices, int64_t length, int64_t count) {
-  // Without a branch in the loop it takes vectors; which one is bad is looked for only when one is.
+  // Without a branch the loop vectorizes; the bad index is looked for only if there is one.
   bool all_good = true;
   for (int64_t i = 0; i < length; ++i)
     all_good &= static_cast<uint64_t>(indices[i]) < static_cast<uint64_t>(count);

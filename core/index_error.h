@@ -1,5 +1,4 @@
-// Bad indices: the error, alike on every device, and the user's line for errors that come to light
-// late.
+// Errors for bad indices, the same on every device, and the user's line for errors that surface late.
 #pragma once
 
 #include <brigade/core/detail/thread_variable.h>
@@ -23,8 +22,8 @@ IndexError index_error(const IndexRole& role, int64_t index, int64_t position, i
 // Throws IndexError for the first of `indices` outside 0..count-1.
 void check_indices(const IndexRole& role, const int64_t* indices, int64_t length, int64_t count);
 
-// The user's call that this thread is in, for a scope. A kernel on a device takes it along, so that
-// an error found after the call has returned can still name it.
+// RAII: records the user's call that this thread is in. A kernel on a device carries it along, so
+// that an error found after the call has returned can still name it.
 class CallSite {
  public:
   explicit CallSite(std::source_location where) noexcept : before_(current_) { current_ = where; }

@@ -33,7 +33,7 @@ class InlineVector {
     if (size_ == capacity_) grow();
     data()[size_++] = std::move(value);
   }
-  // Adds an element as T() and gives it back to be filled.
+  // Appends T() and returns it, to be filled in.
   T& emplace_back() {
     if (size_ == capacity_) grow();
     return data()[size_++];

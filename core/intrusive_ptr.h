@@ -57,8 +57,7 @@ class IntrusivePtr {
   T* pointer_ = nullptr;
 };
 
-// T starts with a count of 0, and offers retain_new() for its first reference, which no other
-// thread can see.
+// T starts with a count of 0, and has retain_new() for its first reference, which no other thread can see.
 template <class T, class... Args>
 [[gnu::always_inline]] inline IntrusivePtr<T> make_intrusive(Args&&... args) {
   T* const made = new T(std::forward<Args>(args)...);
@@ -77,8 +76,7 @@ class RefCounted {
   void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
   void retain_new() const noexcept { count_.store(1, std::memory_order_relaxed); }
   void release() const noexcept {
-    // An object with a single owner skips the locked instruction: nobody else can add a reference
-    // meanwhile.
+    // An object with a single owner skips the locked instruction: no other thread can add a reference at the same time.
     if (count_.load(std::memory_order_acquire) == 1 || count_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       delete static_cast<const Derived*>(this);
     }

@@ -1,4 +1,4 @@
-// Text as JSON writes it, for files that are put together piece by piece.
+// Formats text as JSON, for files that are assembled piece by piece.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace brigade {
 
-// In quotation marks; control characters as \u00XX.
+// The text in quotation marks, with control characters as \u00XX.
 std::string json_string(std::string_view text);
 
 }  // namespace brigade

@@ -1,7 +1,7 @@
-// NamedOnly: the first member of options that have to be written by name.
+// NamedOnly: the first member of options structs whose members must be named.
 //
-// `{.stride = 2}` makes such options; `{2, 1}` does not compile, since braces without names stand
-// for an argument of their own in LibTorch: a stride of 2 by 1 there.
+// `{.stride = 2}` makes such options; `{2, 1}` does not compile, since in LibTorch braces without
+// names are an argument of their own: a stride of 2 by 1.
 #pragma once
 
 namespace brigade {

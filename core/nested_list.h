@@ -1,5 +1,4 @@
-// NestedList: the braces of tensor({{1, 2}, {3, 4}}): a number, or a list of such that are all
-// alike in shape.
+// NestedList: the braces of tensor({{1, 2}, {3, 4}}): a number, or a list of entries of the same shape.
 #pragma once
 
 #include <brigade/core/dtype.h>
@@ -26,8 +25,7 @@ class NestedList {
 
   const Shape& sizes() const noexcept { return sizes_; }
   int64_t numel() const noexcept { return static_cast<int64_t>(numbers_.size()); }
-  // bool, int64 for whole numbers of any type, else float32, as libtorch has it; of mixed entries
-  // the widest.
+  // bool, int64 for whole numbers of any type, else float32, as in libtorch; the widest of them for mixed entries.
   DType dtype() const noexcept;
   // An element by its row-major position, as T.
   template <class T>
@@ -43,7 +41,7 @@ class NestedList {
   enum class Kind { Bool, Integer, Floating };
   struct Number {
     double value;
-    int64_t whole;  // exactly, when the list has no fractions
+    int64_t whole;  // exact, if the list has no fractions
   };
   template <class T>
   static int64_t whole(T value) noexcept {

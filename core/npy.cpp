@@ -21,8 +21,8 @@ static_assert(std::endian::native == std::endian::little, "elements are written 
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-// NumPy itself asks before it reads more than 10,000 bytes; this allows any file that it writes for
-// such dtypes.
+// NumPy itself asks before it reads more than 10,000 bytes; this limit allows any file that NumPy
+// writes for these dtypes.
 constexpr uint64_t kMaxHeader = 1 << 20;
 
 struct Element {
@@ -158,7 +158,7 @@ void save_npy(const std::string& path, const Tensor& tensor) {
   detail::NpyHeader header{descr_of(tensor.dtype()), false, {tensor.sizes().begin(), tensor.sizes().end()}};
   header.fortran_order = tensor.numel() > 0 && !tensor.is_contiguous() && reversed(tensor).is_contiguous();
   std::string text = detail::npy_header_text(header);
-  // Spaces and a line break, so that the data begins at a multiple of 64.
+  // Pads with spaces and a newline, so that the data begins at a multiple of 64.
   constexpr size_t kAlignment = 64;
   constexpr size_t kBegin = 10;
   const size_t whole = (kBegin + text.size() + 1 + kAlignment - 1) / kAlignment * kAlignment;

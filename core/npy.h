@@ -4,8 +4,8 @@
 // on 4); the header, a Python dictionary such as {'descr': '<f4', 'fortran_order': False, 'shape':
 // (2, 3), }; then the elements.
 //
-// Nothing in a file is believed: reading throws IoError that names the file, the field, what it
-// holds and what was expected, and takes no memory for what the file does not hold.
+// Nothing in a file is trusted: reading throws IoError that names the file, the field, its content
+// and what was expected, and allocates no memory for data that the file does not contain.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -15,8 +15,8 @@
 namespace brigade {
 
 // Reads one array, of either byte order. An array in Fortran order becomes a tensor with such
-// strides (a transpose of what lies in memory), as in NumPy. Throws IoError; DTypeError for an
-// element type that Brigade has not (int16, complex64, records, ...).
+// strides (a transpose of the data in memory), as in NumPy. Throws IoError; DTypeError for an
+// element type that Brigade does not have (int16, complex64, records, ...).
 Tensor load_npy(const std::string& path);
 
 // Writes what numpy.save writes for the same array, byte for byte: version 1.0, little endian, in

@@ -1,4 +1,4 @@
-// From a location that the compiler filled in to a place that can be compared and sent.
+// Converts a location that the compiler filled in to a place that can be compared and sent.
 #include <brigade/core/place.h>
 
 #include <string_view>
@@ -9,7 +9,7 @@ namespace brigade {
 Place::Place(std::string file, uint32_t line) : file(std::move(file)), line(line) {}
 
 Place::Place(const SourceLocation& where) : file(to_string(where)), line(where.line()) {
-  // The file as messages name it: their text without the line.
+  // The file as messages name it: the text of the location without the line.
   if (line != 0) file.resize(file.rfind(':'));
 }
 

@@ -1,5 +1,5 @@
-// A place in the user's source that can be kept, compared and told to another process: what a
-// verdict points at, and what ranks tell each other of their lines.
+// A place in the user's source that can be stored, compared and sent to another process: for
+// verdicts, and for the lines that ranks exchange.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -15,7 +15,7 @@ struct Place {
 
   Place() = default;
   Place(std::string file, uint32_t line);
-  // Not known where the location is not.
+  // Unknown if the location is unknown.
   Place(const SourceLocation& where);  // NOLINT: a location is a place
 
   // Whether it is known.
@@ -23,9 +23,9 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// "examples/train.cpp:12", the same text as of the location; "" when not known.
+// "examples/train.cpp:12", the same text as for the location; "" when not known.
 std::string to_string(const Place& place);
-// No line of the user's: a guard in std::optional, emplaced, is made in a header of the standard library.
+// Whether it is not a line of the user's: a guard emplaced in a std::optional is made in a standard-library header.
 bool is_in_standard_library(const SourceLocation& where);
 
 }  // namespace brigade

@@ -2,8 +2,8 @@
 // numbers: as easy as 1, 2, 3", SC 2011).
 //
 // A stream is (seed, offset): number i of a stream is a pure function of seed, offset and i, so
-// that any device and any number of threads give the same values, and a mask can be made again
-// instead of being kept.
+// that any device and any number of threads give the same values, and a mask can be recomputed
+// instead of stored.
 #pragma once
 
 #include <array>
@@ -24,22 +24,22 @@ constexpr std::array<uint32_t, 4> philox4x32_10(std::array<uint32_t, 4> counter,
   return counter;
 }
 
-// What a replay of a captured CUDA graph changes, in the device's memory: the seed, and how far the
-// stream has moved since the capture.
+// The words in device memory that a replay of a captured CUDA graph changes: the seed, and how far
+// the stream has moved since the capture.
 struct PhiloxReplay {
   uint64_t seed = 0;
   uint64_t moved = 0;
 };
 
-// One position in a stream: what a kernel needs to make its numbers. Element i uses word i % 4 of
-// block offset + i / 4.
+// One position in a stream: what a kernel needs to generate its numbers. Element i uses word i % 4
+// of block offset + i / 4.
 struct PhiloxState {
   uint64_t seed = 0;
   uint64_t offset = 0;
   const PhiloxReplay* replay = nullptr;  // null unless reserved while a CUDA graph was captured
 
-  // A kernel on a device makes its numbers from now() instead of from the state itself, so that
-  // each replay gets those that the generator has come to.
+  // A kernel on a device generates its numbers from now() instead of from the state itself, so that
+  // each replay gets the numbers that the generator has advanced to.
   constexpr PhiloxState now() const noexcept {
     return replay ? PhiloxState{replay->seed, offset + replay->moved, nullptr} : *this;
   }
@@ -55,9 +55,8 @@ struct PhiloxState {
 // Uniform in [0, 1) with 24 bits; the same on every device.
 constexpr float uniform_from_word(uint32_t word) noexcept { return static_cast<float>(word >> 8) * 0x1p-24f; }
 
-// A stream that remembers how far it was used. Not thread-safe: each thread (each rank) has its
-// own. (PyTorch's Generator; that name is left to the networks of programs that say `using namespace
-// brigade`.)
+// A stream that remembers how far it was used. Not thread-safe: each thread (each rank) has its own. (PyTorch's
+// Generator; that name is left free for the networks of programs with `using namespace brigade`.)
 class RandomGenerator {
  public:
   explicit RandomGenerator(uint64_t seed = 0) noexcept : state_{seed, 0, nullptr} {}
@@ -72,9 +71,8 @@ class RandomGenerator {
     return state;
   }
 
-  // For cuda::Graph, while it captures: what is reserved from here on refers to these words. Copies
-  // of the generator
-  // do so as well; a new seed does not.
+  // For cuda::Graph, while it captures: numbers reserved from here on refer to these words. Copies
+  // of the generator do so as well; a new seed does not.
   void set_replay(const PhiloxReplay* words) noexcept { state_.replay = words; }
   const PhiloxReplay* replay() const noexcept { return state_.replay; }
 
@@ -82,13 +80,13 @@ class RandomGenerator {
   PhiloxState state_;
 };
 
-// The generator of the calling thread. Threads that nobody has seeded draw different numbers: the
-// first thread that asks has seed 0, the next one seed 1, and so on. Ranks that are threads have
-// their rank as seed (dist::run_threads).
+// The generator of the calling thread. Unseeded threads draw different numbers: the first thread
+// that calls this has seed 0, the next one seed 1, and so on. Ranks that are threads have their
+// rank as seed (dist::run_threads).
 RandomGenerator& default_generator() noexcept;
-// Seeds the generator of the calling thread, and of no other. As in PyTorch, ranks that all call it
-// with one number draw the same dropout masks: seed with one number before the model is made, and
-// with number + rank after.
+// Seeds the generator of the calling thread only. As in PyTorch, ranks that all pass the same
+// number draw the same dropout masks: seed with one number before the model is made, and with
+// number + rank after.
 void manual_seed(uint64_t seed) noexcept;
 
 }  // namespace brigade

@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kLengthBytes = 8;
 
-// What a Tensor needs to know of an entry; throws where Brigade cannot have such a tensor.
+// The shape and dtype of an entry as a Tensor has them; throws if Brigade cannot have such a tensor.
 std::pair<Shape, DType> own_form(const SafetensorsEntry& entry, const std::string& subject) {
   const std::optional<DType> dtype = detail::dtype_from_safetensors(entry.dtype);
   if (!dtype) {
@@ -116,7 +116,7 @@ Tensor SafetensorsFile::mapped(const std::string& name) const {
   const SafetensorsEntry& found = entries_[find(name)];
   const std::string subject = path() + ": tensor " + detail::in_quotes(name);
   const auto [sizes, dtype] = own_form(found, subject);
-  // A mapping begins on a page, so the place in the file tells the alignment.
+  // A mapping begins on a page, so the offset in the file determines the alignment.
   const uint64_t offset = data_begin_ + found.begin;
   if (found.begin == found.end || offset % itemsize(dtype) != 0) return tensor(name);
   char* data = mapping() + offset;

@@ -5,9 +5,9 @@
 // each tensor its dtype, its shape and where its bytes lie, and under "__metadata__" texts by name;
 // then the bytes of all tensors, row-major, little endian, without holes or overlaps.
 //
-// Files come from anywhere, so nothing in them is believed: each reader throws IoError that names
-// the file, the tensor, the field, what it holds and what was expected, and takes no memory for
-// what the file does not hold.
+// Files come from anywhere, so nothing in them is trusted: each reader throws IoError that names
+// the file, the tensor, the field, its content and what was expected, and allocates no memory for
+// data that the file does not contain.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -29,7 +29,7 @@ class InputFile;
 // A tensor as the header describes it.
 struct SafetensorsEntry {
   std::string name;
-  std::string dtype;           // in the file's words: "F32"
+  std::string dtype;           // as in the file: "F32"
   std::vector<int64_t> sizes;  // may have more dimensions than a Tensor
   uint64_t begin = 0;          // of its bytes, counted from the end of the header
   uint64_t end = 0;
@@ -40,9 +40,9 @@ using SafetensorsMetadata = std::map<std::string, std::string>;
 // An open file whose header was read and checked. Tensors are read when asked for.
 class SafetensorsFile {
  public:
-  // Throws IoError: no such file, a header that is not as the format says, or not the one that was
-  // saved with checksums. A file may describe tensors that Brigade has no dtype for (F8_E4M3, I16,
-  // ...); only reading those throws.
+  // Throws IoError if there is no such file, or if the header does not follow the format or is not
+  // the one that was saved with checksums. A file may describe tensors that Brigade has no dtype
+  // for (F8_E4M3, I16, ...); only reading those throws.
   explicit SafetensorsFile(const std::string& path);
   ~SafetensorsFile();
   SafetensorsFile(SafetensorsFile&&) noexcept;
@@ -54,20 +54,20 @@ class SafetensorsFile {
   const std::vector<SafetensorsEntry>& entries() const noexcept { return entries_; }
   bool contains(const std::string& name) const { return index_.contains(name); }
 
-  // Saved with checksums.
+  // Whether the file was saved with checksums.
   bool has_checksums() const noexcept { return !checksums_.empty(); }
-  // Reads everything; nothing to do without checksums. Throws IoError that names the first tensor
+  // Reads everything; does nothing without checksums. Throws IoError that names the first tensor
   // whose bytes are not those that were saved.
   void verify() const;
 
-  // A copy in memory of its own, its bytes verified where there are checksums. Throws ValueError
-  // when there is no such tensor, DTypeError for a dtype that Brigade does not have, IoError when
-  // the bytes cannot be read, are not those that were saved or, of a bool tensor, are not 0 or 1.
+  // A copy in its own memory, verified if there are checksums. Throws ValueError if there is no
+  // such tensor, DTypeError for a dtype that Brigade does not have, IoError if the bytes cannot be
+  // read, are not those that were saved or, for a bool tensor, are not 0 or 1.
   Tensor tensor(const std::string& name) const;
-  // The same without a copy, and not verified: its memory is the file's, mapped when first asked
-  // for, and read when first touched. What is written to the tensor stays in this process. The file
-  // must not be cut short while the tensor is in use. A tensor whose bytes are not aligned for its
-  // dtype is copied after all.
+  // The same without a copy, and not verified: its memory is the file's, mapped on first use, and
+  // read when first touched. Writes to the tensor stay in this process. The file must not be
+  // truncated while the tensor is in use. A tensor whose bytes are not aligned for its dtype is
+  // copied nevertheless.
   Tensor mapped(const std::string& name) const;
 
  private:
@@ -93,18 +93,18 @@ struct Safetensors {
 Safetensors load_safetensors(const std::string& path);
 
 struct SaveSafetensorsOptions {
-  // The metadata "brigade/xxh3" then holds the 64-bit XXH3 of the header and of each tensor's
-  // bytes, in hexadecimal, in the order of the file, so that a reader finds what a disk or a
-  // network has changed. metadata() leaves it out. A program that changes the file and keeps its
-  // metadata makes it one that Brigade refuses.
+  // Stores the 64-bit XXH3 of the header and of each tensor's bytes in the metadata "brigade/xxh3",
+  // in hexadecimal, in the order of the file, so that a reader detects what a disk or a network has
+  // changed. metadata() leaves it out. Brigade refuses a file that a program has changed while
+  // keeping its metadata.
   bool checksums = false;
 };
 
 // Writes a file as the Python package does: tensors of wide dtypes first, then by name; the header
-// filled with spaces to a multiple of 8, so that every tensor is aligned. Any strides, any device.
+// padded with spaces to a multiple of 8, so that every tensor is aligned. Any strides, any device.
 // The file appears whole or not at all (core/atomic_file.h). Throws ValueError for a name that
-// appears twice, is "__metadata__" or is not UTF-8 (nor may metadata be otherwise, or be called
-// "brigade/xxh3"), and for an undefined tensor; IoError when writing fails.
+// appears twice, is "__metadata__" or is not UTF-8, for metadata that is not UTF-8 or is called
+// "brigade/xxh3", and for an undefined tensor; IoError when writing fails.
 void save_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
                       const SafetensorsMetadata& metadata = {}, const SaveSafetensorsOptions& options = {});
 

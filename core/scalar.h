@@ -1,5 +1,6 @@
-// Scalar: a number that stands beside tensors, and whether it is a truth value, an integer or a
-// floating number: its C++ type decides the dtype of a result, as in PyTorch, and never its value.
+// Scalar: a number among tensor operands, with its kind: a truth value, an integer or a
+// floating-point number. Its C++ type, never its value, decides the dtype of a result, as in
+// PyTorch.
 //
 //   i * 2 is int64 for an int64 tensor i, i * 2.0 is float32
 #pragma once
@@ -34,8 +35,8 @@ class Scalar {
   // The dtype of a tensor that is made of the number alone: float32, int64 or bool.
   constexpr DType dtype() const noexcept { return is_floating_point() ? kFloat32 : is_bool() ? kBool : kInt64; }
 
-  // As a number of C++. An integer type cuts the fraction off and wraps around, so that -1 and 300
-  // mean for uint8 what they mean in PyTorch; what 64 bits do not hold is 0.
+  // Converts to a C++ number. An integer type truncates the fraction and wraps around, so that -1
+  // and 300 mean for uint8 what they mean in PyTorch; a value that 64 bits cannot hold becomes 0.
   template <class T>
   requires std::is_arithmetic_v<T>
   constexpr T to() const noexcept {
@@ -49,7 +50,7 @@ class Scalar {
     }
   }
 
-  // Of the same kind, but for a truth value: an integer.
+  // Keeps the kind, except that a truth value becomes an integer.
   constexpr Scalar operator-() const noexcept {
     if (is_floating_point()) return -real_;
     return static_cast<int64_t>(-static_cast<uint64_t>(whole_));

@@ -1,6 +1,5 @@
-// A short list of int64: sizes and strides of a tensor, up to six of them without memory of the heap; and
-// arithmetic with sizes that throws where a result does not fit, instead of going on with a number that has
-// wrapped around.
+// A short list of int64: sizes and strides of a tensor, up to six of them without heap memory; and arithmetic with
+// sizes that throws on overflow instead of wrapping around.
 #pragma once
 
 #include <brigade/core/error.h>
@@ -24,10 +23,9 @@ namespace detail {
 [[noreturn, gnu::cold]] void throw_size_overflow(int64_t a, char op, int64_t b);
 }  // namespace detail
 
-// A size, stride or offset (or a bound of one) that is being computed from numbers that a caller
-// chose: every step is checked and throws ShapeError, with both numbers, when it leaves 64 bits.
-// Write Size(a) * b + c, and value() in the end; the first operand of each operator has to be a
-// Size.
+// A size, stride or offset (or a bound of one) that is computed from numbers that a caller chose:
+// every step is checked and throws ShapeError, with both numbers, when it overflows 64 bits. Write
+// Size(a) * b + c, and value() in the end; the first operand of each operator has to be a Size.
 class Size {
  public:
   constexpr explicit Size(int64_t value) noexcept : value_(value) {}
@@ -65,8 +63,7 @@ class Size {
   int64_t value_;
 };
 
-// Bytes of `count` elements of `itemsize` bytes. Throws ShapeError for a negative count and where
-// it does not fit.
+// Bytes of `count` elements of `itemsize` bytes. Throws ShapeError for a negative count and on overflow.
 constexpr size_t checked_bytes(int64_t count, size_t itemsize) {
   size_t bytes = 0;
   if (count < 0 || __builtin_mul_overflow(static_cast<size_t>(count), itemsize, &bytes)) [[unlikely]]
@@ -124,7 +121,7 @@ class Shape {
       shape.push_back(value);
     return shape;
   }
-  // As many entries as `other` has, to be set.
+  // A list with as many entries as `other`, to be set by the caller.
   struct AsLongAs {
     const Shape& other;
   };
@@ -187,14 +184,14 @@ class Shape {
   static constexpr int kNear = 6;
 
   constexpr bool is_near() const noexcept { return size_ <= kNear; }
-  // Of a fixed length: no call. (To itself: every memcpy of the compilers takes that.)
+  // The length is fixed, so there is no call. (A copy to itself is safe with the memcpy of every compiler.)
   void copy_near(const Shape& other) noexcept {
     __builtin_memcpy(near_, other.near_, sizeof(near_));
     size_ = other.size_;
   }
   [[gnu::cold]] void copy_far(const Shape& other);
   [[gnu::cold]] void take_far(Shape& other) noexcept;
-  // Throws ShapeError where kMaxDims entries are there.
+  // Throws ShapeError if there are kMaxDims entries already.
   [[gnu::cold]] void make_room();
   [[gnu::cold]] void come_back() noexcept;
   [[noreturn, gnu::cold]] void throw_too_large() const;
@@ -213,7 +210,7 @@ class DimSet {
     return set;
   }
   constexpr bool has(int64_t dim) const noexcept { return (bits_ >> dim & 1) != 0; }
-  // False where it is there already.
+  // Returns false if `dim` is in the set already.
   constexpr bool add(int64_t dim) noexcept {
     const bool is_new = !has(dim);
     bits_ |= uint64_t{1} << dim;
@@ -225,11 +222,11 @@ class DimSet {
   uint64_t bits_ = 0;
 };
 
-// A whole number, and no truth value.
+// An integer type other than bool.
 template <class T>
 concept WholeNumber = std::integral<T> && !std::same_as<T, bool>;
 
-// The dimensions that an operation goes over: a list in braces, a Shape, or one alone.
+// The dimensions that an operation works on: a list in braces, a Shape, or a single number.
 class Dims : public Shape {
  public:
   Dims() noexcept = default;

@@ -14,8 +14,8 @@ namespace brigade {
 
 class Storage : public RefCounted<Storage>, public detail::Pooled {
  public:
-  // Takes ownership of `allocation`. `home` says who may treat the memory as its own (a process
-  // group recognises its buckets by it); it is never dereferenced by the core.
+  // Takes ownership of `allocation`. `home` identifies the owner of the memory (a process group
+  // recognizes its buckets by it); the core never dereferences it.
   Storage(Allocation allocation, size_t bytes, Device device, const void* home = nullptr) noexcept
       : allocation_(allocation), bytes_(bytes), device_(device), home_(home) {}
   ~Storage() {
@@ -28,8 +28,7 @@ class Storage : public RefCounted<Storage>, public detail::Pooled {
   Device device() const noexcept { return device_; }
   const void* home() const noexcept { return home_; }
 
-  // In-place writes to it are noted with their lines (autograd/write_log.h). Memory with a home is
-  // watched.
+  // Whether in-place writes to it are logged with their lines (autograd/write_log.h). Memory with a home is watched.
   bool is_watched() const noexcept { return watched_ || home_ != nullptr; }
   void watch() noexcept { watched_ = true; }
 

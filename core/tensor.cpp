@@ -69,7 +69,7 @@ void print_values(const Tensor& tensor, int dim, int64_t position, std::string& 
 
 }  // namespace
 
-// One pass over the entries each: recording an operation makes up to three of these.
+// Both constructors make one pass over the entries: recording an operation makes up to three of these.
 TensorImpl::TensorImpl(StoragePtr storage_, const Shape& sizes_, const Shape& strides_, int64_t offset_, DType dtype_)
     : storage(std::move(storage_)),
       sizes(Shape::AsLongAs{sizes_}),

@@ -63,18 +63,18 @@ struct TensorImpl : RefCounted<TensorImpl>, detail::Pooled {
   Shape strides;       // in elements
   int64_t offset = 0;  // of the first element in the storage, in elements
   int64_t numel = 0;
-  uint64_t id = 0;  // unique in the process; the tape speaks of tensors by id
+  uint64_t id = 0;  // unique in the process; the tape refers to tensors by id
   DType dtype = DType::Float32;
   bool contiguous = true;
   bool requires_grad = false;  // a leaf that wants a gradient, or a result with history
   bool view_without_grad_mode = false;
-  // A result: the operation that made it, and which of its outputs it is.
+  // For a result: the operation that made it, and the index of this output.
   uint32_t output_nr = 0;
   IntrusivePtr<GradFnBase> grad_fn;
   std::unique_ptr<AutogradMetaBase> autograd;
-  // A view made by a differentiable operation: the tensor at the bottom, which is no view. A write
-  // that is recorded gives the base a new history and counts `history`; a view whose own count lags
-  // behind has yet to take it over.
+  // For a view made by a differentiable operation: the base tensor, which is not a view itself. A
+  // recorded write gives the base a new history and increments `history`; a view whose own count
+  // lags behind has yet to adopt that history.
   TensorImplPtr view_base;
   uint32_t history = 0;
 
@@ -84,7 +84,7 @@ struct TensorImpl : RefCounted<TensorImpl>, detail::Pooled {
   bool has_stale_history() const noexcept { return view_base && history != view_base->history; }
 
  private:
-  // Of no elements, or more than there can be.
+  // For shapes without elements, or with more than can exist.
   [[gnu::cold]] void set_unusual(const Shape& sizes_);
 };
 
@@ -92,7 +92,7 @@ struct TensorImpl : RefCounted<TensorImpl>, detail::Pooled {
 struct TensorOptions {
   DType dtype = DType::Float32;
   Device device;
-  bool has_dtype = false;  // whether one was named: full(), arange() and tensor() take that of their numbers otherwise
+  bool has_dtype = false;  // whether one was named; if not, full(), arange() and tensor() take that of their numbers
 
   TensorOptions() = default;
   TensorOptions(DType d) : dtype(d), has_dtype(true) {}
@@ -149,7 +149,7 @@ class Tensor {
   bool is_cuda() const { return device().type == DeviceType::CUDA; }
   TensorOptions options() const { return {dtype(), device()}; }
   size_t itemsize() const { return brigade::itemsize(dtype()); }
-  // Throws ShapeError where a stretched view has more than fit into 64 bits.
+  // Throws ShapeError if an expanded view has more bytes than fit into 64 bits.
   size_t nbytes() const { return checked_bytes(numel(), itemsize()); }
   bool is_contiguous() const { return state().contiguous; }
   int64_t storage_offset() const { return state().offset; }
@@ -195,8 +195,7 @@ class Tensor {
   // Replaces the gradient (an undefined tensor clears it). Shape, dtype and device must match.
   // Throws ShapeError, DTypeError, DeviceError.
   void set_grad(const Tensor& grad, SourceLocation where = SourceLocation::current()) const;
-  // Adds up the gradient of a result too, as all hooks leave it. Throws when it does not require
-  // grad.
+  // Accumulates the gradient of a result too, as all hooks leave it. Throws if the tensor does not require grad.
   void retain_grad() const;
   // Calls `hook` with the gradient of this tensor each time that backward computes it; a defined
   // return value replaces the gradient. Returns a handle for remove_hook. Throws AutogradError
@@ -204,7 +203,7 @@ class Tensor {
   uint64_t register_hook(std::function<Tensor(const Tensor& grad)> hook,
                          SourceLocation where = SourceLocation::current()) const;
   // Calls `hook` with this leaf after each backward has added to its gradient, which the hook may
-  // use, change or clear. Under DDP the gradient is then still that of this rank. Throws
+  // use, change or clear. Under DDP the gradient is still local to this rank then. Throws
   // AutogradError for a result.
   uint64_t register_post_accumulate_grad_hook(std::function<void(const Tensor& leaf)> hook,
                                               SourceLocation where = SourceLocation::current()) const;
@@ -224,10 +223,10 @@ class Tensor {
   Tensor clone(SourceLocation where = SourceLocation::current()) const;
   Tensor contiguous(SourceLocation where = SourceLocation::current()) const;
   Tensor to(DType dtype, SourceLocation where = SourceLocation::current()) const;
-  // On another device; the gradient comes back to this one. `*this` when it is there already.
-  // Throws DeviceError.
+  // Copies to another device; the gradient comes back to this one. Returns `*this` if it is there
+  // already. Throws DeviceError.
   Tensor to(Device device, SourceLocation where = SourceLocation::current()) const;
-  template <std::same_as<DType> D>  // so that {} stands for a line
+  template <std::same_as<DType> D>  // so that {} means a location
   Tensor to(Device device, D dtype, SourceLocation where = SourceLocation::current()) const {
     return to(device, where).to(dtype, where);
   }
@@ -235,16 +234,16 @@ class Tensor {
   Tensor cuda(int index = 0, SourceLocation where = SourceLocation::current()) const;
   // One entry of `shape` may be -1. A view where the strides allow it, a copy otherwise.
   Tensor reshape(const Shape& shape, SourceLocation where = SourceLocation::current()) const;
-  // As reshape, but throws ShapeError where a copy would be needed.
+  // Like reshape, but throws ShapeError if a copy would be needed.
   Tensor view(const Shape& shape, SourceLocation where = SourceLocation::current()) const;
   Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1, SourceLocation where = SourceLocation::current()) const;
   Tensor permute(const Shape& dims, SourceLocation where = SourceLocation::current()) const;
   Tensor transpose(int64_t dim0, int64_t dim1, SourceLocation where = SourceLocation::current()) const;
-  // Transpose of a matrix; a tensor with fewer dimensions as it is.
+  // Transpose of a matrix; returns a tensor with fewer dimensions unchanged.
   Tensor t(SourceLocation where = SourceLocation::current()) const;
   Tensor expand(const Shape& shape, SourceLocation where = SourceLocation::current()) const;
   Tensor unsqueeze(int64_t dim, SourceLocation where = SourceLocation::current()) const;
-  // All dimensions of size 1, or this one if it is.
+  // Removes all dimensions of size 1, or `dim` if its size is 1.
   Tensor squeeze(SourceLocation where = SourceLocation::current()) const;
   Tensor squeeze(int64_t dim, SourceLocation where = SourceLocation::current()) const;
   // Elements start, start+step, ... below end along dim. Negative start and end count from the end;
@@ -252,20 +251,20 @@ class Tensor {
   Tensor slice(int64_t dim, int64_t start, int64_t end, int64_t step = 1,
                SourceLocation where = SourceLocation::current()) const;
   Tensor narrow(int64_t dim, int64_t start, int64_t length, SourceLocation where = SourceLocation::current()) const;
-  // One index along dim; the dimension goes.
+  // One index along dim; removes the dimension.
   Tensor select(int64_t dim, int64_t index, SourceLocation where = SourceLocation::current()) const;
-  // Of the first dimension.
+  // Selects along the first dimension.
   Tensor operator[](IndexArg at) const { return select(0, at.index, at.where); }
   // As in Python: x.index({0, Slice(1, 3), "..."}); see autograd/ops/indexing.h.
   Tensor index(std::initializer_list<TensorIndex> indices, SourceLocation where = SourceLocation::current()) const;
-  // Of all elements, or over `dims`.
+  // Over all elements, or over `dims`.
   Tensor sum(SourceLocation where = SourceLocation::current()) const;
   Tensor sum(const Dims& dims, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
   Tensor mean(SourceLocation where = SourceLocation::current()) const;
   Tensor mean(const Dims& dims, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
 
-  // Each of these is the free function of its name, in autograd/ops/*.h, where its rules stand; so
-  // are many operations that have no method.
+  // Each of these is the free function of the same name in autograd/ops/*.h, which documents its
+  // rules; so are many operations that have no method.
   Tensor abs(SourceLocation where = SourceLocation::current()) const;
   Tensor neg(SourceLocation where = SourceLocation::current()) const;
   Tensor exp(SourceLocation where = SourceLocation::current()) const;
@@ -294,7 +293,7 @@ class Tensor {
   Tensor argmin(int64_t dim, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
   Tensor norm(double p = 2, SourceLocation where = SourceLocation::current()) const;
   Tensor norm(double p, const Dims& dims, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
-  // Behind `using namespace brigade` a call of std(x) cannot be told from the namespace std: this is its name then.
+  // With `using namespace brigade`, a call of std(x) is ambiguous with the namespace std: use this method then.
   Tensor std(SourceLocation where = SourceLocation::current()) const;
   Tensor std(const Dims& dims, double correction = 1, bool keepdim = false,
              SourceLocation where = SourceLocation::current()) const;
@@ -349,16 +348,16 @@ namespace detail {
 // A view of the same shape and strides over a copy of its memory on the CPU; `tensor` itself when
 // it is there.
 Tensor on_host(const Tensor& tensor);
-// The element at a row-major position, read as double or int64. Of a device: copies the tensor.
+// The element at a row-major position, read as double or int64. Copies a tensor that is on a device.
 double element_as_double(const Tensor& tensor, int64_t position);
 int64_t element_as_int(const Tensor& tensor, int64_t position);
-// Tells the listener (read_listener.h) that the value of `tensor` was read as a number. Throws
+// Notifies the listener (read_listener.h) that the value of `tensor` was read as a number. Throws
 // ShapeError unless there is one element.
 void note_item(const Tensor& tensor, SourceLocation where);
-// The same of all its elements.
+// The same for all its elements.
 void note_to_vector(const Tensor& tensor, SourceLocation where);
 
-// to_vector(), noted nowhere: for the library's own reading.
+// to_vector() without notifying the listener: for the library's own reads.
 template <class T>
 std::vector<T> elements_of(const Tensor& tensor) {
   const Tensor host = on_host(tensor);
@@ -396,8 +395,8 @@ std::string describe(const Tensor& tensor);
 std::string to_string(const Tensor& tensor);
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-// An argument with the place where it was written: lets operators, which cannot have default
-// arguments, know the caller's line.
+// An argument with the place where it was written: gives operators, which cannot have default
+// arguments, the caller's line.
 struct TensorArg {
   const Tensor& tensor;
   SourceLocation where;

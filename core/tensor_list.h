@@ -1,4 +1,4 @@
-// Tensors that a function takes: one, several in braces, a vector, an array or a span.
+// The tensors that a function takes: one, several in braces, a vector, an array or a span.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -8,7 +8,7 @@
 
 namespace brigade {
 
-// Only as a parameter: it holds nothing, and what it stands for may be gone when the call is over.
+// Only for parameters: it owns nothing, and what it refers to may be gone after the call.
 class TensorList : public std::span<const Tensor> {
  public:
   using std::span<const Tensor>::span;

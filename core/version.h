@@ -1,4 +1,4 @@
-// Which Brigade this is.
+// The version of Brigade.
 #pragma once
 
 #include <string_view>

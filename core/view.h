@@ -10,7 +10,7 @@ namespace brigade::view {
 
 // Offset and strides in elements. Throws IndexError when an element would lie outside the storage.
 Tensor as_strided(const Tensor& tensor, const Shape& sizes, const Shape& strides, int64_t offset);
-// A new handle state over the same elements: same shape, no history.
+// A new TensorImpl over the same elements: same shape, no history.
 Tensor alias(const Tensor& tensor);
 // Strides that give `sizes` over the same elements without a copy, if there are any. `sizes` has
 // the right element count.

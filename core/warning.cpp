@@ -1,4 +1,4 @@
-// The one place where warnings are told, which have been, and which wait for the other ranks.
+// Prints warnings, and records which were reported and which are held for the other ranks.
 #include <brigade/core/warning_collector.h>
 
 #include <algorithm>

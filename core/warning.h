@@ -1,4 +1,4 @@
-// Where warnings of every layer go: to standard error, unless a handler is set.
+// Warnings of every layer: printed to standard error, unless a handler is set.
 #pragma once
 
 #include <functional>
@@ -12,22 +12,21 @@ struct Warning {
   std::string advice;   // what to do; following it ends the warning
 };
 
-// Tells it, unless the same message was told before in this process.
+// Reports the warning, unless warn() has reported the same message in this process already.
 void warn(const Warning& warning);
-// Tells it each time: for those who know themselves what they have told.
+// Reports it each time: for callers that keep track of what they have reported.
 void tell(const Warning& warning);
 
-// Where warnings go, on the thread that warns (several at once where ranks are threads); an empty
-// function restores standard error. Returns the handler before it.
+// Sets the function that receives warnings, on the thread that warns (several at once if ranks are
+// threads); an empty function restores standard error. Returns the previous handler.
 std::function<void(const Warning&)> set_warning_handler(std::function<void(const Warning&)> handler);
 
-// For a process that is not rank 0 of its job: warnings without a handler are held until somebody takes
-// them, so that a job of many processes prints each once. What nobody has taken is printed when the
-// process ends, after "rank 2: ".
+// For a process that is not rank 0 of its job: warnings without a handler are held until they are taken, so that a job
+// of many processes prints each once. Those that were not taken are printed when the process ends, after "rank 2: ".
 void hold_warnings(int rank);
 std::vector<Warning> take_held_warnings();
 bool has_held_warnings() noexcept;
-// Whether this process has told it, to a handler or to standard error.
+// Whether this process has reported the message, to a handler or to standard error.
 bool has_told(const std::string& message);
 
 }  // namespace brigade

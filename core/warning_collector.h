@@ -7,8 +7,8 @@
 
 namespace brigade {
 
-// While it lives, keeps every warning of this thread, each message once, whether or not it was told
-// before in this process; none of them is told. Nests.
+// RAII: keeps every warning of this thread, each message once, whether or not it was reported
+// before in this process; none of them is reported. Nests.
 class WarningCollector {
  public:
   WarningCollector() noexcept;
@@ -17,7 +17,7 @@ class WarningCollector {
   WarningCollector& operator=(const WarningCollector&) = delete;
   const std::vector<Warning>& warnings() const noexcept { return warnings_; }
 
-  // Whether this thread has a collector, which then keeps it.
+  // Whether this thread has a collector, which then keeps the warning.
   static bool take(const Warning& warning);
 
  private:

@@ -10,7 +10,7 @@ namespace brigade::data {
 
 namespace {
 
-// Whoever has the files of another version looks for these names in vain.
+// Throws an IoError with the remedy if `root` holds another version of the files, or an archive that is not unpacked.
 void refuse_other_versions(const std::string& root) {
   const auto is_there = [&](const std::string& file) {
     std::error_code ignored;

@@ -1,4 +1,4 @@
-// Keeps the position in the data: which epoch, which batch; and what of it can be saved.
+// Keeps the position in the data (epoch and batch), and saves and loads it.
 #include <brigade/data/data_loader.h>
 
 #include <brigade/core/warning.h>
@@ -95,7 +95,7 @@ uint64_t DataLoaderBase::fingerprint_of(uint64_t epoch) const {
 
 optim::OptimizerState DataLoaderBase::state_dict() const {
   const Position at = position();
-  // A number of a checkpoint holds 53 bits.
+  // A number in a checkpoint holds 53 bits.
   const uint64_t order = fingerprint_of(at.epoch) >> 11;
   return {"DataLoader",
           {},

@@ -1,12 +1,12 @@
-// DataLoader: the batches of a dataset, epoch after epoch, made by threads that work ahead.
+// DataLoader: the batches of a dataset, epoch after epoch, made ahead of time by worker threads.
 //
 //   auto digits = std::make_shared<data::TensorDataset>(images, labels);
 //   data::DataLoader loader(digits, {.batch_size = 64, .shuffle = true, .seed = 1, .num_workers = 2});  // in this order
 //   for (int epoch = 0; epoch < 10; ++epoch)
 //     for (const data::Example& batch : loader) loss = cross_entropy(net(batch.data), batch.target);
 //
-// Order and values follow from the seed and the epoch; they do not depend on the number of workers.
-// On several ranks give it a dist::DistributedSampler.
+// Order and values are determined by the seed and the epoch; they do not depend on the number of workers.
+// On several ranks, pass it a dist::DistributedSampler.
 #pragma once
 
 #include <brigade/data/data_loader_error.h>
@@ -29,49 +29,49 @@ namespace brigade::data {
 
 struct DataLoaderOptions {
   int64_t batch_size = 1;
-  bool shuffle = false;  // by a RandomSampler of the seed; not beside a sampler
+  bool shuffle = false;  // by a RandomSampler of the seed; not together with a sampler
   uint64_t seed = 0;
   std::shared_ptr<Sampler> sampler = nullptr;
-  bool drop_last = false;   // leaves a last batch out that is not full
-  int num_workers = 0;      // threads; 0: the thread that iterates makes the batches
-  int prefetch_factor = 2;  // batches that each worker is ahead, at most
-  // For a batch, and for a worker to end; 0: no limit.
+  bool drop_last = false;   // leaves out a last batch that is not full
+  int num_workers = 0;      // threads; 0: the iterating thread makes the batches
+  int prefetch_factor = 2;  // at most this many batches ahead per worker
+  // Limit of the wait for a batch, and for a worker to end; 0: no limit.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
 };
 
 // The part that does not depend on the type of the examples.
 class DataLoaderBase {
  public:
-  // Batches of an epoch.
+  // The number of batches of an epoch.
   int64_t size() const noexcept;
   int64_t dataset_size() const noexcept { return examples_; }
   const DataLoaderOptions& options() const noexcept { return options_; }
   Sampler& sampler() const noexcept { return *sampler_; }
-  // Takes effect with the next pass, which is that of epoch 0. Throws ValueError without a sampler.
+  // Takes effect with the next pass, which is that of epoch 0. Throws ValueError for a null sampler.
   void set_sampler(std::shared_ptr<Sampler> sampler);
 
-  // The epoch that is under way or comes next. Each begin() goes on to the next one by itself.
+  // The current or next epoch. Each begin() moves on to the next one by itself.
   uint64_t epoch() const noexcept { return position().epoch; }
-  // The next pass is that of `epoch`, from its beginning; or from where a loaded state says, if that
-  // is of this epoch.
+  // The next pass is that of `epoch`, from its beginning, or from the position of a loaded state if the state belongs
+  // to this epoch.
   void set_epoch(uint64_t epoch) noexcept;
 
-  // Where training is: the epoch, and how many of its batches have been taken (the one in hand
-  // counts). The same on all ranks. For optim::Checkpoint:
+  // The position of the training: the epoch, and how many of its batches have been taken (including the current one).
+  // The same on all ranks. For optim::Checkpoint:
   //   checkpoint.part("data", [&] { return loader.state_dict(); },
   //                   [&](const auto& state) { loader.load_state_dict(state); });
   optim::OptimizerState state_dict() const;
-  // The next pass goes on behind the last batch that was taken, bit for bit:
+  // The next pass continues after the last batch that was taken, bit for bit:
   //   for (uint64_t epoch = loader.epoch(); epoch < epochs; ++epoch) {
   //     loader.set_epoch(epoch);
   //     for (const auto& batch : loader) ...
-  // Throws ValueError for entries that are missing, unknown or make no sense, and for a state of
-  // another order of examples or another global batch; then nothing has been changed.
+  // Throws ValueError for entries that are missing, unknown or invalid, and for a state with another order of examples
+  // or another global batch; then nothing has been changed.
   void load_state_dict(const optim::OptimizerState& state, SourceLocation where = SourceLocation::current());
 
  protected:
-  // Throws ValueError: "batch_size should be a positive integer value, but got batch_size=0",
-  // "sampler option is mutually exclusive with shuffle", and for other numbers that make no sense.
+  // Throws ValueError: "batch_size should be a positive integer value, but got batch_size=0", "sampler option is
+  // mutually exclusive with shuffle", and for other invalid numbers.
   DataLoaderBase(int64_t examples, DataLoaderOptions options, SourceLocation where);
   // Throws IndexError for an index of the sampler that the dataset does not have.
   std::shared_ptr<detail::Pass> start(detail::MakeBatch make);
@@ -92,13 +92,13 @@ class DataLoaderBase {
   std::shared_ptr<const detail::PassProgress> latest_;
 };
 
-// `E`: an example; `Batch`: what the collate makes of several.
+// `E`: an example; `Batch`: the collate function's result for several examples.
 template <class E = Example, class Batch = E>
 class DataLoader : public DataLoaderBase {
  public:
   using ExampleType = E;
   using BatchType = Batch;
-  // Called by several workers at once.
+  // Several workers call it at the same time.
   using Collate = std::function<Batch(std::vector<E>)>;
 
   // Batches as default_collate makes them.
@@ -113,8 +113,7 @@ class DataLoader : public DataLoaderBase {
         dataset_(std::move(dataset)),
         collate_(std::move(collate)) {}
 
-  // One pass over the data. When the last copy of an iterator goes, also after a `break`, its
-  // workers end.
+  // One pass over the data. When the last copy of an iterator is destroyed, also after a `break`, its workers end.
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
@@ -128,9 +127,9 @@ class DataLoader : public DataLoaderBase {
 
     Batch& operator*() const noexcept { return *batch_; }
     Batch* operator->() const noexcept { return batch_.get(); }
-    // Throws DataLoaderError, TimeoutError; the pass has ended then.
+    // Throws DataLoaderError, TimeoutError; either ends the pass.
     Iterator& operator++() {
-      batch_ = nullptr;  // its memory may serve the next one
+      batch_ = nullptr;  // its memory may be reused for the next one
       batch_ = std::static_pointer_cast<Batch>(pass_->next());
       if (!batch_) pass_ = nullptr;
       return *this;
@@ -143,15 +142,15 @@ class DataLoader : public DataLoaderBase {
     std::shared_ptr<Batch> batch_;
   };
 
-  // Starts the next pass; makes, or waits for, its first batch. Throws as Iterator::operator++, and
-  // IndexError for an index of the sampler that the dataset does not have.
+  // Starts the next pass; makes, or waits for, its first batch. Throws like Iterator::operator++, and IndexError for an
+  // index of the sampler that the dataset does not have.
   Iterator begin() { return Iterator(start(make_batch())); }
   Iterator end() noexcept { return {}; }
 
   const std::shared_ptr<const Dataset<E>>& dataset() const noexcept { return dataset_; }
 
  private:
-  // Owns all that it uses, since a worker may outlive the loader.
+  // The function owns everything it uses, since a worker may outlive the loader.
   detail::MakeBatch make_batch() const {
     return [dataset = dataset_, collate = collate_](std::span<const int64_t> indices,
                                                     detail::BatchInProgress& at) -> std::shared_ptr<void> {

@@ -1,4 +1,4 @@
-// DataLoaderError: an example that could not be had, or a batch that could not be put together.
+// DataLoaderError: an example could not be loaded, or a batch could not be collated.
 #pragma once
 
 #include <brigade/core/error.h>
@@ -10,9 +10,9 @@
 
 namespace brigade::data {
 
-// Thrown to whoever asks the DataLoader for the batch, on that thread, whether workers have made it
-// or not. The message ends with the text of the error that the dataset or the collate threw; that
-// error itself is nested (std::rethrow_if_nested).
+// Thrown on the thread that requests the batch from the DataLoader, whether or not workers made it. The message ends
+// with the text of the error that the dataset or the collate function threw; that error itself is nested
+// (std::rethrow_if_nested).
 class DataLoaderError : public Error {
  public:
   DataLoaderError(const std::string& message, uint64_t epoch, int64_t batch, std::vector<int64_t> indices)
@@ -21,7 +21,7 @@ class DataLoaderError : public Error {
   uint64_t epoch() const noexcept { return epoch_; }
   // Its number in the epoch, from 0.
   int64_t batch() const noexcept { return batch_; }
-  // The example that failed; all of the batch where they were taken or put together at once.
+  // The example that failed, or all of the batch if they were loaded or collated at once.
   const std::vector<int64_t>& indices() const noexcept { return indices_; }
 
  private:

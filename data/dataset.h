@@ -8,7 +8,7 @@
 //     }
 //   };
 //
-// An example may be of any type; a DataLoader of others than Example and Tensor needs a collate.
+// An example may be of any type; a DataLoader of types other than Example and Tensor needs a collate function.
 #pragma once
 
 #include <brigade/data/example.h>
@@ -28,12 +28,12 @@ class Dataset {
 
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
-  // Example `index`, 0..size()-1. The workers of a DataLoader call it at the same time. What it
-  // draws from default_generator() depends on the loader's seed, the epoch and the index, and on
-  // nothing else: an augmentation is the same for any number of workers, ranks and batches.
+  // Example `index`, 0..size()-1. The workers of a DataLoader call it at the same time. Its draws from
+  // default_generator() depend only on the loader's seed, the epoch and the index: an augmentation is the same for any
+  // number of workers, ranks and batches.
   virtual E get(int64_t index) const = 0;
-  // These examples as default_collate makes a batch of them, where that takes less time than a
-  // get() for each; nothing: there is no such way.
+  // Returns these examples as the batch that default_collate would make, if that is faster than a get() for each;
+  // otherwise nothing.
   virtual std::optional<E> get_batch(std::span<const int64_t> indices) const {
     static_cast<void>(indices);
     return std::nullopt;

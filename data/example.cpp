@@ -1,4 +1,4 @@
-// Stacks examples by one copy each, after a look at their shapes and dtypes.
+// Stacks examples with one copy each, after checking their shapes and dtypes.
 #include <brigade/data/example.h>
 
 #include <brigade/core/view.h>

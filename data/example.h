@@ -7,17 +7,17 @@
 
 namespace brigade::data {
 
-// `target` is undefined where a dataset has none.
+// `target` is undefined if the dataset has none.
 struct Example {
   Tensor data;
   Tensor target;
 };
 
-// Stacks along a new first dimension: n tensors [..] of one shape and dtype make one [n, ..], on
-// their device. No history is recorded. Throws ShapeError, DTypeError or DeviceError that names the
-// first that differs; ValueError for an empty list, an undefined tensor, and one that requires grad.
+// Stacks along a new first dimension: n tensors [..] of one shape and dtype make one [n, ..], on their device. No
+// history is recorded. Throws a ShapeError, DTypeError or DeviceError that names the first tensor that differs;
+// ValueError for an empty list, an undefined tensor, and one that requires grad.
 Tensor default_collate(const std::vector<Tensor>& examples);
-// The same of `data` and of `target`; all have a target or none.
+// The same for `data` and for `target`; either all examples have a target or none has.
 Example default_collate(const std::vector<Example>& examples);
 
 }  // namespace brigade::data

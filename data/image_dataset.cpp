@@ -1,4 +1,4 @@
-// Turns bytes into floats when an image is asked for: they take a quarter of the memory.
+// Converts bytes to floats when an image is requested: bytes take a quarter of the memory.
 #include <brigade/data/image_dataset.h>
 
 #include <brigade/core/factory.h>

@@ -1,4 +1,4 @@
-// ImageDataset: images as bytes in host memory, handed out as floats, with a class for each.
+// ImageDataset: images as bytes in host memory, returned as floats, each with a class.
 #pragma once
 
 #include <brigade/data/dataset.h>
@@ -12,7 +12,7 @@ namespace brigade::data {
 enum class Mode : uint8_t { kTrain, kTest };
 
 namespace detail {
-// A byte for each channel, row and column of each image, and a class for each.
+// One byte for each channel, row and column of each image, and a class for each image.
 struct ImageBytes {
   std::string pixels;
   std::vector<int64_t> labels;
@@ -28,10 +28,10 @@ class ImageDataset : public Dataset<> {
   // data [n, channels, height, width], target [n]. Throws IndexError.
   std::optional<Example> get_batch(std::span<const int64_t> indices) const override;
 
-  // All of them, as get_batch() gives them.
+  // All images and targets, as from get_batch().
   Tensor images() const;
   Tensor targets() const;
-  // Of one image: [channels, height, width].
+  // The sizes of one image: [channels, height, width].
   const Shape& image_sizes() const noexcept { return sizes_; }
 
  protected:

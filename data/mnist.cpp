@@ -1,4 +1,4 @@
-// Finds the files, and holds images and labels against each other.
+// Finds the files, and checks images and labels against each other.
 #include <brigade/data/mnist.h>
 
 #include <brigade/data/detail/idx_file.h>

@@ -1,4 +1,4 @@
-// Permutations by Fisher and Yates on a Philox stream.
+// Fisher-Yates permutations from a Philox stream.
 #include <brigade/data/sampler.h>
 
 #include <brigade/core/error.h>

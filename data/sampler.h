@@ -1,5 +1,4 @@
-// Samplers: in which order a DataLoader takes the examples. (The one for several ranks:
-// dist/ddp/sampler.h.)
+// Samplers: the order in which a DataLoader takes the examples. (The one for several ranks: dist/ddp/sampler.h.)
 #pragma once
 
 #include <cstdint>
@@ -12,14 +11,14 @@ class Sampler {
   virtual ~Sampler() = default;
   // Indices of one epoch in their order; the same at every call until set_epoch().
   virtual std::vector<int64_t> indices() const = 0;
-  // Their number.
+  // The number of indices.
   virtual int64_t size() const noexcept = 0;
   // A DataLoader calls it before each pass over the data.
   virtual void set_epoch(uint64_t epoch) noexcept { static_cast<void>(epoch); }
-  // Over how many ranks the examples are shared out.
+  // The number of ranks that share the examples.
   virtual int world_size() const noexcept { return 1; }
-  // What tells this order from others, and is the same on all ranks: a saved position is refused
-  // where it differs. Unless a class knows better, a hash of indices().
+  // Identifies this order, with the same value on all ranks: a saved position with another fingerprint is rejected. By
+  // default, a hash of indices().
   virtual uint64_t fingerprint() const;
 };
 
@@ -50,8 +49,8 @@ class RandomSampler : public Sampler {
   uint64_t epoch_ = 0;
 };
 
-// 0..size-1 shuffled by a stream of random numbers that `seed` alone decides. Throws ValueError for a
-// negative size.
+// 0..size-1, shuffled by a stream of random numbers that depends on `seed` alone. Throws ValueError for a negative
+// size.
 std::vector<int64_t> permutation(int64_t size, uint64_t seed);
 
 }  // namespace brigade::data

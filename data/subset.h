@@ -1,4 +1,4 @@
-// Subset: a choice of a dataset's examples; random_split: several that share none.
+// Subset: a selection of a dataset's examples; random_split: several disjoint subsets.
 #pragma once
 
 #include <brigade/core/error.h>
@@ -35,7 +35,7 @@ class Subset : public Dataset<E> {
     return dataset_->get_batch(below);
   }
 
-  // Of the dataset below, in the order of this one.
+  // Indices into the underlying dataset, in the order of this one.
   const std::vector<int64_t>& indices() const noexcept { return indices_; }
   const std::shared_ptr<const Dataset<E>>& dataset() const noexcept { return dataset_; }
 
@@ -58,9 +58,8 @@ namespace detail {
 std::vector<std::vector<int64_t>> split_indices(int64_t size, const std::vector<double>& lengths, uint64_t seed);
 }  // namespace detail
 
-// Parts of these lengths, shuffled by `seed`, the same on every rank. As in PyTorch, lengths that add
-// up to 1 are fractions: each part gets that share rounded down, and what is left goes to the parts
-// in turn, one each.
+// Parts of these lengths, shuffled by `seed`, the same on every rank. As in PyTorch, lengths that add up to 1 are
+// fractions: each part gets that share rounded down, and the remaining examples go to the parts in turn, one each.
 //   auto parts = data::random_split(dataset, {0.8, 0.2}, 1);
 // Throws ValueError for lengths that are negative, not whole, or do not add up to the size.
 template <IsDataset D>

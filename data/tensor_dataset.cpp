@@ -1,4 +1,4 @@
-// Rows come as raw views and by a kernel: nothing is recorded, and the tape hears of nothing.
+// Rows are raw views and batches come from a kernel: nothing is recorded, neither in the graph nor on the tape.
 #include <brigade/data/tensor_dataset.h>
 
 #include <brigade/core/factory.h>

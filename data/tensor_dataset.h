@@ -5,13 +5,12 @@
 
 namespace brigade::data {
 
-// Example i is data[i] and target[i]; both are views. A batch is one copy (index_rows), on the
-// device of the tensors. Without a target the examples have none.
+// Example i is data[i] and target[i]; both are views. A batch is one copy (index_rows), on the device of the tensors.
+// If the target is omitted, the examples have none.
 class TensorDataset : public Dataset<> {
  public:
-  // data [n, ..], target [n, ..], of any dtypes. Throws ShapeError for another number of rows or no
-  // dimension, DeviceError for two devices, ValueError for a tensor that requires grad or is
-  // undefined.
+  // data [n, ..], target [n, ..], of any dtypes. Throws ShapeError for different numbers of rows or a tensor without
+  // dimensions, DeviceError for two devices, ValueError for a tensor that requires grad or is undefined.
   explicit TensorDataset(Tensor data, SourceLocation where = SourceLocation::current());
   TensorDataset(Tensor data, Tensor target, SourceLocation where = SourceLocation::current());
 

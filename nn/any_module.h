@@ -1,4 +1,4 @@
-// AnyModule: a module of any type that maps one tensor to one tensor, behind one type.
+// AnyModule: a type-erased module that maps one tensor to one tensor.
 #pragma once
 
 #include <brigade/nn/module_holder.h>
@@ -15,8 +15,7 @@ concept TensorModule = Holder<H> && requires(const H& holder, const Tensor& x, S
   { holder(x, where) } -> std::convertible_to<Tensor>;
 };
 
-// A handle, as those that BRIGADE_MODULE makes, without the module's own type. Calling it opens the
-// module's scope.
+// A handle like those that BRIGADE_MODULE makes, without the module's own type. Calling it opens the module's scope.
 //   nn::ModuleList<nn::AnyModule> layers;  layers->push_back(nn::Linear(8, 8));  layers->push_back(nn::ReLU());
 class AnyModule {
  public:
@@ -41,8 +40,7 @@ class AnyModule {
     return call_(checked(), x, where);
   }
 
-  // The same type of call on another module. False, and nothing happens, unless it has the same
-  // dynamic type.
+  // Makes the handle call another module. Returns false, and does nothing, unless it has the same dynamic type.
   bool rebind(const std::shared_ptr<Module>& module);
 
  private:

@@ -34,8 +34,8 @@ Tensor BatchNormImpl::forward(const Tensor& x, SourceLocation where) {
                  ? training_forward_(x, momentum, where)
                  : batch_norm(x, weight, bias, running_mean, running_var, by_batch, momentum, options.eps, where);
   if (tracking) {
-    // After the batch has been taken, so that one that was refused does not count; by kernels,
-    // wherever the buffer lives.
+    // Count after the batch was normalized, so that a rejected batch does not count. Use kernels, because the buffer
+    // may be on any device.
     kernels::copy(num_batches_tracked, kernels::binary_scalar(num_batches_tracked, 1, kernels::BinaryOp::Add, false));
     num_batches_tracked.bump_version();
   }

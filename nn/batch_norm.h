@@ -1,4 +1,4 @@
-// Batch normalisation layers (Ioffe and Szegedy, arXiv 1502.03167).
+// Batch normalization layers (Ioffe and Szegedy, arXiv 1502.03167).
 #pragma once
 
 #include <brigade/nn/module.h>
@@ -11,25 +11,22 @@ namespace brigade::nn {
 
 struct BatchNormOptions {
   double eps = 1e-5;
-  // Weight of the new batch in the running statistics; without one they are the mean over all
-  // batches so far.
+  // Weight of the new batch in the running statistics; if not set, they are the mean over all batches so far.
   std::optional<double> momentum = 0.1;
   bool affine = true;               // weight (1) and bias (0), [num_features]
   bool track_running_stats = true;  // buffers running_mean (0), running_var (1), num_batches_tracked (int64)
-  DType dtype = DType::Float32;     // of the above but the last
+  DType dtype = DType::Float32;     // of all of these except num_batches_tracked
 };
 
-// In training it normalises by the batch's statistics (biased variance) and moves the running ones
-// (unbiased variance); in evaluation by the running ones, or by the batch's where none are tracked.
-// Throws ValueError for num_features < 1; forward throws ValueError "Expected more than 1 value per
-// channel when training".
+// In training it normalizes by the batch's statistics (biased variance) and updates the running ones (unbiased
+// variance); in evaluation it normalizes by the running ones, or by the batch's if none are tracked. Throws ValueError
+// for num_features < 1; forward throws ValueError "Expected more than 1 value per channel when training".
 struct BatchNormImpl : Module {
   using Options = BatchNormOptions;
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
-  // Takes the place of normalisation by the batch in training: for batch norm over several ranks.
-  // Gets x and the momentum; moves the running statistics itself. An empty function restores the
-  // usual one.
+  // Replaces normalization by the batch in training, for batch norm over several ranks. The function gets x and the
+  // momentum, and updates the running statistics itself. An empty function restores the default.
   using TrainingForward = std::function<Tensor(const Tensor& x, double momentum, SourceLocation where)>;
   void set_training_forward(TrainingForward forward) { training_forward_ = std::move(forward); }
 

@@ -20,7 +20,7 @@ CallScope::CallScope(const Module& module, SourceLocation where) : outer_(innerm
   if (innermost == &module) return;
   if (outer_ && !module.parent_ && !module.accounted_for_.load(std::memory_order_relaxed)) [[unlikely]]
     module.warn_if_unregistered(*outer_, where);
-  // Path and type cost something to find: only a tape wants them.
+  // Path and type are costly to find, and only a tape needs them.
   if (autograd::Tape::current()) {
     const bool is_outside = outer_ && !module.parent_;
     scope_.emplace(&module.path(), module.type_name(), where, &module, is_outside ? module.first_trained() : 0);
@@ -35,7 +35,7 @@ const char* readable_type_name(const std::type_info& type) {
   const std::unique_ptr<char, void (*)(void*)> demangled(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
                                                          std::free);
   std::string text = status == 0 ? demangled.get() : type.name();
-  // Template arguments at the end, with whatever is nested in them.
+  // Removes the trailing template arguments, nested ones included.
   if (text.ends_with('>')) {
     size_t open = text.size() - 1;
     for (int depth = 1; depth > 0 && open > 0;) {

@@ -1,5 +1,4 @@
-// The scope of one module call: while it lives, the tape notes operations under the module's path
-// and type.
+// The scope of one module call: while it lives, the tape records operations under the module's path and type.
 #pragma once
 
 #include <brigade/autograd/scope.h>
@@ -11,10 +10,9 @@ namespace brigade::nn {
 
 class Module;
 
-// Both ways of calling a layer open it: the handle (`fc(x)`) and the built-in layers' forward
-// (`fc->forward(x)`). The second of the two sees that the module is the innermost one already and
-// does nothing, so that one call leaves one record. Costs two words of thread-local memory when the
-// tape is off.
+// Both ways of calling a layer open it: the handle (`fc(x)`) and the built-in layers' forward (`fc->forward(x)`). The
+// second of the two finds that the module is already the innermost one and does nothing, so that one call leaves one
+// record. Costs two words of thread-local memory when the tape is off.
 class CallScope {
  public:
   CallScope(const Module& module, SourceLocation where);

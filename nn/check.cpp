@@ -10,8 +10,8 @@ namespace {
 
 std::string numbered(const std::string& name, size_t i) { return name + "." + std::to_string(i); }
 
-// The file's parameters against the module's: a row for each name that only one side has, and for
-// each other shape.
+// Compares the file's parameters with the module's: a row for each name that only one side has, and for each shape that
+// differs.
 Report compare_names(const NamedTensors& parameters, const nn::Module& module) {
   Report report;
   const auto tell = [&](const std::string& name, const std::string& problem) {

@@ -1,5 +1,5 @@
-// A module's loss and gradients beside those that a file gives: gradients that another program
-// computed from the same parameters and inputs.
+// Compares a module's loss and gradients with those in a file, which another program computed from the same parameters
+// and inputs.
 //
 //   Net net;
 //   const check::Report report = check::run("step.safetensors", *net, [&](const std::vector<Tensor>& inputs) {
@@ -29,7 +29,7 @@ struct Step {
   Step(Tensor loss_) : loss(std::move(loss_)) {}                                                              // NOLINT
   Step(Tensor loss_, std::vector<Tensor> outputs_) : loss(std::move(loss_)), outputs(std::move(outputs_)) {}  // NOLINT
 };
-// Of the tensors "input.0", "input.1", ... of the file.
+// Computes a step from the tensors "input.0", "input.1", ... of the file.
 using StepFunction = std::function<Step(const std::vector<Tensor>& inputs)>;
 
 // A loss, and the part of the module whose gradients come from it.
@@ -38,12 +38,12 @@ struct Phase {
   StepFunction step;
 };
 
-// Half units in the last place that a gradient may be off, which has gone through many operations
-// (see default_bound).
+// The error, in half units in the last place, allowed for a gradient that has gone through many operations (see
+// default_bound).
 inline constexpr double kModuleRoundings = 256;
 
 struct RunOptions {
-  double bound = 0;            // a part of the scale of each tensor; 0: default_bound with kModuleRoundings
+  double bound = 0;            // relative to the scale of each tensor; 0: default_bound with kModuleRoundings
   std::optional<DType> dtype;  // of parameters and floating inputs; the file's unless given
   Device device;
 };

@@ -1,4 +1,4 @@
-// Adds, finds, runs and replaces the items of a container, with an error for one that is not there.
+// Adds, finds, runs and replaces the items of a container; throws for a missing one.
 #include <brigade/nn/container.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ void SequentialImpl::replace_step(const std::string& name, AnyModule module) {
 
 void SequentialImpl::child_replaced(const std::string& name, const std::shared_ptr<Module>& module) {
   AnyModule& step = this->step(name);
-  if (step.ptr() == module || step.rebind(module)) return;  // replace_step has put it there, or its type is the same
+  if (step.ptr() == module || step.rebind(module)) return;  // replace_step has put it there, or the types are equal
   throw ValueError(
       "Sequential: '{}' is a {} and cannot be replaced by a {} through the base class; call replace_module of "
       "the Sequential with the handle",

@@ -1,6 +1,5 @@
-// Modules made of modules: Sequential, ModuleList, ModuleDict; and lists of parameters:
-// ParameterList, ParameterDict. What they list is what they run: replace_module changes both, or
-// throws.
+// Modules made of modules: Sequential, ModuleList, ModuleDict; and lists of parameters: ParameterList, ParameterDict.
+// The listed modules are the ones that run: replace_module changes both, or throws.
 #pragma once
 
 #include <brigade/nn/any_module.h>
@@ -26,8 +25,8 @@ struct SequentialImpl : Module {
 
   void push_back(AnyModule module) { push_back(std::to_string(steps_.size()), std::move(module)); }
   void push_back(const std::string& name, AnyModule module);
-  // Through this class any module of tensor to tensor may come; through the base only one of the
-  // same type (ValueError).
+  // Through this class, any module from tensor to tensor is accepted; through the base, only one of the same type
+  // (ValueError).
   std::shared_ptr<Module> replace_module(const std::string& name, std::shared_ptr<Module> module,
                                          SourceLocation where = SourceLocation::current()) {
     return Module::replace_module(name, std::move(module), where);
@@ -48,7 +47,7 @@ struct SequentialImpl : Module {
   const AnyModule& operator[](size_t i) const;
   auto begin() const noexcept { return steps_.begin(); }
   auto end() const noexcept { return steps_.end(); }
-  // x itself when there is no module.
+  // Returns x itself if there is no module.
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
  protected:
@@ -75,7 +74,7 @@ namespace detail {
 [[noreturn]] void throw_wrong_item(const std::string& container, const std::string& name, const Module& old,
                                    const Module& fresh);
 
-// The handle H for `module`; throws ValueError when it cannot be one.
+// Sets the handle to `module`; throws ValueError when its type does not allow that.
 template <Holder H>
 void rebind(const std::string& container, const std::string& name, H& handle, const std::shared_ptr<Module>& module) {
   if constexpr (std::same_as<H, AnyModule>) {
@@ -88,8 +87,7 @@ void rebind(const std::string& container, const std::string& name, H& handle, co
 }
 }  // namespace detail
 
-// A list of modules of one type (AnyModule for mixed ones), named "0", "1", ...; it is not called
-// itself.
+// A list of modules of one type (AnyModule for mixed ones), named "0", "1", ...; not callable itself.
 template <Holder H>
 struct ModuleListImpl : Module {
   ModuleListImpl() = default;
@@ -127,8 +125,8 @@ class ModuleList : public ModuleHolder<ModuleListImpl<H>> {
   BRIGADE_HANDLE(ModuleList, ModuleListImpl<H>)
 };
 
-// Modules of one type (AnyModule for mixed ones) by name, in the order in which they were inserted;
-// it is not called itself.
+// Modules of one type (AnyModule for mixed ones) by name, in the order in which they were inserted; not callable
+// itself.
 template <Holder H>
 struct ModuleDictImpl : Module {
   ModuleDictImpl() = default;
@@ -149,7 +147,7 @@ struct ModuleDictImpl : Module {
   }
   size_t size() const noexcept { return items_.size(); }
   bool empty() const noexcept { return items_.empty(); }
-  // Over pairs of name and module.
+  // Iterates over pairs of name and module.
   auto begin() { return items_.begin(); }
   auto end() { return items_.end(); }
 
@@ -173,14 +171,14 @@ class ModuleDict : public ModuleHolder<ModuleDictImpl<H>> {
   BRIGADE_HANDLE(ModuleDict, ModuleDictImpl<H>)
 };
 
-// Parameters named "0", "1", ...; not called.
+// Parameters named "0", "1", ...; not callable.
 struct ParameterListImpl : Module {
   ParameterListImpl() = default;
   explicit ParameterListImpl(const std::vector<Tensor>& items) {
     for (const Tensor& item : items)
       push_back(item);
   }
-  // Throws as register_parameter, and ValueError for an undefined tensor.
+  // Throws like register_parameter, and ValueError for an undefined tensor.
   void push_back(const Tensor& item, SourceLocation where = SourceLocation::current());
   size_t size() const noexcept { return items_.size(); }
   bool empty() const noexcept { return items_.empty(); }
@@ -194,21 +192,21 @@ struct ParameterListImpl : Module {
 };
 BRIGADE_MODULE(ParameterList);
 
-// Parameters by name, in the order in which they were inserted; not called.
+// Parameters by name, in the order in which they were inserted; not callable.
 struct ParameterDictImpl : Module {
   ParameterDictImpl() = default;
   explicit ParameterDictImpl(const Named<Tensor>& items) {
     for (const auto& [name, item] : items)
       insert(name, item);
   }
-  // Throws as ParameterList.
+  // Throws like ParameterList.
   void insert(const std::string& name, const Tensor& item, SourceLocation where = SourceLocation::current());
   bool contains(const std::string& name) const;
   // Throws IndexError.
   const Tensor& operator[](const std::string& name) const;
   size_t size() const noexcept { return items_.size(); }
   bool empty() const noexcept { return items_.empty(); }
-  // Over pairs of name and tensor.
+  // Iterates over pairs of name and tensor.
   auto begin() const noexcept { return items_.begin(); }
   auto end() const noexcept { return items_.end(); }
 

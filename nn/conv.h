@@ -15,7 +15,7 @@ struct Conv1dOptions {
   bool bias = true;
   DType dtype = DType::Float32;
 
-  // What the function takes of them.
+  // The options of the function.
   operator Conv1dFuncOptions() const {
     return {.stride = stride, .padding = padding, .dilation = dilation, .groups = groups};
   }  // NOLINT(*explicit*)
@@ -29,13 +29,13 @@ struct Conv2dOptions {
   bool bias = true;
   DType dtype = DType::Float32;
 
-  // What the function takes of them.
+  // The options of the function.
   operator Conv2dFuncOptions() const {
     return {.stride = stride, .padding = padding, .dilation = dilation, .groups = groups};
   }  // NOLINT(*explicit*)
 };
 
-// [N, in_channels, L] -> [N, out_channels, L'] (or without N); as Conv2d over one dimension.
+// [N, in_channels, L] -> [N, out_channels, L'] (or without N); like Conv2d over one dimension.
 struct Conv1dImpl : Module {
   using Options = Conv1dOptions;
   Conv1dImpl(int64_t in_channels, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& options = {});
@@ -57,7 +57,7 @@ struct Conv2dImpl : Module {
   using Size = Size2;
   using Options = Conv2dOptions;
   Conv2dImpl(int64_t in_channels, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options = {});
-  // Throws ShapeError, DTypeError as conv2d does.
+  // Throws ShapeError, DTypeError like conv2d.
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
   int64_t in_channels, out_channels;

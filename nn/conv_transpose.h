@@ -1,4 +1,4 @@
-// Transposed convolutions, which enlarge images.
+// Transposed convolution layers, which upsample images.
 #pragma once
 
 #include <brigade/autograd/ops/conv.h>
@@ -6,7 +6,7 @@
 
 namespace brigade::nn {
 
-// As the options of the functions conv_transpose1d and conv_transpose2d.
+// Like the options of the functions conv_transpose1d and conv_transpose2d.
 struct ConvTranspose1dOptions {
   [[no_unique_address]] NamedOnly named = NamedOnly();
   int64_t stride = 1;
@@ -17,7 +17,7 @@ struct ConvTranspose1dOptions {
   int64_t dilation = 1;
   DType dtype = DType::Float32;
 
-  // What the function takes of them.
+  // The options of the function.
   operator ConvTranspose1dFuncOptions() const {
     return {
         .stride = stride, .padding = padding, .output_padding = output_padding, .groups = groups, .dilation = dilation};
@@ -33,15 +33,14 @@ struct ConvTranspose2dOptions {
   Size2 dilation = 1;
   DType dtype = DType::Float32;
 
-  // What the function takes of them.
+  // The options of the function.
   operator ConvTranspose2dFuncOptions() const {
     return {
         .stride = stride, .padding = padding, .output_padding = output_padding, .groups = groups, .dilation = dilation};
   }  // NOLINT(*explicit*)
 };
 
-// [N, in_channels, L] -> [N, out_channels, L'] (or without N); as ConvTranspose2d over one
-// dimension.
+// [N, in_channels, L] -> [N, out_channels, L'] (or without N); like ConvTranspose2d over one dimension.
 struct ConvTranspose1dImpl : Module {
   using Options = ConvTranspose1dOptions;
   ConvTranspose1dImpl(int64_t in_channels, int64_t out_channels, int64_t kernel_size,
@@ -66,7 +65,7 @@ struct ConvTranspose2dImpl : Module {
   using Options = ConvTranspose2dOptions;
   ConvTranspose2dImpl(int64_t in_channels, int64_t out_channels, Size2 kernel_size,
                       const ConvTranspose2dOptions& options = {});
-  // Throws ShapeError, DTypeError as conv_transpose2d does.
+  // Throws ShapeError, DTypeError like conv_transpose2d.
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
   int64_t in_channels, out_channels;

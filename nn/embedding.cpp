@@ -1,4 +1,4 @@
-// The table's first values, normal but for zeros in the row of padding_idx, and the look-up.
+// Initializes the table, normal except for zeros in the row of padding_idx, and looks up rows.
 #include <brigade/nn/embedding.h>
 
 #include <brigade/autograd/ops/embedding.h>

@@ -1,4 +1,4 @@
-// Modules that compute nothing: another shape, or x itself.
+// Modules without arithmetic: they reshape x or return it.
 #pragma once
 
 #include <brigade/nn/module.h>
@@ -21,8 +21,8 @@ struct FlattenImpl : Module {
 };
 BRIGADE_MODULE(Flatten);
 
-// Splits one dimension into several; one of `unflattened_size` may be -1. Throws ShapeError where
-// that does not come out even.
+// Splits one dimension into several; one of `unflattened_size` may be -1. Throws ShapeError if the sizes do not
+// multiply to that of the dimension.
 struct UnflattenImpl : Module {
   UnflattenImpl(int64_t dim_, const Shape& unflattened_size_) : dim(dim_), unflattened_size(unflattened_size_) {}
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());

@@ -8,8 +8,8 @@ namespace brigade::nn {
 
 using brigade::FoldOptions;
 
-// [N, C, H, W] -> [N, C * kh * kw, windows] (or without N). Throw ValueError for a size below 1 and
-// a negative padding; forward throws as the functions do.
+// [N, C, H, W] -> [N, C * kh * kw, windows] (or without N). These layers throw ValueError for a size below 1 and a
+// negative padding; forward throws like the functions.
 struct UnfoldImpl : Module {
   using Size = Size2;
   using Options = FoldOptions;

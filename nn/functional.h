@@ -1,9 +1,9 @@
-// The operations of autograd/ops/*.h that LibTorch's programs call in torch::nn::functional:
+// The operations of autograd/ops/*.h that LibTorch programs call in torch::nn::functional:
 //
 //   namespace F = brigade::nn::functional;
 //   loss = F::cross_entropy(F::relu(fc(x)), labels);
 //
-// Options follow in their structs in braces: F::cross_entropy(x, y, {.label_smoothing = 0.1}).
+// Options are passed as structs in braces: F::cross_entropy(x, y, {.label_smoothing = 0.1}).
 #pragma once
 
 #include <brigade/autograd/functional.h>

@@ -1,6 +1,5 @@
-// A small GPT (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019): blocks
-// that normalise first, learned positions, and a head that shares its weight with the table of
-// tokens.
+// A small GPT (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019): pre-norm blocks, learned
+// positions, and a head that shares its weight with the token embedding.
 #pragma once
 
 #include <brigade/nn/container.h>
@@ -19,14 +18,13 @@ struct GPTOptions {
   int64_t n_embd = 768;
   double dropout = 0;
   bool bias = true;  // in Linears and LayerNorms
-  // Keep the inputs of the blocks only, and run each again in backward (autograd/checkpoint.h).
+  // Keep only the inputs of the blocks, and run each block again in backward (autograd/checkpoint.h).
   bool checkpoint_blocks = false;
   DType dtype = DType::Float32;
 };
 
-// x + c_proj(causal attention(c_attn(ln_1(x)))), then x + mlp_proj(gelu(mlp_fc(ln_2(x)))) with the
-// tanh approximation of GELU. [batch, length, n_embd] -> the same. Throws ValueError for n_embd
-// that n_head does not divide.
+// x + c_proj(causal attention(c_attn(ln_1(x)))), then x + mlp_proj(gelu(mlp_fc(ln_2(x)))) with the tanh approximation
+// of GELU. [batch, length, n_embd] -> the same. Throws ValueError if n_head does not divide n_embd.
 struct GPTBlockImpl : Module {
   explicit GPTBlockImpl(const GPTOptions& options);
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());

@@ -1,5 +1,5 @@
-// Layers that normalise each sample by itself: GroupNorm (Wu and He, arXiv 1803.08494) and
-// InstanceNorm (Ulyanov, Vedaldi and Lempitsky, arXiv 1607.08022).
+// Layers that normalize each sample by itself: GroupNorm (Wu and He, arXiv 1803.08494) and InstanceNorm (Ulyanov,
+// Vedaldi and Lempitsky, arXiv 1607.08022).
 #pragma once
 
 #include <brigade/nn/module.h>
@@ -11,11 +11,11 @@ namespace brigade::nn {
 struct GroupNormOptions {
   double eps = 1e-5;
   bool affine = true;            // weight (1) and bias (0), [num_channels]
-  DType dtype = DType::Float32;  // of these
+  DType dtype = DType::Float32;  // of weight and bias
 };
 
-// [N, num_channels, ...] -> the same, normalised over num_groups groups of neighbouring channels
-// and all that follows. Throws ValueError unless num_groups divides num_channels.
+// [N, num_channels, ...] -> the same, normalized over num_groups groups of adjacent channels and all following
+// dimensions. Throws ValueError unless num_groups divides num_channels.
 struct GroupNormImpl : Module {
   using Options = GroupNormOptions;
   GroupNormImpl(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options = {});
@@ -31,16 +31,15 @@ struct GroupNormImpl : Module {
 
 struct InstanceNormOptions {
   double eps = 1e-5;
-  std::optional<double> momentum = 0.1;  // weight of the new batch in the running statistics; without one they stay
+  std::optional<double> momentum = 0.1;  // weight of the new batch in the running statistics; if not set, they stay
   bool affine = false;                   // weight (1) and bias (0), [num_features]
   bool track_running_stats = false;      // buffers running_mean (0), running_var (1), num_batches_tracked (int64)
-  DType dtype = DType::Float32;          // of the above but the last
+  DType dtype = DType::Float32;          // of all of these except num_batches_tracked
 };
 
-// Each channel of each sample is normalised by its own statistics; in evaluation by the running
-// ones where they are tracked. Takes a single sample without its first dimension as well. Throws
-// ValueError for num_features < 1; forward throws ShapeError, and ValueError "Expected more than 1
-// spatial element when training".
+// Normalizes each channel of each sample by its own statistics; in evaluation by the running ones, if they are tracked.
+// Also takes a single sample without its first dimension. Throws ValueError for num_features < 1; forward throws
+// ShapeError, and ValueError "Expected more than 1 spatial element when training".
 struct InstanceNormImpl : Module {
   using Options = InstanceNormOptions;
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
@@ -50,7 +49,7 @@ struct InstanceNormImpl : Module {
   Tensor weight, bias, running_mean, running_var, num_batches_tracked;  // undefined where switched off
 
  protected:
-  // `dims`: of a batch.
+  // `dims`: the number of dimensions of a batch.
   InstanceNormImpl(int64_t num_features, const InstanceNormOptions& options, int dims);
   std::string extra() const override;
 

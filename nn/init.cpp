@@ -1,4 +1,4 @@
-// Constant, uniform, normal, Kaiming and Xavier initialisation, with their fans and gains.
+// Constant, uniform, normal, Kaiming and Xavier initialization, with their fans and gains.
 #include <brigade/nn/init.h>
 
 #include <brigade/autograd/write_log.h>
@@ -18,7 +18,7 @@ void check(const Tensor& tensor, const char* what) {
 double gain_by_fan(const Tensor& tensor, double a, FanMode mode, Nonlinearity nonlinearity) {
   const Fans fans = fans_of(tensor);
   const int64_t fan = mode == FanMode::FanIn ? fans.in : fans.out;
-  if (fan == 0) return 0;  // of a tensor without elements there is nothing to fill
+  if (fan == 0) return 0;  // a tensor without elements has nothing to fill
   return calculate_gain(nonlinearity, a) / std::sqrt(static_cast<double>(fan));
 }
 

@@ -1,5 +1,5 @@
-// Initialisers that are made on the host, in double, and then copied: truncated, diagonal,
-// orthogonal and sparse ones.
+// Initializers that are computed on the host, in double, and then copied: truncated normal, diagonal, orthogonal and
+// sparse ones.
 #include <brigade/autograd/write_log.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
@@ -30,7 +30,7 @@ void check_dims(const Tensor& tensor, const char* what, int low, int high) {
 
 constexpr int kAnyDim = 1 << 20;
 
-// Runs `make` over float64 values in row-major order, all 0 before, and puts them into the tensor.
+// Runs `make` on float64 values in row-major order, initially all 0, and copies them into the tensor.
 void fill_from_host(const Tensor& tensor, const char* what, SourceLocation where,
                     const std::function<void(double*)>& make) {
   const Tensor host = zeros(tensor.sizes(), kFloat64);
@@ -42,7 +42,7 @@ void fill_from_host(const Tensor& tensor, const char* what, SourceLocation where
 
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 
-// x with normal_cdf(x) = p within [low, high], by bisection that Newton's method cuts short.
+// x with normal_cdf(x) = p within [low, high], by bisection accelerated with Newton's method.
 double normal_quantile(double p, double low, double high) {
   double x = std::clamp(0.0, low, high);
   for (int turn = 0; turn < 100 && high - low > 1e-15 * std::max(1.0, std::abs(x)); ++turn) {
@@ -63,9 +63,9 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-// Makes the vectors orthonormal, one after the other (Gram and Schmidt): the Q of a QR
-// factorisation whose R has a positive diagonal. What rounding leaves of the others is taken away
-// once more where much was taken away at first (Kahan's "twice is enough").
+// Makes the vectors orthonormal one after another (Gram and Schmidt): the Q of a QR factorization whose R has a
+// positive diagonal. If a subtraction removed much of a vector, the projection is subtracted once more to remove the
+// rounding errors (Kahan's "twice is enough").
 void orthonormalise(std::vector<std::vector<double>>& vectors) {
   for (size_t j = 0; j < vectors.size(); ++j) {
     std::vector<double>& v = vectors[j];
@@ -92,7 +92,8 @@ void trunc_normal_(const Tensor& tensor, double mean, double stddev, double a, d
     throw ValueError("trunc_normal_: expected a < b and a deviation above 0, got a {}, b {}, deviation {}", a, b,
                      stddev);
   }
-  // In deviations. The side where the numbers are small is exact: take that of the tail.
+  // In multiples of the deviation. The lower tail, where the values of the cdf are small, is exact: mirror an interval
+  // on the upper side.
   double low = (a - mean) / stddev, high = (b - mean) / stddev;
   const bool mirrored = low > 0;
   if (mirrored) std::tie(low, high) = std::pair(-high, -low);

@@ -1,5 +1,5 @@
-// Layers that normalise over the last dimensions: LayerNorm (Ba, Kiros and Hinton, arXiv
-// 1607.06450) and RMSNorm (Zhang and Sennrich, arXiv 1910.07467).
+// Layers that normalize over the last dimensions: LayerNorm (Ba, Kiros and Hinton, arXiv 1607.06450) and RMSNorm (Zhang
+// and Sennrich, arXiv 1910.07467).
 #pragma once
 
 #include <brigade/nn/module.h>
@@ -11,8 +11,8 @@ namespace brigade::nn {
 struct LayerNormOptions {
   double eps = 1e-5;
   bool elementwise_affine = true;  // weight (1) and bias (0), [normalized_shape]
-  bool bias = true;                // false: the weight alone
-  DType dtype = DType::Float32;    // of these
+  bool bias = true;                // false: only the weight
+  DType dtype = DType::Float32;    // of weight and bias
 };
 
 // [..., normalized_shape...] -> the same. Throws ValueError for a normalized_shape that is empty or
@@ -34,14 +34,13 @@ struct LayerNormImpl : Module {
 };
 
 struct RMSNormOptions {
-  // Without one: the distance from 1 to the next number of the dtype that it is computed in
-  // (float32 for half types).
+  // If not set: the machine epsilon of the dtype of the computation (float32 for half types).
   std::optional<double> eps;
   bool elementwise_affine = true;  // weight (1), [normalized_shape]
   DType dtype = DType::Float32;    // of the weight
 };
 
-// As LayerNorm, without a mean and without a bias.
+// Like LayerNorm, without a mean and without a bias.
 struct RMSNormImpl : Module {
   using Size = Shape;
   using Options = RMSNormOptions;
@@ -62,7 +61,7 @@ struct RMSNormImpl : Module {
 class LayerNorm : public ModuleHolder<LayerNormImpl> {
  public:
   BRIGADE_HANDLE(LayerNorm, LayerNormImpl)
-  // {64} is a number, too.
+  // Takes {64} as a number, too.
   explicit LayerNorm(int64_t features, SourceLocation where = SourceLocation::current())
       : ModuleHolder(std::make_shared<LayerNormImpl>(features), where) {}
 };

@@ -12,8 +12,8 @@ struct LinearOptions {
   DType dtype = DType::Float32;
 };
 
-// [..., in_features] -> [..., out_features]. Weight [out, in] and bias [out] start uniform within 1
-// / sqrt(in), as in PyTorch. Throws ValueError for a feature count below 1, and for one that differs from that among the options.
+// [..., in_features] -> [..., out_features]. Weight [out, in] and bias [out] start uniform within 1 / sqrt(in), as in
+// PyTorch. Throws ValueError for a feature count below 1, and for one that differs from that in the options.
 struct LinearImpl : Module {
   using Options = LinearOptions;
   LinearImpl(int64_t in_features, int64_t out_features, bool bias = true)

@@ -1,7 +1,6 @@
-// Losses as modules; the functions in autograd/ops (loss.h, cross_entropy.h, margin_loss.h,
-// likelihood_loss.h) say what each computes, for which shapes and dtypes, and what it throws. The
-// result has no dimensions unless `reduction` is None. Weights are buffers: they move with the
-// module.
+// Losses as modules. The functions in autograd/ops (loss.h, cross_entropy.h, margin_loss.h, likelihood_loss.h) document
+// what each computes, for which shapes and dtypes, and what it throws. The result has no dimensions unless `reduction`
+// is None. Weights are buffers: they move with the module.
 #pragma once
 
 #include <brigade/autograd/ops/cross_entropy.h>
@@ -12,7 +11,7 @@
 
 namespace brigade::nn {
 
-// --- against classes
+// --- for class targets
 
 // nn::CrossEntropyLoss loss({.label_smoothing = 0.1});
 struct CrossEntropyLossImpl : Module {
@@ -44,7 +43,7 @@ struct NLLLossImpl : Module {
 };
 BRIGADE_MODULE(NLLLoss);
 
-// --- of an input and a target
+// --- for an input and a target
 
 struct BCELossImpl : Module {
   using Options = BCELossOptions;
@@ -194,7 +193,7 @@ struct TripletMarginLossImpl : Module {
 };
 BRIGADE_MODULE(TripletMarginLoss);
 
-// --- of distributions
+// --- for distributions
 
 struct PoissonNLLLossImpl : Module {
   using Options = PoissonNLLLossOptions;

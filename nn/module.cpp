@@ -1,4 +1,4 @@
-// The tree: building, names and paths, walking.
+// The module tree: building it, names and paths, walking it.
 #include <brigade/nn/module.h>
 
 #include <brigade/autograd/meta.h>
@@ -22,7 +22,7 @@ void throw_empty_handle(const std::type_info& impl) {
 
 namespace {
 
-// Whether a line is one of this library's layers, and not of their user.
+// Whether a line is in one of this library's layers, not in the user's code.
 bool is_in_library(const SourceLocation& where) noexcept {
   constexpr std::string_view kHere = "nn/module.cpp";
   std::string_view root = SourceLocation::current().file_name();
@@ -37,7 +37,7 @@ bool is_in_library(const SourceLocation& where) noexcept {
 void Module::note_made_at(SourceLocation where) noexcept {
   if (made_at_.line() == 0) made_at_ = where;
   if (where.line() == 0 || is_in_library(where)) return;
-  // Not by parameters(): nobody has asked for them (warn_if_unregistered).
+  // Do not call parameters(), which would count as a request for them (warn_if_unregistered).
   for (const auto& [name, parameter] : list_parameters(true, "")) {
     autograd::AutogradMeta* const meta = autograd::meta(parameter);
     if (!meta || !is_in_library(meta->registered_at)) continue;
@@ -120,7 +120,7 @@ Tensor Module::register_buffer(const std::string& name, Tensor tensor) {
 
 void Module::check_child(const std::string& name, const std::shared_ptr<Module>& module) const {
   if (!module) throw ValueError("Submodule '{}' is an empty handle (in module {})", name, this->name());
-  // A ring would never be freed, and a walk over it would never end.
+  // A cycle would never be freed, and a walk over it would never end.
   module->visit("", [&](const std::string&, const Module& below) {
     if (&below != this) return;
     throw ValueError(
@@ -136,7 +136,7 @@ void Module::adopt(const std::string& name, Module& child) {
   child.parent_ = this;
   child.own_name_ = name;
   child.forget_paths();
-  // Errors call parameters by their path also where no wrapper names them, as a teacher's; a wrapper's names stay.
+  // Errors name parameters by their path even if no wrapper names them, as with a teacher's; a wrapper's names stay.
   std::string prefix = name;
   for (const Module* above = this; above->parent_; above = above->parent_)
     prefix = above->own_name_ + "." + prefix;
@@ -175,7 +175,7 @@ std::shared_ptr<Module> Module::replace_module(const std::string& name, std::sha
     autograd::ensure_meta(parameter).registered_at = where;
   const std::shared_ptr<Module> old = std::exchange(found->second, module);
   disown(*old);
-  // The old module may still stand under another name here.
+  // The old module may still be registered under another name here.
   for (const auto& [other, child] : children_) {
     if (child == old) adopt(other, *old);
   }

@@ -1,4 +1,4 @@
-// Module: a tree of named parameters, buffers and children, as torch::nn::Module.
+// Module: a tree of named parameters, buffers and children, like torch::nn::Module.
 //
 //   struct NetImpl : nn::Module {
 //     nn::Linear fc1{nullptr}, fc2{nullptr};
@@ -26,17 +26,17 @@
 
 namespace brigade::nn {
 
-// Names with what they stand for, in a stated order.
+// Pairs of a name and its value, in a defined order.
 template <class T>
 using Named = std::vector<std::pair<std::string, T>>;
 
-// A handle to a module, as BRIGADE_MODULE makes it.
+// A handle to a module, like those that BRIGADE_MODULE makes.
 template <class T>
 concept Holder = requires(const T& holder) {
   holder.ptr();
 };
 
-// What load_state_dict could not match (strict = false).
+// The names that load_state_dict could not match (strict = false).
 struct IncompatibleKeys {
   std::vector<std::string> missing;
   std::vector<std::string> unexpected;
@@ -49,19 +49,18 @@ class Module {
   Module& operator=(const Module&) = delete;
   virtual ~Module();
 
-  // --- Building, in the constructor of the derived class or later. All return what they were
-  // given. Throw ValueError when the name is empty, contains '.', or is taken.
+  // --- Building, in the constructor of the derived class or later. All functions return their argument. They throw
+  // ValueError when the name is empty, contains '.', or is taken.
 
-  // A leaf of a floating dtype, or an undefined tensor (no parameter; the name stays free). Sets
-  // its requires_grad. Throws AutogradError for the result of an operation.
+  // `tensor` is a leaf of a floating dtype, or undefined (no parameter; the name stays free). Sets its requires_grad.
+  // Throws AutogradError for the result of an operation.
   Tensor register_parameter(const std::string& name, Tensor tensor, bool requires_grad = true,
                             SourceLocation where = SourceLocation::current());
-  // Puts another tensor in the place of a parameter, to share one between modules:
+  // Replaces a parameter by another tensor, to share one between modules:
   //   head->weight = head->replace_parameter("weight", table->weight);
-  // As with replace_module, a member does not change by itself. A shared parameter is listed once,
-  // under its first name, moves once, is saved under each of its names, and stays shared when the
-  // module is converted. Throws ValueError when there is no such parameter, ShapeError for another
-  // shape, AutogradError for the result of an operation.
+  // As with replace_module, assign the result to the member. A shared parameter is listed once, under its first name,
+  // moves once, is saved under each of its names, and stays shared when the module is converted. Throws ValueError when
+  // there is no such parameter, ShapeError for another shape, AutogradError for the result of an operation.
   Tensor replace_parameter(const std::string& name, Tensor tensor, SourceLocation where = SourceLocation::current());
   // State that is saved but not trained (running statistics).
   Tensor register_buffer(const std::string& name, Tensor tensor);
@@ -73,10 +72,9 @@ class Module {
     register_module(name, std::shared_ptr<Module>(holder.ptr()));
     return holder;
   }
-  // Puts another module in the place of a child. The tree changes; a member handle does not, so
-  // assign the result:
+  // Replaces a child by another module. The tree changes, but a member handle does not, so assign the result:
   //   net->fc1 = net->replace_module("fc1", nn::Linear(784, 64));
-  // Throws ValueError when there is no such child, and where a container cannot run the new module.
+  // Throws ValueError when there is no such child, and when a container cannot run the new module.
   std::shared_ptr<Module> replace_module(const std::string& name, std::shared_ptr<Module> module,
                                          SourceLocation where = SourceLocation::current());
   template <Holder H>
@@ -85,9 +83,8 @@ class Module {
     return holder;
   }
 
-  // --- Looking. Depth first in registration order; a tensor or a module that appears twice is
-  // listed once, under its first name. `prefix`: of all names ("encoder" makes "encoder.0.weight"
-  // of "0.weight").
+  // --- Access. Depth first in registration order; a tensor or a module that appears twice is listed once, under its
+  // first name. `prefix` is put in front of all names ("encoder" turns "0.weight" into "encoder.0.weight").
   Named<Tensor> named_parameters(bool recurse = true, const std::string& prefix = "") const;
   Named<Tensor> named_buffers(bool recurse = true, const std::string& prefix = "") const;
   std::vector<Tensor> parameters(bool recurse = true) const;
@@ -95,45 +92,43 @@ class Module {
   // The direct children; a child that was registered twice is listed twice.
   Named<std::shared_ptr<Module>> named_children() const { return children_; }
   std::vector<std::shared_ptr<Module>> children() const;
-  // This module ("" or the prefix itself) and all below it.
+  // This module ("" or the prefix itself) and all its descendants.
   Named<Module*> named_modules(const std::string& prefix = "");
   Named<const Module*> named_modules(const std::string& prefix = "") const;
   std::vector<Module*> modules();
   std::vector<const Module*> modules() const;
 
-  // --- Acting on the whole tree.
+  // --- Operations on the whole tree.
 
   // Calls `body` with each module once, children before their parent, as PyTorch does.
   void apply(const std::function<void(Module&)>& body);
-  // Training or evaluation: what Dropout and BatchNorm look at.
+  // Selects training or evaluation mode, which Dropout and BatchNorm read.
   virtual void train(bool on = true);
   void eval() { train(false); }
   bool is_training() const noexcept { return training_; }
   // set_to_none: the next backward starts afresh instead of adding to zeros.
   void zero_grad(bool set_to_none = true, SourceLocation where = SourceLocation::current());
   void requires_grad_(bool requires_grad = true, SourceLocation where = SourceLocation::current());
-  // Converts floating parameters and buffers in place: they keep their identity, gradients are
-  // dropped. Throws DTypeError for a dtype that is not floating; AutogradError, before anything
-  // changes, when somebody follows the gradient of a parameter (convert before wrapping in
-  // DistributedDataParallel).
+  // Converts floating parameters and buffers in place: they keep their identity, gradients are dropped. Throws
+  // DTypeError for a dtype that is not floating; AutogradError, before anything changes, when a listener observes the
+  // gradient of a parameter (convert before wrapping in DistributedDataParallel).
   void to(DType dtype, SourceLocation where = SourceLocation::current());
-  // Moves all parameters and buffers, as above. Throws DeviceError when there is no such device;
-  // AutogradError as above.
+  // Moves all parameters and buffers, as above. Throws DeviceError when the device does not exist; AutogradError as
+  // above.
   void to(Device device, SourceLocation where = SourceLocation::current());
   void cpu(SourceLocation where = SourceLocation::current()) { to(Device(), where); }
   void cuda(int index = 0, SourceLocation where = SourceLocation::current()) { to(Device(kCUDA, index), where); }
 
-  // Parameters and buffers by name, in the order of the tree, detached, sharing memory. A tied
-  // tensor is listed under each of its names, as in PyTorch. The tape does not take it for a use of
-  // the parameters.
+  // Parameters and buffers by name, in the order of the tree, detached, sharing memory. A tied tensor is listed under
+  // each of its names, as in PyTorch. The tape does not count this as a use of the parameters.
   Named<Tensor> state_dict() const;
-  // Copies values by name, converting dtypes. Throws ValueError that lists every missing and
-  // unexpected name (when strict), every shape that differs, and every pair of names of one shared
-  // tensor whose values differ (always); then nothing has been changed.
+  // Copies values by name, converting dtypes. Throws a ValueError that lists every missing and unexpected name (when
+  // strict), every shape that differs, and every pair of names of one shared tensor whose values differ (always); then
+  // nothing has been changed.
   IncompatibleKeys load_state_dict(const Named<Tensor>& state, bool strict = true,
                                    SourceLocation where = SourceLocation::current());
 
-  // This module as one of type T (a handle or its Impl: nn::Linear), nullptr where it is another.
+  // This module as a T (a handle or its Impl: nn::Linear), or nullptr if it has another type.
   template <class T>
   auto* as() noexcept {
     if constexpr (requires { typename T::ImplType; }) {
@@ -147,19 +142,19 @@ class Module {
 
   // "Linear": the type without namespaces and "Impl".
   std::string name() const;
-  // Path from the root of the tree that this module was registered in ("encoder.0.fc1"; "" for a
-  // root). Interned: the text lives as long as the process, also when the tree changes.
+  // Path from the root of the tree that this module was registered in ("encoder.0.fc1"; "" for a root). Interned: the
+  // text lives as long as the process, even if the tree changes.
   const std::string& path() const;
-  // The line where its handle was made; line() is 0 when that is not known. The first call counts.
+  // The line where its handle was made; line() is 0 when that is not known. Set by the first note_made_at().
   const SourceLocation& made_at() const noexcept { return made_at_; }
-  // Also the line of those parameters below that a layer of the library registered by itself.
+  // Also sets the line of those parameters below that a layer of the library registered itself.
   void note_made_at(SourceLocation where) noexcept;
 
  protected:
   // The text between the parentheses when a tree is printed.
   virtual std::string extra() const { return ""; }
-  // Told by replace_module before the child changes. A container that calls its children itself
-  // takes note of the new one, or throws ValueError when it could not run it.
+  // Called by replace_module before the child changes. A container that calls its children itself adopts the new one,
+  // or throws ValueError when it cannot run it.
   virtual void child_replaced(const std::string& name, const std::shared_ptr<Module>& module);
 
  private:
@@ -167,7 +162,7 @@ class Module {
                SourceLocation where);
   friend class CallScope;
   void warn_if_unregistered(const Module& caller, SourceLocation where) const;
-  uint64_t first_trained() const;  // the id of the first parameter that requires grad, 0 where there is none
+  uint64_t first_trained() const;  // id of the first parameter that requires grad, 0 if there is none
   Named<Tensor> list_parameters(bool recurse, const std::string& prefix) const;
   friend std::ostream& operator<<(std::ostream& out, const Module& module);
   void check_name(const std::string& name, const char* kind) const;
@@ -182,13 +177,12 @@ class Module {
   Named<Tensor> parameters_;
   Named<Tensor> buffers_;
   Named<std::shared_ptr<Module>> children_;
-  Module* parent_ = nullptr;  // where it was registered first; cleared when that module dies or lets go of it
+  Module* parent_ = nullptr;  // where it was registered first; cleared when that module dies or drops it
   std::string own_name_;
-  mutable const std::string* path_ = nullptr;  // cached, as is the type's name: calls ask for both
+  mutable const std::string* path_ = nullptr;  // cached like the type's name: calls need both
   mutable const char* type_name_ = nullptr;
   SourceLocation made_at_ = {};
-  // Its parameters have been asked for, or a warning has been given: nothing to say about a missing
-  // registration.
+  // Its parameters were requested, or a warning was given: do not warn about a missing registration.
   mutable std::atomic<bool> accounted_for_ = false;
   bool training_ = true;
 };

@@ -1,19 +1,18 @@
-// ModuleHolder: a handle to a shared module, and BRIGADE_MODULE, which names one.
+// ModuleHolder: a handle to a shared module, and BRIGADE_MODULE, which defines a handle.
 //
 //   Net net;                  // constructs a NetImpl; arguments go to its constructor
 //   nn::Linear fc{nullptr};   // an empty handle, to be assigned later
 //   Tensor y = net(x);        // runs NetImpl::forward inside the module's scope
 //
-// What a layer may be told in braces is named in its Impl: `using Options = ...` for the last
-// argument, `using Size = ...` for others:
+// The Impl declares the types of arguments in braces: `using Options = ...` for the last argument, `using Size = ...`
+// for the others:
 //   nn::Conv2d conv(16, 32, {3, 5}, {.stride = 2});
 //
-// Copies share the module. A call may have one to four arguments of any type, passed on as they
-// are. The caller's line reaches the tape: a forward that takes a SourceLocation after these
-// arguments gets it,
+// Copies share the module. A call may have one to four arguments of any type, which are forwarded. The caller's line
+// reaches the tape: a forward that takes a SourceLocation after these arguments gets it,
 //   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-// and so the operation inside nn::Linear is recorded at the user's line. (Where forward has default
-// arguments before `where`, add an overload without them, or the line cannot be passed on.)
+// so the operation inside nn::Linear is recorded at the user's line. (If forward has default arguments before `where`,
+// add an overload without them, or the line cannot be passed on.)
 #pragma once
 
 #include <brigade/nn/call_scope.h>
@@ -32,8 +31,8 @@ namespace detail {
 template <class T>
 concept NotALocation = !std::same_as<std::remove_cvref_t<T>, SourceLocation>;
 
-// What an argument in braces is: Impl::Options where it is the last one and Impl takes them there,
-// Impl::Size (of a kernel, an image) elsewhere.
+// The type of an argument in braces: Impl::Options if it is the last one and Impl takes options there, otherwise
+// Impl::Size (of a kernel, an image).
 struct Nothing {
   Nothing() = delete;
 };
@@ -79,7 +78,7 @@ class ModuleHolder {
       : impl_(std::move(impl)) {
     if (impl_) impl_->note_made_at(where);
   }
-  // For BRIGADE_HANDLE.
+  // Used by BRIGADE_HANDLE.
   ModuleHolder(detail::InBraces, const detail::Last<Impl>& options, SourceLocation where) {
     if constexpr (std::is_constructible_v<Impl, const detail::Last<Impl>&>) impl_ = made(where, options);
   }
@@ -110,7 +109,7 @@ class ModuleHolder {
                    std::forward<E>(e), std::forward<Rest>(rest)...)) {}
   ModuleHolder(const ModuleHolder&) noexcept = default;
   ModuleHolder(ModuleHolder&&) noexcept = default;
-  // To a variable only: what a temporary handle is given is lost.
+  // Lvalues only: an assignment to a temporary handle would be lost.
   ModuleHolder& operator=(const ModuleHolder&) & noexcept = default;
   ModuleHolder& operator=(ModuleHolder&&) & noexcept = default;
   ~ModuleHolder() = default;
@@ -164,7 +163,7 @@ class ModuleHolder {
   std::shared_ptr<Impl> impl_;
 };
 
-// The tree, as of the module.
+// Prints the tree of the module.
 template <class Impl>
 std::ostream& operator<<(std::ostream& out, const ModuleHolder<Impl>& holder) {
   return out << static_cast<const Module&>(*holder);
@@ -172,10 +171,9 @@ std::ostream& operator<<(std::ostream& out, const ModuleHolder<Impl>& holder) {
 
 }  // namespace brigade::nn
 
-// What each handle to an Impl has: the constructors of ModuleHolder, and no assignment to
-// temporaries. (A template, so that a module that needs arguments is looked at only where it is
-// made without them; and options alone by a constructor that is none, or their braces would rather
-// be a handle to be copied.)
+// The common members of each handle to an Impl: the constructors of ModuleHolder, and no assignment to temporaries.
+// (The default constructor is a template, so that a module that needs arguments is checked only if it is made without
+// them. Options alone need a constructor that is not a template, or their braces would be taken for a handle to copy.)
 #define BRIGADE_HANDLE(Name, ...)                                                                  \
   using brigade::nn::ModuleHolder<__VA_ARGS__>::ModuleHolder;                                      \
   template <class = void>                                                                          \

@@ -1,4 +1,4 @@
-// What acts on the tensors of a whole tree: modes, gradients, dtypes, saving and loading.
+// Operations on the tensors of a whole tree: modes, gradients, dtypes, saving and loading.
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/meta.h>
@@ -63,7 +63,7 @@ void Module::to(DType dtype, SourceLocation where) {
 }
 
 void Module::to(Device device, SourceLocation where) {
-  if (device != Device()) device_runtime(device);  // throws when there is no such device
+  if (device != Device()) device_runtime(device);  // throws when the device does not exist
   const auto wanted = [device](const Tensor& tensor) { return TensorOptions(tensor.dtype(), device); };
   convert(to_string(device), wanted, where);
 }
@@ -89,8 +89,8 @@ void Module::convert(const std::string& what, const std::function<TensorOptions(
   for (const auto& [tensor, options] : changing) {
     const Tensor converted = empty(tensor.sizes(), options);
     kernels::copy(converted, tensor);
-    // The handle's shared state moves to the new storage, so that every holder of this parameter
-    // (optimizers, ties) sees the change.
+    // The shared TensorImpl moves to the new storage, so that every holder of this parameter (optimizers, ties) sees
+    // the change.
     TensorImpl& impl = *tensor.impl();
     impl.storage = converted.storage();
     impl.strides = converted.strides();
@@ -105,8 +105,8 @@ Named<Tensor> Module::state_dict() const {
   Named<Tensor> result;
   visit("", [&](const std::string& path, const Module& module) {
     for (const auto* list : {&module.parameters_, &module.buffers_}) {
-      // Not detach(): on the tape that would be a use of the parameter, and a cut, which a
-      // diagnosis would then blame.
+      // Do not use detach(): on the tape it would be a use of the parameter and a cut, which a diagnosis would then
+      // blame.
       for (const auto& [name, tensor] : *list)
         result.emplace_back(path.empty() ? name : path + "." + name, view::alias(tensor));
     }
@@ -123,7 +123,7 @@ std::string quoted(const std::vector<std::string>& names) {
   return text;
 }
 
-// NaNs of one place are alike.
+// NaNs at the same position are equal.
 bool same_values(const Tensor& a, const Tensor& b) {
   if (a.is_same(b)) return true;
   const auto x = brigade::detail::elements_of<double>(a), y = brigade::detail::elements_of<double>(b);
@@ -131,7 +131,7 @@ bool same_values(const Tensor& a, const Tensor& b) {
                     [](double p, double q) { return p == q || (p != p && q != q); });
 }
 
-// Of a tensor that is known by several names, those whose given values differ from the first's.
+// For tensors with several names, lists those names whose given values differ from the first one's.
 std::string conflicts(const Named<Tensor>& own, const std::unordered_map<std::string, Tensor>& given) {
   std::string text;
   std::map<std::pair<const void*, int64_t>, std::string> first_names;
@@ -185,7 +185,7 @@ IncompatibleKeys Module::load_state_dict(const Named<Tensor>& state, bool strict
     const auto found = given.find(name);
     if (found == given.end()) continue;
     tensor.copy_(found->second, where);
-    autograd::note_write(tensor, "load_state_dict", where);  // the name by which the user knows it
+    autograd::note_write(tensor, "load_state_dict", where);  // the name that the user knows
   }
   return keys;
 }

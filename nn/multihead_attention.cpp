@@ -57,15 +57,14 @@ namespace {
                    where);
 }
 
-// What is added to the scores: 0 where a key counts, minus infinity where `masked` is true; a
-// floating mask itself.
+// The bias added to the scores: 0 where a key counts, minus infinity where `mask` is true; a floating mask is
+// returned as it is.
 Tensor additive(const Tensor& mask, DType dtype, SourceLocation where) {
   if (mask.dtype() != kBool) return mask.to(dtype, where);
   return log(eq(mask, 0, where).to(dtype, where), where);
 }
 
-// Everything that is said about which keys count, broadcasting to [batch, heads, queries, keys];
-// undefined when nothing is.
+// The combined mask, which broadcasts to [batch, heads, queries, keys]; undefined if there is none.
 struct Scores {
   int64_t batch, heads, queries, keys;
   Tensor mask;
@@ -101,7 +100,7 @@ AttentionResult MultiheadAttentionImpl::forward(const Tensor& query, const Tenso
   const bool batched = query.dim() == 3;
   if (query.dim() != 2 && query.dim() != 3) throw_shape("a query of 2 or 3 dimensions", "", query, where);
   const bool batch_first = options.batch_first || !batched;
-  // Without a batch: a batch of one, first.
+  // Without a batch, adds one of size 1 as the first dimension.
   const auto with_batch = [&](const char* what, const Tensor& x, int64_t width) {
     if (x.dim() != query.dim() || x.size(-1) != width) {
       throw_shape(what, "of " + std::to_string(query.dim()) + " dimensions, the last of size " + std::to_string(width),
@@ -122,7 +121,7 @@ AttentionResult MultiheadAttentionImpl::forward(const Tensor& query, const Tenso
         where);
   }
 
-  // Projections. Attention of a sequence to itself takes one product.
+  // Projections. Self-attention takes one product.
   std::vector<Tensor> projected;
   if (in_proj_weight.defined() && k.is_same(q) && v.is_same(q)) {
     projected = chunk(brigade::linear(q, in_proj_weight, in_proj_bias, where), 3, -1, where);

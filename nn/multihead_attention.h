@@ -9,38 +9,36 @@
 namespace brigade::nn {
 
 struct MultiheadAttentionOptions {
-  int64_t embed_dim = 0;  // of the queries and the result; each head has embed_dim / num_heads of it
+  int64_t embed_dim = 0;  // of the queries and the result; split evenly among the heads
   int64_t num_heads = 0;
   double dropout = 0;  // of the weights, in training
   bool bias = true;
-  std::optional<int64_t> kdim = std::nullopt;  // of the keys: embed_dim unless given
-  std::optional<int64_t> vdim = std::nullopt;  // of the values
+  std::optional<int64_t> kdim = std::nullopt;  // of the keys: embed_dim by default
+  std::optional<int64_t> vdim = std::nullopt;  // of the values: embed_dim by default
   bool batch_first = false;                    // [batch, length, width] instead of [length, batch, width]
   DType dtype = DType::Float32;
 };
 
-// Masks as in PyTorch: bool, where true means that a key does NOT count, or floating and added to
-// the scores. (It is the other way round in scaled_dot_product_attention.)
+// Masks as in PyTorch: bool, where true means that a key does NOT count, or floating and added to the scores.
+// (scaled_dot_product_attention has the opposite convention.)
 struct AttentionMasks {
   Tensor key_padding_mask;           // [batch, keys], or [keys] without a batch
-  bool need_weights = true;          // false is faster: no matrix of weights is made
+  bool need_weights = true;          // false is faster: no weight matrix is computed
   Tensor attn_mask;                  // [queries, keys] or [batch * num_heads, queries, keys]
   bool average_attn_weights = true;  // over the heads
-  bool is_causal = false;            // query i sees the keys 0 .. i, besides what the masks say
+  bool is_causal = false;            // query i sees the keys 0 .. i, in addition to the masks
 };
 
 struct AttentionResult {
-  Tensor output;   // as the query
+  Tensor output;   // like the query
   Tensor weights;  // [batch, queries, keys], or [batch, num_heads, queries, keys] not averaged; undefined if not needed
 };
 
-// query [queries, batch, embed_dim], key [keys, batch, kdim], value [keys, batch, vdim]; all
-// without a batch, or with the batch first. Parameters: in_proj_weight [3 embed_dim, embed_dim] (or
-// q_proj_weight, k_proj_weight, v_proj_weight where kdim or vdim differ), Xavier uniform;
-// in_proj_bias, 0; out_proj, a Linear with a bias of 0. Throws ValueError for embed_dim that
-// num_heads does not divide; forward throws ShapeError and DTypeError for what does not fit. A
-// query for which no key counts gives NaN with weights, as in PyTorch, and the bias of out_proj
-// without.
+// query [queries, batch, embed_dim], key [keys, batch, kdim], value [keys, batch, vdim]; all without a batch, or with
+// the batch first. Parameters: in_proj_weight [3 embed_dim, embed_dim] (or q_proj_weight, k_proj_weight, v_proj_weight
+// if kdim or vdim differ), Xavier uniform; in_proj_bias, 0; out_proj, a Linear with a bias of 0. Throws ValueError if
+// num_heads does not divide embed_dim; forward throws ShapeError and DTypeError for inputs that do not fit. A query
+// whose keys are all masked gives NaN if weights are computed, as in PyTorch, and the bias of out_proj if not.
 struct MultiheadAttentionImpl : Module {
   using Options = MultiheadAttentionOptions;
   MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads, const MultiheadAttentionOptions& options = {});
@@ -53,7 +51,7 @@ struct MultiheadAttentionImpl : Module {
   }
 
   MultiheadAttentionOptions options;
-  Tensor in_proj_weight, in_proj_bias;                 // undefined where not there
+  Tensor in_proj_weight, in_proj_bias;                 // undefined if not used
   Tensor q_proj_weight, k_proj_weight, v_proj_weight;  // instead of in_proj_weight
   Linear out_proj{nullptr};
 

@@ -1,5 +1,5 @@
-// More activations as modules (autograd/ops/parametric_activation.h): element by element, floating
-// dtypes; the result has the shape of x unless said.
+// More activations as modules (autograd/ops/parametric_activation.h): element by element, floating dtypes; the result
+// has the shape of x unless stated otherwise.
 #pragma once
 
 #include <brigade/nn/module.h>

@@ -81,7 +81,7 @@ Tensor AvgPool1dImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
   return avg_pool1d(x, kernel_size, options, where);
 }
-// In brackets, as PyTorch prints this one.
+// Prints numbers in brackets, as PyTorch does for this layer.
 std::string AvgPool1dImpl::extra() const {
   return "kernel_size=[" + std::to_string(kernel_size) + "], stride=[" +
          std::to_string(options.stride.value_or(kernel_size)) + "], padding=[" + std::to_string(options.padding) + "]";

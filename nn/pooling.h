@@ -12,8 +12,8 @@ using brigade::AvgPool2dOptions;
 using brigade::MaxPool1dOptions;
 using brigade::MaxPool2dOptions;
 
-// Throw ValueError for a kernel_size, stride or dilation below 1; forward throws ShapeError,
-// ValueError as the functions do. With indices: see max_pool2d_with_indices.
+// These layers throw ValueError for a kernel_size, stride or dilation below 1; forward throws ShapeError, ValueError
+// like the functions. With indices: see max_pool2d_with_indices.
 struct MaxPool2dImpl : Module {
   using Size = Size2;
   using Options = MaxPool2dOptions;
@@ -57,7 +57,7 @@ struct AvgPool1dImpl : Module {
   std::string extra() const override;
 };
 
-// Results of a given size, whatever the input's.
+// Results of a given size, for any input size.
 struct AdaptiveAvgPool1dImpl : Module {
   explicit AdaptiveAvgPool1dImpl(int64_t output_size);
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());

@@ -19,7 +19,7 @@ struct TransformerEncoderLayerOptions {
   TransformerActivation activation = TransformerActivation::ReLU;
   double layer_norm_eps = 1e-5;
   bool batch_first = false;
-  bool norm_first = false;  // normalise before attention and feed-forward, instead of after the sums
+  bool norm_first = false;  // normalize before attention and feed-forward, instead of after the sums
   bool bias = true;
   DType dtype = DType::Float32;
 };
@@ -56,8 +56,8 @@ struct TransformerEncoderLayerImpl : Module {
 //   nn::TransformerEncoderLayer layer(64, 8, {.batch_first = true});
 BRIGADE_MODULE(TransformerEncoderLayer);
 
-// `num_layers` layers one after another, which start with the same numbers, as PyTorch's copies of
-// one layer do; then a LayerNorm if `final_norm`. Children: layers, norm.
+// `num_layers` layers one after another, which start with equal values, like PyTorch's copies of one layer; then a
+// LayerNorm if `final_norm`. Children: layers, norm.
 struct TransformerEncoderImpl : Module {
   TransformerEncoderImpl(const TransformerEncoderLayerOptions& layer, int64_t num_layers, bool final_norm = false);
   Tensor forward(const Tensor& src, const TransformerMasks& masks, SourceLocation where = SourceLocation::current());
@@ -66,7 +66,7 @@ struct TransformerEncoderImpl : Module {
   }
 
   ModuleList<TransformerEncoderLayer> layers{nullptr};
-  LayerNorm norm{nullptr};  // empty without
+  LayerNorm norm{nullptr};  // an empty handle without final_norm
 };
 class TransformerEncoder : public ModuleHolder<TransformerEncoderImpl> {
  public:

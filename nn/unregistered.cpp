@@ -1,4 +1,5 @@
-// A module that is used in another's forward and registered nowhere: the warning about it, and by what the tape knows it.
+// A module used in another's forward but registered nowhere: the warning, and the id by which the tape knows the
+// module.
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/core/warning.h>
 #include <brigade/nn/module.h>
@@ -7,10 +8,9 @@
 
 namespace brigade::nn {
 
-// Nobody can list the parameters of such a module, so no optimizer steps them and no reducer
-// averages them. It is no mistake where nothing would be trained: under no_grad, when all is
-// frozen, or when its parameters were asked for by themselves (a network with an optimizer of its
-// own).
+// No module lists the parameters of such a module, so no optimizer steps them and no reducer averages them. It is not a
+// mistake if nothing would be trained (under no_grad, or when everything is frozen), or if its parameters were
+// requested separately (a network with its own optimizer).
 void Module::warn_if_unregistered(const Module& caller, SourceLocation where) const {
   if (!autograd::GradMode::is_enabled()) return;
   const Named<Tensor> parameters = list_parameters(true, "");

@@ -36,7 +36,7 @@ UpsampleImpl::UpsampleImpl(const UpsampleOptions& o) {
                      text(o.scale_factor->values[1]) + "]");
   if (o.align_corners && o.mode == InterpolateMode::Nearest)
     throw ValueError("Upsample: align_corners is for the modes that weigh elements; leave it out for Nearest");
-  // Equal numbers are one, which suits sequences and images.
+  // Two equal numbers become one, which fits sequences and images.
   if (o.size) options.size = (*o.size)[0] == (*o.size)[1] ? Shape{(*o.size)[0]} : Shape{(*o.size)[0], (*o.size)[1]};
   if (o.scale_factor) {
     const auto& factors = o.scale_factor->values;

@@ -18,7 +18,7 @@ struct Scale2 {
   constexpr Scale2(double height, double width) noexcept : values{height, width} {}
 };
 
-// One of size and scale_factor; see interpolate().
+// Set either size or scale_factor; see interpolate().
 struct UpsampleOptions {
   std::optional<Size2> size = std::nullopt;
   std::optional<Scale2> scale_factor = std::nullopt;
@@ -26,7 +26,7 @@ struct UpsampleOptions {
   bool align_corners = false;
 };
 
-// Throws ValueError for options that interpolate() refuses; forward throws as interpolate() does.
+// Throws ValueError for options that interpolate() rejects; forward throws like interpolate().
 struct UpsampleImpl : Module {
   using Options = UpsampleOptions;
   explicit UpsampleImpl(const UpsampleOptions& options);

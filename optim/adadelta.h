@@ -6,8 +6,7 @@
 namespace brigade::optim {
 
 // g = gradient (negated if maximize) + weight_decay * p; square_avg = rho * square_avg + (1 - rho) * g^2;
-// delta = sqrt(acc_delta + eps) / sqrt(square_avg + eps) * g; acc_delta = rho * acc_delta + (1 -
-// rho) * delta^2;
+// delta = sqrt(acc_delta + eps) / sqrt(square_avg + eps) * g; acc_delta = rho * acc_delta + (1 - rho) * delta^2;
 // p -= lr * delta.
 struct AdadeltaOptions {
   double lr = 1;

@@ -1,4 +1,4 @@
-// Adagrad's check of options, and its step by one kernel for all parameters of the same age.
+// Adagrad's check of options, and its step by one kernel for all parameters with the same step count.
 #include <brigade/optim/adagrad.h>
 
 #include <brigade/kernels/adaptive_optimizer.h>

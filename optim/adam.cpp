@@ -28,8 +28,8 @@ template struct AdamOptionsOf<true>;
 
 namespace {
 
-// What float16 keeps of the second moment of a gradient: nothing, where (1 - beta2) g^2 is below half its smallest
-// number. What later steps divide by has forgotten that gradient then, and the first moment has not.
+// Counts gradients whose second moment float16 cannot hold: (1 - beta2) g^2 is 0 below half of the smallest number. The
+// divisor of later steps then ignores that gradient, while the first moment does not.
 struct LostMoments {
   int64_t lost = 0, all = 0;
 
@@ -44,7 +44,7 @@ struct LostMoments {
   }
 };
 
-// After the first step. An eps of 1e-4 bounds what a step can become.
+// Called after the first step. An eps of 1e-4 bounds the size of a step.
 template <bool kDecoupled>
 void warn_of_lost_moments(const AdamOptionsOf<kDecoupled>& o, const StepBatch<AdamState>& batch, SourceLocation where) {
   const Tensor& first = batch.parameters.front();
@@ -62,14 +62,15 @@ void warn_of_lost_moments(const AdamOptionsOf<kDecoupled>& o, const StepBatch<Ad
         "in float32; to stay in float16, set .eps = 1e-4 or more"});
 }
 
-// What moves together: on the host, what has moved as often; on the device, what has one clock, or gets one.
+// Parameters of one batch: on the host, those with the same number of steps; on the device, those with the same clock,
+// or those that get one.
 template <class Options>
 int64_t key_of(const Options& o, const AdamState& state) {
   if (!o.capturable) return state.steps();
   return state.clock ? reinterpret_cast<int64_t>(state.clock.get()) : -1 - state.step;
 }
 
-// The clock of a batch: a new one for parameters that have none, or that move without those they have shared it with.
+// The clock of a batch: a new one for parameters that have none, or that move without the others that shared it.
 Tensor clock_of(const StepBatch<AdamState>& batch, const std::string& optimizer, SourceLocation where) {
   const std::shared_ptr<detail::AdamClock> shared = batch.states.front()->clock;
   if (shared && shared->members == batch.states.size()) return shared->numbers;

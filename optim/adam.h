@@ -21,9 +21,9 @@ struct AdamOptionsOf {
   bool amsgrad = false;  // divide by the largest running mean of squares so far
   bool maximize = false;
   bool master_weights = false;  // float32 copies of half parameters (optim/detail/master_weights.h)
-  // The device counts the steps, so that a step can be captured into a CUDA graph, and be left out by a loss scaler that
-  // is capturable; and it has the learning rate, so that set_lr() (a schedule) reaches captured steps. Not part of a saved
-  // state: one can be loaded with and without.
+  // Count the steps on the device, so that a step can be captured into a CUDA graph and skipped by a capturable loss
+  // scaler. The learning rate is kept there too, so that set_lr() (a schedule) reaches captured steps. Not part of a
+  // saved state, which can be loaded with and without it.
   bool capturable = false;
 
   // Throws ValueError: "Invalid learning rate: -1", "Invalid beta parameter at index 0: 1.5", ...
@@ -38,12 +38,12 @@ using AdamOptions = AdamOptionsOf<false>;
 using AdamWOptions = AdamOptionsOf<true>;
 
 struct AdamState {
-  int64_t step = 0;  // as the host counts; a clock knows better
+  int64_t step = 0;  // the host's count; a clock overrides it
   Tensor exp_avg, exp_avg_sq;
   Tensor max_exp_avg_sq;                     // from the first step with amsgrad on
   std::shared_ptr<detail::AdamClock> clock;  // from the first step with capturable on
   static bool reads_step(const auto&) { return true; }
-  // Asks the device where that counts.
+  // Reads the count from the device if it is kept there.
   int64_t steps() const { return clock ? clock->steps() : step; }
   template <class F>
   void for_each(F&& f) {

@@ -1,4 +1,4 @@
-// Asks the device, and words the refusals.
+// Asks the device whether it captures, and throws the errors of steps that cannot be captured.
 #include <brigade/core/device_runtime.h>
 #include <brigade/optim/detail/capture.h>
 

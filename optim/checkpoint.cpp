@@ -1,4 +1,4 @@
-// Writes the parts of a checkpoint; when one does not fit while it is loaded, all stays as it was.
+// Saves and loads the parts of a checkpoint; if one does not fit on loading, nothing changes.
 #include <brigade/optim/checkpoint.h>
 
 #include <brigade/core/detail/in_quotes.h>
@@ -18,7 +18,7 @@ namespace {
 using brigade::detail::in_quotes;
 using detail::CheckpointPart;
 
-// By the order of the alternatives of a part; a custom part says its own.
+// In the order of the alternatives of a part; a custom part has its own kind.
 constexpr const char* kKinds[] = {"module", "optimizer", "generator", "integer", "number"};
 
 class Writer {
@@ -96,7 +96,7 @@ void check_simple(const std::string& path, const std::string& part, const Checkp
                 in_quotes(part), saved.tensors.size(), saved.texts.size(), count);
 }
 
-// Says in whose file and in which part the error of `action` arose.
+// Runs `action` and adds the file and the part to its error.
 void within(const std::string& path, const std::string& part, const std::function<void()>& action) {
   try {
     action();
@@ -224,8 +224,8 @@ void Checkpoint::load(const std::string& path, const CheckpointLoadOptions& opti
                      path, differences.text());
   }
 
-  // What can be checked before anything changes is checked now; what checks itself while it loads
-  // comes next, and is undone when a later one does not fit; then what cannot fail.
+  // First the checks that change nothing; then the parts that check themselves while loading, which are undone if a
+  // later one does not fit; last the assignments that cannot fail.
   std::vector<std::function<void()>> last;
   for (const Part& part : parts_) {
     const std::string& name = part.name;

@@ -1,4 +1,4 @@
-// Checkpoint: all that training needs to go on from where it was, bit for bit, in one file.
+// Checkpoint: everything that training needs to resume bit for bit, in one file.
 //
 //   optim::Checkpoint checkpoint;
 //   checkpoint.module("model", *net).optimizer("adam", adam).scheduler("rate", cosine);
@@ -9,14 +9,13 @@
 //     if (step % 100 == 0) checkpoint.save(path);
 //   }
 //
-// The file is a safetensors file (core/safetensors.h), so that other programs can look into it:
-// tensors are called "<part>/<name>" ("model/fc1.weight", "adam/0.exp_avg"), numbers lie in its
-// metadata under such names, and for each part there is its kind. It appears whole or not at all:
-// whenever a save is cut short, the file before it stands. Its checksums tell a file that a disk or
-// a network has changed, whichever bit it is.
+// The file is a safetensors file (core/safetensors.h), so that other programs can read it: tensors are named
+// "<part>/<name>" ("model/fc1.weight", "adam/0.exp_avg"), and the metadata holds numbers under such names and the kind
+// of each part. Saving is atomic: if it is interrupted, the previous file stays. Checksums detect any bit that a disk
+// or a network has changed.
 //
-// Gradients are not saved: save between a step and the next backward. In a distributed job one rank
-// saves what is alike on all ranks, and all ranks load.
+// Gradients are not saved: save between a step and the next backward. In a distributed job one rank saves the state
+// that is equal on all ranks, and all ranks load it.
 #pragma once
 
 #include <brigade/core/random.h>
@@ -34,15 +33,15 @@
 namespace brigade::optim {
 
 struct CheckpointLoadOptions {
-  // Every part of the file has to be named; else those that are not stay unread, so that a program that has the model
-  // alone loads it from the checkpoint of a training.
+  // Every part of the file has to be named. If false, the other parts are skipped, so that a program that has only the
+  // model can load it from a training checkpoint.
   bool strict = true;
 };
 
 class Checkpoint {
  public:
-  // Each names a part and returns *this. What is given is used by save and load, and has to live
-  // until then. Throw ValueError for a name that is taken, empty, "brigade", or contains '/'.
+  // Each adds a named part and returns *this. save and load use the object, which has to live until then. They throw
+  // ValueError for a name that is taken, empty, "brigade", or contains '/'.
   Checkpoint& module(const std::string& name, nn::Module& module);
   Checkpoint& optimizer(const std::string& name, Optimizer& optimizer);
   // A schedule of learning rates. The rates themselves belong to the optimizer: name both.
@@ -53,17 +52,15 @@ class Checkpoint {
   // Counters and values of the training loop.
   Checkpoint& number(const std::string& name, int64_t& number);
   Checkpoint& number(const std::string& name, double& number);
-  // Anything else whose state can be said in tensors and numbers (a loss scaler). `load` takes a
-  // state that `save` gave, and may throw, having changed nothing, when it does not fit; the other
-  // parts are then put back.
+  // Any other state that consists of tensors and numbers (a loss scaler). `load` takes a state that `save` returned. If
+  // the state does not fit, `load` may throw without having changed anything; the other parts are then restored.
   Checkpoint& part(const std::string& name, std::function<OptimizerState()> save,
                    std::function<void(const OptimizerState&)> load);
 
-  // Throws IoError when the file cannot be written; the old one then stands.
+  // Throws IoError when the file cannot be written; the old file then stays.
   void save(const std::string& path) const;
-  // Throws IoError for a file that cannot be read or is damaged; ValueError that names the part,
-  // and what is missing, unknown or differs in shape or dtype, when the file was saved from other
-  // parts. Then nothing has been changed.
+  // Throws IoError for a file that cannot be read or is damaged; ValueError for a file saved from other parts, naming
+  // the part and the entries that are missing, unknown or differ in shape or dtype. Then nothing has been changed.
   //   Checkpoint().module("model", *net).load(path, {.strict = false});
   void load(const std::string& path, const CheckpointLoadOptions& options = {},
             SourceLocation where = SourceLocation::current());

@@ -33,8 +33,8 @@ std::vector<detail::Batch> batches_of(const std::vector<Tensor>& tensors) {
 // The orders that a kernel over many tensors computes.
 bool is_common(double p) { return p == 1 || p == 2 || p == INFINITY; }
 
-// Of each tensor of a batch the sum of its squares (norm 2) or of |g| (norm 1), or the largest |g|; for other orders,
-// which nobody waits for, its norm, by a kernel for each. float64, on its device.
+// For each tensor of a batch the sum of its squares (norm 2) or of |g| (norm 1), or the largest |g|; for other, rarely
+// used orders its norm, with one kernel each. float64, on the batch's device.
 Tensor terms_of(const std::vector<Tensor>& tensors, const detail::Batch& batch, double p) {
   Tensor terms = empty({static_cast<int64_t>(batch.members.size())}, {kFloat64, batch.device});
   if (!is_common(p)) {
@@ -51,7 +51,7 @@ Tensor terms_of(const std::vector<Tensor>& tensors, const detail::Batch& batch, 
   return terms;
 }
 
-// Those of all gradients, here. The host waits once per device and dtype.
+// The terms of all gradients, on the host, which waits once per device and dtype.
 std::vector<double> terms_of(const std::vector<Tensor>& grads, const std::vector<detail::Batch>& batches, double p) {
   std::vector<Tensor> results;
   for (const detail::Batch& batch : batches)
@@ -131,9 +131,9 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, c
         p);
   }
   const double factor = max_norm / (total + 1e-6);
-  if (factor >= 1) return total;  // false for a NaN, which goes on to the gradients
+  if (factor >= 1) return total;  // false for a NaN, which propagates to the gradients
   detail::settle_scales(parameters);
-  // Of gradients that are not finite a scaler skips the step; the norm of order 0 knows no scale.
+  // A scaler skips the step if gradients are not finite; the norm of order 0 does not depend on the scale.
   if (std::isfinite(total) && p != 0)
     detail::check_scale_of_clipping({"clip_grad_norm_", "norm", "max_norm", total, max_norm}, parameters, where);
   for (const detail::Batch& batch : batches)

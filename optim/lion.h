@@ -8,9 +8,9 @@
 namespace brigade::optim {
 
 // g = gradient (negated if maximize); p -= lr * weight_decay * p;
-// p -= lr * sign(betas[0] * exp_avg + (1 - betas[0]) * g); exp_avg = betas[1] * exp_avg + (1 -
-// betas[1]) * g. Every element moves by lr, so the authors advise a rate three to ten times smaller
-// than AdamW's, and a weight decay as much larger.
+// p -= lr * sign(betas[0] * exp_avg + (1 - betas[0]) * g); exp_avg = betas[1] * exp_avg + (1 - betas[1]) * g.
+// Every element moves by lr, so the authors advise a rate three to ten times smaller than AdamW's, and a weight decay
+// larger by the same factor.
 struct LionOptions {
   double lr = 1e-4;
   std::array<double, 2> betas = {0.9, 0.99};

@@ -1,4 +1,4 @@
-// Makes the float32 copies of half parameters, and keeps the two in step.
+// Makes the float32 copies of half parameters, and keeps copies and parameters consistent.
 #include <brigade/optim/detail/master_weights.h>
 
 #include <brigade/kernels/elementwise.h>

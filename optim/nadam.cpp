@@ -18,8 +18,8 @@ void NAdamOptions::check() const {
 }
 
 void NAdam::do_step() {
-  // A batch has its steps and its product of momenta in common: parameters of one age may differ in
-  // the latter when the betas were changed while one of them had no gradient.
+  // The parameters of a batch share their step count and their product of momenta. With equal counts, the products may
+  // differ if the betas were changed while one of the parameters had no gradient.
   std::vector<std::pair<int64_t, double>> ages;
   const auto age_of = [&](const NAdamState& state) {
     const std::pair<int64_t, double> age(state.step, state.mu_product);

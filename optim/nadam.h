@@ -1,6 +1,4 @@
-// NAdam (Dozat, "Incorporating Nesterov Momentum into Adam", ICLR 2016 workshop), as PyTorch
-// defines
-// it.
+// NAdam (Dozat, "Incorporating Nesterov Momentum into Adam", ICLR 2016 workshop), as PyTorch defines it.
 #pragma once
 
 #include <brigade/optim/optimizer.h>
@@ -9,8 +7,7 @@
 
 namespace brigade::optim {
 
-// Adam with Nesterov's momentum, which grows: mu(t) = betas[0] * (1 - 0.96^(t * momentum_decay) /
-// 2).
+// Adam with Nesterov's momentum, which grows: mu(t) = betas[0] * (1 - 0.96^(t * momentum_decay) / 2).
 struct NAdamOptions {
   double lr = 2e-3;
   std::array<double, 2> betas = {0.9, 0.999};
@@ -33,7 +30,7 @@ struct NAdamOptions {
 
 struct NAdamState {
   int64_t step = 0;
-  double mu_product = 1;  // of mu(1) ... mu(step)
+  double mu_product = 1;  // mu(1) * ... * mu(step)
   Tensor exp_avg, exp_avg_sq;
   static bool reads_step(const auto&) { return true; }
   template <class F>

@@ -1,4 +1,4 @@
-// All optimizers, and what goes with them.
+// All optimizers and related tools.
 #pragma once
 
 #include <brigade/optim/adadelta.h>

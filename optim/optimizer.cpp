@@ -21,7 +21,7 @@ namespace brigade::optim {
 
 namespace {
 
-// Of all threads: an optimizer may end on another one than it was made on.
+// The living optimizers of all threads: one may be destroyed on another thread than the one that made it.
 struct Living {
   std::mutex mutex;
   std::vector<std::pair<std::thread::id, const Optimizer*>> all;
@@ -83,13 +83,13 @@ autograd::Update Optimizer::announcement(const std::vector<Tensor>& parameters, 
           .moves = moves};
 }
 
-// Those who follow the gradients may object before anything moves.
+// Listeners that observe the gradients may throw before anything moves.
 void Optimizer::announced_step(autograd::ScaledStep* scaled, bool moves, SourceLocation where) {
   const std::vector<Tensor> all = parameters();
   if (moves) autograd::announce_reading(all);
-  // What hooks do to gradients is there before the ranks compare them.
+  // Hooks change gradients before the ranks compare them.
   if (moves && !(scaled && scaled->found_inf)) run_pre_hooks(where);
-  // Where hooks come before the step, they may unscale. A step that multiplies was looked at by its scaler.
+  // Check after the pre-hooks, which may unscale. If a step multiplies by a factor, its scaler has already checked it.
   const bool is_skipped_or_multiplies =
       scaled && (scaled->found_inf || scaled->grad_factor != 1 || scaled->device_factor.defined());
   std::optional<autograd::ScaleFault> fault;
@@ -110,7 +110,7 @@ void Optimizer::announced_step(autograd::ScaledStep* scaled, bool moves, SourceL
   move_all(all, where);
 }
 
-// Over copies: hooks may remove themselves.
+// Iterates over a copy: hooks may remove themselves.
 void Optimizer::run_pre_hooks(SourceLocation where) {
   for (const auto hooks = pre_hooks_; const auto& [handle, hook] : hooks)
     hook(*this, where);
@@ -125,7 +125,7 @@ void Optimizer::refuse_step(const autograd::ScaleFault& fault, SourceLocation wh
       return update;
     });
   } catch (const std::exception&) {
-    return;  // the caller throws the fault, whatever else is wrong
+    return;  // the caller throws the fault in any case
   }
 }
 
@@ -199,10 +199,10 @@ std::vector<autograd::KeptState> Optimizer::kept_state() const { return {}; }
 
 void Optimizer::note_state_loaded(SourceLocation where) noexcept {
   state_loaded_at_ = where;
-  handed_out_.clear();  // loading has put new tensors in the place of those
+  handed_out_.clear();  // loading has replaced these tensors
 }
 
-// What is followed already has its latest write, which is not to be forgotten.
+// Skip tensors that are already followed, so that their latest write is not lost.
 void Optimizer::follow_handed_out(const OptimizerState& state) const {
   if (std::this_thread::get_id() != made_on_) return;
   std::vector<Tensor> unknown;
@@ -222,7 +222,7 @@ double Optimizer::initial_lr(size_t group) { return initial_lrs_.try_emplace(gro
 void Optimizer::set_initial_lr(size_t group, double lr) { initial_lrs_[group] = lr; }
 
 std::function<void()> Optimizer::undo_point() {
-  // Loading puts new tensors in the place of the old ones, which keep their values.
+  // Loading replaces the tensors; the old ones keep their values.
   return [this, before = state_dict()] { load_state_dict(before); };
 }
 
@@ -233,7 +233,7 @@ Tensor Optimizer::dense_gradient(const Tensor& parameter) {
 
 namespace {
 
-// Walking from the smallest stride on, each has to step over all that lies below it.
+// From the smallest stride upwards, each stride has to exceed the extent of all smaller ones.
 bool elements_share_memory(const Tensor& tensor) {
   std::vector<std::pair<int64_t, int64_t>> dims;  // stride, steps
   for (int64_t d = 0; d < tensor.dim(); ++d) {

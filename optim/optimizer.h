@@ -1,5 +1,4 @@
-// Optimizer: what all optimizers share: parameter groups, gradients to zero, hooks around a step,
-// state to save.
+// Optimizer: the base class of all optimizers, with parameter groups, zero_grad, step hooks and a state to save.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -33,62 +32,63 @@ namespace detail {
 struct Batch;
 }
 
-// State in a form that can be saved: tensors by name ("3.exp_avg": of the 4th parameter, in the
-// order of the groups) and numbers by name ("3.step", "group0.lr", "group0.parameters": how many it
-// has). The tensors are the optimizer's own, as in PyTorch: clone them to keep them over a step.
+// State in a form that can be saved: tensors by name ("3.exp_avg" is that of the 4th parameter, in the order of the
+// groups) and numbers by name ("3.step", "group0.lr", and "group0.parameters", the size of the group). The tensors
+// are the optimizer's own, as in PyTorch: clone them to keep their values over a step.
 struct OptimizerState {
   std::string optimizer;  // "AdamW"; "" is not compared
   std::vector<std::pair<std::string, Tensor>> tensors;
   std::vector<std::pair<std::string, double>> numbers;
 };
 
-// How a loss scaler lets a step read its gradients (autograd::ScaledStep).
+// How a step reads its gradients for a loss scaler (autograd::ScaledStep).
 struct Scaling {
-  double grad_factor = 1;  // to be multiplied into each of them
-  // What the device knows and the host does not; else undefined.
+  double grad_factor = 1;  // multiplied into each gradient
+  // Values that only the device knows; undefined otherwise.
   Tensor device_factor = {}, device_found_inf = {};
 };
 
 class Optimizer {
  public:
-  // `made_at`: the line of the program that makes it, where it is known.
+  // `made_at`: the line that makes the optimizer, if known.
   explicit Optimizer(SourceLocation made_at = {});
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
   virtual ~Optimizer();
 
-  // Moves every parameter that has a gradient, in place, and bumps its version; the others are left
-  // alone. Nothing is recorded. Throws what a hook throws, and autograd::ScalerError for gradients
-  // that still are as large as a loss scaler has made them, before anything has moved.
+  // Moves every parameter that has a gradient, in place, and bumps its version; the others are left alone. Nothing is
+  // recorded. Throws what a hook throws, and, before anything has moved, autograd::ScalerError for gradients that still
+  // carry a loss scaler's factor.
   void step(SourceLocation where = SourceLocation::current());
   // set_to_none: the next backward starts afresh instead of adding to zeros.
   void zero_grad(bool set_to_none = true, SourceLocation where = SourceLocation::current());
 
-  // Among all that this process has made, from 1.
+  // The number of this optimizer among all that the process has made, from 1.
   uint64_t serial() const noexcept { return serial_; }
-  // The line that has made it; no line where a header of the standard library has (std::make_unique).
+  // The line that made it; none if a header of the standard library did (std::make_unique).
   SourceLocation made_at() const noexcept { return made_at_; }
-  // Steps that were taken, and those that a loss scaler has left out since gradients were not
-  // finite, with the line of the latest.
+  // Steps taken, and steps that a loss scaler skipped because gradients were not finite, with the line of the latest
+  // skip.
   uint64_t steps_taken() const noexcept { return steps_; }
   uint64_t steps_skipped() const noexcept { return skipped_; }
   SourceLocation skipped_at() const noexcept { return skipped_at_; }
-  // For the loss scaler: the step, unless scaled.found_inf, which other ranks may set. Then nothing
-  // moves. With a grad_factor the gradients stay as they are; the scaler has looked at their stamps.
+  // For the loss scaler: steps, unless scaled.found_inf is set, which other ranks may do. Then nothing moves. With a
+  // grad_factor the gradients are not modified; the scaler has checked their stamps.
   void step_unless_found(autograd::ScaledStep& scaled, SourceLocation where);
-  // The same question without a step.
+  // Announces such a step to set scaled.found_inf, without taking it.
   void ask_found_inf(autograd::ScaledStep& scaled, SourceLocation where);
-  // Whether half parameters move in float32 copies (master weights), as now set.
+  // Whether half parameters move in float32 copies (master weights), with the current options.
   virtual bool keeps_master_weights() const { return false; }
-  // Whether a grad_factor is taken: by SGD, Adam and AdamW, where no hook might look at the gradients.
+  // Whether the optimizer supports a grad_factor: SGD, Adam and AdamW do. can_step_scaled() also excludes hooks, which
+  // might read the gradients.
   virtual bool takes_grad_factor() const { return false; }
-  // Whether a step, as now set, can be left out by the device alone, where the host does not know of it: without hooks
-  // SGD's can, since it counts nothing, and that of Adam and AdamW, where the device counts (.capturable).
+  // Whether, with the current options, the device alone can skip a step without the host knowing. Without hooks, SGD
+  // can, because it counts nothing; Adam and AdamW can if the device counts (.capturable).
   virtual bool can_step_unknown() const { return false; }
   bool can_step_scaled() const { return pre_hooks_.empty() && post_hooks_.empty() && takes_grad_factor(); }
 
-  // Tells those who listen that a step is not taken because of what is wrong with its gradients: all ranks that step
-  // together stop then. Throws nothing of theirs; the caller throws the fault.
+  // Notifies listeners that a step is not taken because of a fault of its gradients, so that all ranks that step
+  // together stop. Drops the exceptions of listeners; the caller throws the fault.
   void refuse_step(const autograd::ScaleFault& fault, SourceLocation where) const noexcept;
 
   // All parameters, group after group.
@@ -96,38 +96,35 @@ class Optimizer {
   virtual size_t groups() const noexcept = 0;
   // "AdamW"
   std::string name() const;
-  // Hyperparameters in words, one group per line: "group 0: lr 0.1, momentum 0.9".
+  // Hyperparameters as text, one group per line: "group 0: lr 0.1, momentum 0.9".
   virtual std::string options_text() const { return ""; }
 
-  // Whether a step depends on those before it (momentum, moments, a count), as now set.
+  // Whether a step depends on those before it (momentum, moments, a count), with the current options.
   virtual bool keeps_state() const { return true; }
 
-  // What schedules change between steps (optim/lr_scheduler.h). An optimizer without groups of
-  // options need not have them: these throw ValueError then. Throw std::out_of_range for a group
-  // that is not there.
+  // The values that schedules change between steps (optim/lr_scheduler.h). For an optimizer without groups of options,
+  // these throw ValueError. They throw std::out_of_range for a group that does not exist.
   virtual double lr(size_t group = 0) const;
   virtual void set_lr(size_t group, double lr);
-  // `momentum`, or else the first of `betas`.
+  // `momentum`, or otherwise the first of `betas`.
   virtual bool has_momentum() const noexcept { return false; }
   virtual double momentum(size_t group = 0) const;
   virtual void set_momentum(size_t group, double momentum);
-  // The learning rate from which schedules reckon: the one at the first call, unless one was set.
+  // The learning rate from which schedules start: the rate at the first call, unless one was set.
   double initial_lr(size_t group);
   void set_initial_lr(size_t group, double lr);
 
   virtual OptimizerState state_dict() const = 0;
-  // Copies the state to the parameters' devices, so that training goes on bit for bit. Throws
-  // ValueError that names what is missing, does not fit, or belongs to another kind of optimizer;
-  // then nothing has been changed.
+  // Copies the state to the parameters' devices, so that training continues bit for bit. Throws a ValueError that names
+  // the entries that are missing, do not fit, or belong to another kind of optimizer; then nothing has been changed.
   virtual void load_state_dict(const OptimizerState& state, SourceLocation where = SourceLocation::current()) = 0;
-  // What puts back the state of now, after a load_state_dict that shall not count. Local, also
-  // where state_dict() would need the other ranks; to be called while the optimizer lives and has
-  // not stepped.
+  // Returns a function that restores the current state, to undo a load_state_dict. It is local even if state_dict()
+  // would need the other ranks. Call it while the optimizer lives and before it has stepped.
   virtual std::function<void()> undo_point();
 
-  // Called before and after each step with the caller's line, in the order of registration; a
-  // pre-hook may throw to prevent the step. What it does to gradients is there before the ranks of a
-  // group compare them. A hook may remove itself. Returns a handle.
+  // Called before and after each step with the caller's line, in the order of registration; a pre-hook may throw to
+  // prevent the step. Its changes to gradients are made before the ranks of a group compare them. A hook may remove
+  // itself. Returns a handle.
   using StepHook = std::function<void(Optimizer&, SourceLocation)>;
   uint64_t register_step_pre_hook(StepHook hook);
   uint64_t register_step_post_hook(StepHook hook);
@@ -137,15 +134,15 @@ class Optimizer {
   virtual void do_step() = 0;
   // The line of the step that is being taken.
   SourceLocation stepping_at() const noexcept { return stepping_at_; }
-  // For load_state_dict(): whoever follows the optimizer hears of it with the next step.
+  // For load_state_dict(): listeners learn of it with the next step.
   void note_state_loaded(SourceLocation where) noexcept;
-  // For state_dict(): what it hands out is the optimizer's own, and may be written to. From now on such writes are
-  // followed, on the thread that has made the optimizer.
+  // For state_dict(): the returned tensors are the optimizer's own and may be written to. From now on such writes are
+  // followed, on the thread that made the optimizer.
   void follow_handed_out(const OptimizerState& state) const;
-  // Of the parameters that have a state.
+  // The states of the parameters that have one.
   virtual std::vector<autograd::KeptState> kept_state() const;
   const Scaling& scaling() const noexcept { return scaling_; }
-  // While it lives, that is the scaling().
+  // RAII: sets scaling().
   class ScalingGuard {
    public:
     ScalingGuard(Optimizer& optimizer, Scaling scaling) : optimizer_(optimizer) {
@@ -158,21 +155,21 @@ class Optimizer {
    private:
     Optimizer& optimizer_;
   };
-  // Throws autograd::ScalerError for gradients that would have to be unscaled first.
+  // Throws autograd::ScalerError for gradients that have to be unscaled first.
   void check_scale(std::span<const Tensor> parameters, SourceLocation where) const;
   virtual const std::vector<Tensor>& group_parameters(size_t group) const = 0;
-  // The gradient, contiguous; undefined where there is none.
+  // The gradient, contiguous; undefined if there is none.
   static Tensor dense_gradient(const Tensor& parameter);
-  // Leaves of a floating dtype, of any strides, that are not in the optimizer yet; at least one.
-  // Throws ValueError, AutogradError, DTypeError; ShapeError for one whose elements share memory,
-  // as after expand().
+  // Requires at least one parameter; all are leaves of a floating dtype, of any strides, that are not in the optimizer
+  // yet. Throws ValueError, AutogradError, DTypeError; ShapeError for one whose elements share memory, as after
+  // expand().
   void check_new_parameters(const std::vector<Tensor>& parameters) const;
 
  private:
-  // What is said of the next step; `scaled` is null without a scaler.
+  // The announcement of the next step; `scaled` is null without a scaler.
   autograd::Update announcement(const std::vector<Tensor>& parameters, autograd::ScaledStep* scaled, bool moves,
                                 SourceLocation where) const;
-  // Announces, and moves what may move.
+  // Announces a step and takes it, unless it must not move.
   void announced_step(autograd::ScaledStep* scaled, bool moves, SourceLocation where);
   void run_pre_hooks(SourceLocation where);
   void move_all(const std::vector<Tensor>& all, SourceLocation where);
@@ -192,21 +189,21 @@ class Optimizer {
   std::map<size_t, double> initial_lrs_;
 };
 
-// Those that this thread has made and that live, in the order in which they were made: who holds a
-// parameter is found by asking them.
+// The living optimizers that this thread has made, in the order of creation; used to find the optimizer that holds a
+// parameter.
 std::vector<const Optimizer*> optimizers_of_this_thread();
 
-// Parameters of a group that move in one call of a foreach kernel: of one device and one dtype,
-// alike in their key, and dense (copies of those that are not contiguous; their values go back).
+// Parameters of a group that move in one call of a foreach kernel: with one device, dtype and key, and dense (those
+// that are not contiguous are copied, and the values copied back).
 template <class State>
 struct StepBatch {
   int64_t key;
   std::vector<Tensor> parameters, grads;
   std::vector<State*> states;
   Scaling scaling;
-  Tensor device_lr;  // of a group that is capturable, else undefined
+  Tensor device_lr;  // of a capturable group; otherwise undefined
 
-  // One tensor of each state; made, and filled, where it is missing.
+  // One tensor of each state; created and filled if missing.
   std::vector<Tensor> state(Tensor State::*member, double fill = 0) const;
 };
 
@@ -215,7 +212,7 @@ struct StepBatch {
 // `for_each(f)` over (name, Tensor&, required), where a required tensor exists from the first step on,
 // and a number `step`.
 // More numbers of a State: `for_each_number(f)` over (name, number&). A step that depends on the number
-// `step` says so by a static `reads_step(options)`: then the ranks compare it after a load.
+// `step` has a static `reads_step(options)`: then the ranks compare it after a load.
 template <class Options, class State>
 class GroupedOptimizer : public Optimizer {
  public:
@@ -231,13 +228,13 @@ class GroupedOptimizer : public Optimizer {
       : Optimizer(where), defaults_(options) {
     add_param_group(std::move(parameters), options);
   }
-  // The same with a learning rate and defaults beside it: optim::SGD optimizer(net->parameters(), 0.1).
-  // A template, so that {} stands for options.
+  // The same with a learning rate and otherwise default options: optim::SGD optimizer(net->parameters(), 0.1). A
+  // template, so that {} stands for options.
   template <class Number>
   requires std::is_arithmetic_v<Number> && requires(Options options) { options.lr; }
   GroupedOptimizer(std::vector<Tensor> parameters, Number lr, SourceLocation where = SourceLocation::current())
       : GroupedOptimizer(std::move(parameters), Options{.lr = static_cast<double>(lr)}, where) {}
-  // Several: optim::SGD optimizer({{body, {.lr = 0.1}}, {head, {.lr = 0.01}}}).
+  // Several groups: optim::SGD optimizer({{body, {.lr = 0.1}}, {head, {.lr = 0.01}}}).
   explicit GroupedOptimizer(std::vector<Group> groups, SourceLocation where = SourceLocation::current())
       : Optimizer(where) {
     if (groups.empty()) throw ValueError("optimizer got an empty parameter list");
@@ -246,8 +243,7 @@ class GroupedOptimizer : public Optimizer {
       add_param_group(std::move(group.parameters), group.options);
   }
 
-  // Another group, with the options of the constructor (of its first group) unless given. Throws as
-  // the constructors.
+  // Adds a group, with the options of the constructor (of its first group) unless given. Throws like the constructors.
   void add_param_group(std::vector<Tensor> parameters) { add_param_group(std::move(parameters), defaults_); }
   void add_param_group(std::vector<Tensor> parameters, const Options& options) {
     options.check();
@@ -255,25 +251,26 @@ class GroupedOptimizer : public Optimizer {
     groups_.push_back({std::move(parameters), options});
   }
   size_t groups() const noexcept override { return groups_.size(); }
-  // Moves those of `parameters` that have a gradient, as a part of the step of an optimizer around
-  // this one: no hook is called, and nothing is announced. Gradients are multiplied by `grad_factor`
-  // as they are read. Throws autograd::ScalerError as step().
+  // Moves those of `parameters` that have a gradient, as a part of an enclosing optimizer's step: no hook is called,
+  // and nothing is announced. Gradients are multiplied by `grad_factor` as they are read. Throws autograd::ScalerError
+  // like step().
   void step_part(std::span<const Tensor> parameters, double grad_factor = 1,
                  SourceLocation where = SourceLocation::current());
-  // To change a learning rate between steps. Throws std::out_of_range.
+  // Allows changes between steps, such as of the learning rate. Throws std::out_of_range.
   Options& options(size_t group = 0) { return groups_.at(group).options; }
   std::string options_text() const override;
   const Options& options(size_t group = 0) const { return groups_.at(group).options; }
 
   double lr(size_t group = 0) const override { return options(group).lr; }
-  // Of a group that is capturable also for steps that have been captured; options() reach the next step of one's own.
+  // In a capturable group this also reaches captured steps; a change of options() reaches only the next step that is
+  // not a replay.
   void set_lr(size_t group, double lr) override;
   bool has_momentum() const noexcept override { return kHasMomentum; }
   double momentum(size_t group = 0) const override;
   void set_momentum(size_t group, double momentum) override;
 
   bool keeps_master_weights() const override;
-  // The float32 copy of a parameter; undefined where it has none (yet).
+  // The float32 copy of a parameter; undefined if it has none (yet).
   Tensor master_weight(const Tensor& parameter) const { return masters_.find(parameter); }
 
   OptimizerState state_dict() const override;
@@ -282,18 +279,17 @@ class GroupedOptimizer : public Optimizer {
  protected:
   std::vector<autograd::KeptState> kept_state() const override;
   const std::vector<Tensor>& group_parameters(size_t group) const override { return groups_[group].parameters; }
-  // Made when missing: ask only for a parameter that is about to move.
+  // Creates the state if it is missing: call it only for a parameter that is about to move.
   State& state_of(const Tensor& parameter) { return states_[parameter.impl()]; }
   const std::vector<Group>& all_groups() const noexcept { return groups_; }
-  // A step of all groups: calls run(options, batch) for batches of the parameters that have
-  // gradients; what a batch has in common is key_of(state), or key_of(options, state). Afterwards
-  // their versions and steps have grown by one. In the place of half parameters of a group with
-  // master weights stand their float32 copies, with gradients to match.
+  // A step of all groups: calls run(options, batch) for batches of the parameters that have gradients; the parameters
+  // of a batch share key_of(state), or key_of(options, state). Afterwards their versions and steps have grown by one.
+  // Half parameters of a group with master weights are replaced by their float32 copies, with gradients to match.
   template <class KeyOf, class Run>
   void step_in_batches(KeyOf&& key_of, Run&& run);
 
  private:
-  // Throws ValueError for what cannot be captured into a CUDA graph.
+  // Throws ValueError for a step that cannot be captured into a CUDA graph.
   void check_capture(const Group& group, const detail::Batch& members, std::span<State* const> states) const;
 
   static constexpr bool kHasMomentum = requires(Options o) { o.momentum; }
@@ -302,8 +298,8 @@ class GroupedOptimizer : public Optimizer {
   std::vector<Group> groups_;
   std::unordered_map<const TensorImpl*, State> states_;  // the groups keep the parameters alive
   detail::MasterWeights masters_;
-  std::vector<detail::DeviceLr> device_lrs_;  // of the first groups
-  // Set during step_part(): nothing else moves.
+  std::vector<detail::DeviceLr> device_lrs_;  // one per group that has stepped
+  // Set during step_part(): only these parameters move.
   std::optional<std::unordered_set<const TensorImpl*>> part_;
 };
 

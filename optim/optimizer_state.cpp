@@ -1,4 +1,4 @@
-// Options as text, and a reader of saved states that tells what is missing, wrong or left over.
+// Options as text, and a reader of saved states that reports missing, wrong and leftover entries.
 #include <brigade/core/factory.h>
 #include <brigade/nn/detail/text.h>
 #include <brigade/optim/optimizer.h>

@@ -1,4 +1,4 @@
-// RAdam's check of options, and its step by one kernel for all parameters of the same age.
+// RAdam's check of options, and its step by one kernel for all parameters with the same step count.
 #include <brigade/optim/radam.h>
 
 #include <brigade/kernels/adaptive_optimizer.h>

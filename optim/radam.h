@@ -8,8 +8,8 @@
 
 namespace brigade::optim {
 
-// Adam whose step is multiplied by the rectification of its variance; in the first steps, where
-// that variance has no bound, the mean of the gradient is not divided by anything.
+// Adam whose step is multiplied by the rectification of its variance; in the first steps, where that variance is
+// unbounded, the mean of the gradient is used without a divisor.
 struct RAdamOptions {
   double lr = 1e-3;
   std::array<double, 2> betas = {0.9, 0.999};

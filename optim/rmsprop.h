@@ -6,10 +6,9 @@
 
 namespace brigade::optim {
 
-// g = gradient (negated if maximize) + weight_decay * p; square_avg = alpha * square_avg + (1 -
-// alpha) * g^2; centered: grad_avg likewise of g, and its square is taken from square_avg under the
-// root; d = sqrt(...) + eps. With momentum buffer = momentum * buffer + g / d and p -= lr * buffer,
-// else p -= lr * g / d.
+// g = gradient (negated if maximize) + weight_decay * p; square_avg = alpha * square_avg + (1 - alpha) * g^2;
+// centered: grad_avg is the same average of g, and its square is subtracted from square_avg under the root;
+// d = sqrt(...) + eps. With momentum buffer = momentum * buffer + g / d and p -= lr * buffer, else p -= lr * g / d.
 struct RMSpropOptions {
   double lr = 1e-2;
   double alpha = 0.99;

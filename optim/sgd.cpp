@@ -22,8 +22,8 @@ bool SGD::keeps_state() const {
                      [](const Group& group) { return group.options.momentum != 0; });
 }
 
-// A first step that the device leaves out must leave a buffer that the next one can read: zeros, which make a first
-// step of the usual one where nothing dampens it.
+// If the device skips a first step, the next step still reads the buffer. It holds zeros then, which make the usual
+// step equal to a first one if there is no dampening.
 bool SGD::can_step_unknown() const {
   return can_step_scaled() && std::none_of(all_groups().begin(), all_groups().end(), [](const Group& group) {
            return group.options.momentum != 0 && group.options.dampening != 0;
@@ -48,7 +48,7 @@ void SGD::do_step() {
         batch.parameters, batch.grads, buffers,
         {o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov, first, o.maximize, batch.scaling.grad_factor,
          batch.scaling.device_factor, batch.scaling.device_found_inf, batch.device_lr});
-    // Only a step that was taken leaves a buffer: an uninitialised one must never be read.
+    // Only a step that was taken leaves a buffer: an uninitialized one must never be read.
     for (size_t k = 0; k < buffers.size(); ++k)
       batch.states[k]->momentum_buffer = buffers[k];
   });

@@ -17,7 +17,7 @@ struct SGDOptions {
   bool nesterov = false;
   bool maximize = false;
   bool master_weights = false;  // float32 copies of half parameters (optim/detail/master_weights.h)
-  // The learning rate is on the device, so that set_lr() (a schedule) reaches steps that were captured into a CUDA graph.
+  // Keep the learning rate on the device, so that set_lr() (a schedule) reaches steps captured into a CUDA graph.
   bool capturable = false;
 
   // Throws ValueError: "Invalid learning rate: -1", "Nesterov momentum requires a momentum and zero

@@ -1,5 +1,5 @@
-// The state of a loss scaler in a device's memory, at addresses that stay: a CUDA graph that was captured once goes on
-// with it, and no step waits for the host.
+// The state of a loss scaler in device memory, at fixed addresses: a CUDA graph that was captured once keeps using it,
+// and no step waits for the host.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -14,13 +14,13 @@ class DeviceScale {
   DeviceScale(Device device, float scale, int64_t growth_tracker);
 
   Device device() const noexcept { return scale_.device(); }
-  // Float32 without dimensions.
+  // Float32 tensors without dimensions.
   const Tensor& scale() const noexcept { return scale_; }
   const Tensor& inverse() const noexcept { return inverse_; }
 
-  // `found`: float32 with one element each, at least one of them.
+  // `found`: at least one float32 tensor, each with one element.
   void update(std::span<const Tensor> found, const kernels::LossScaleRule& rule);
-  // These two come from the host: not in a capture.
+  // Both write from the host: not in a capture.
   void set(float scale);
   void set_growth_tracker(int64_t iterations);
   // Wait for the device.

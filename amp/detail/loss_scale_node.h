@@ -1,5 +1,5 @@
-// The product of a loss and a scale, as an operation of its own: its node carries the mark by which
-// gradients know their scale.
+// The product of a loss and a scale, as a separate operation: its node carries the mark that
+// records the scale of the gradients.
 #pragma once
 
 #include <brigade/autograd/gradient_scale.h>

@@ -1,12 +1,10 @@
-// Derivatives as they stand on paper: `grad * (1.0 - square_of(y))`. The operators and functions
-// here are the differentiable operations without a source location, since what backward computes
-// stands on no line of the user's.
+// Derivatives written as on paper: `grad * (1.0 - square_of(y))`. The operators and functions here are the
+// differentiable operations without a source location, because what backward computes has no line in the user's code.
 //
-// A file of nodes says `using namespace autograd::detail::algebra;` in its unnamed namespace. The
-// operators then win over those of ops/arithmetic.h, which have to make a TensorArg of an operand.
-// The functions have names of their own: beside an operation that defaults to the caller's line a
-// call of the same name would be ambiguous, and in a batch of files the names reach the files
-// behind.
+// A file of nodes writes `using namespace autograd::detail::algebra;` in its unnamed namespace. Overload resolution
+// then prefers these operators to those of ops/arithmetic.h, which need a conversion to TensorArg. The functions have
+// distinct names: a call of the same name would be ambiguous with an operation whose source location is a default
+// argument, and in a unity build the names leak into the files that follow.
 #pragma once
 
 #include <brigade/autograd/ops/activation.h>
@@ -49,12 +47,12 @@ inline Tensor operator&(const Tensor& a, const Tensor& b) { return logical_and(a
 inline Tensor operator|(const Tensor& a, const Tensor& b) { return logical_or(a, b, {}); }
 inline Tensor operator!(const Tensor& mask) { return logical_not(mask, {}); }
 
-// where(), by a name that the line of a node, Node::where, does not hide.
+// where(), under a name that the member Node::where does not hide.
 inline Tensor choose(const Tensor& mask, const Tensor& a, const Tensor& b) { return brigade::where(mask, a, b, {}); }
 inline Tensor choose(const Tensor& mask, const Tensor& a, double b) { return brigade::where(mask, a, b, {}); }
 inline Tensor choose(const Tensor& mask, double a, const Tensor& b) { return brigade::where(mask, a, b, {}); }
 
-// Over dimensions that stay as 1.
+// Reductions over `dims` that keep the dimensions as 1.
 inline Tensor sum_over(const Tensor& x, const Shape& dims) { return brigade::sum(x, dims, true, {}); }
 inline Tensor mean_over(const Tensor& x, const Shape& dims) { return brigade::mean(x, dims, true, {}); }
 

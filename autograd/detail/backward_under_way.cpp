@@ -1,4 +1,4 @@
-// Counts the backwards of the process, and those of each thread.
+// Counts the running backwards of the process and of each thread.
 #include <brigade/autograd/detail/backward_under_way.h>
 
 #include <atomic>

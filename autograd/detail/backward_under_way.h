@@ -1,9 +1,9 @@
-// Which backwards run now, for whoever asks from another thread: a process that ends meanwhile loses them.
+// Tracks running backwards, so that another thread can see that ending the process would lose them.
 #pragma once
 
 namespace brigade::autograd::detail {
 
-// Lives as long as a backward runs on its thread.
+// RAII: marks a backward as running on its thread.
 class BackwardUnderWay {
  public:
   BackwardUnderWay() noexcept;
@@ -12,7 +12,7 @@ class BackwardUnderWay {
   BackwardUnderWay& operator=(const BackwardUnderWay&) = delete;
 };
 
-// Whether one runs on another thread than the calling one.
+// Whether a backward runs on a thread other than the calling one.
 bool backward_elsewhere() noexcept;
 
 }  // namespace brigade::autograd::detail

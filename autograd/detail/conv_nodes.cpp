@@ -1,4 +1,4 @@
-// The nodes of the three maps; one spatial dimension is computed as two with a first of size 1.
+// The nodes of the three maps; a 1-d convolution runs as a 2-d one whose first spatial size is 1.
 #include <brigade/autograd/detail/conv_nodes.h>
 
 #include <brigade/autograd/detail/located.h>
@@ -13,7 +13,7 @@ namespace {
 
 using kernels::Conv2dParams;
 
-// --- one spatial dimension as two, and one image as a batch
+// --- 1-d as 2-d, and a single image as a batch
 
 Shape lifted_weight(const Shape& weight) {
   return weight.size() == 3 ? Shape{weight[0], weight[1], 1, weight[2]} : weight;
@@ -34,7 +34,7 @@ Tensor lower(const Tensor& y, const Shape& like, int spatial) {
   return like.size() == spatial + 1 ? view::squeeze(batch, 0) : batch;
 }
 
-// --- without a record
+// --- not recorded
 
 Tensor apply(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params) {
   const int spatial = weight.dim() - 2;
@@ -87,7 +87,7 @@ void set_weight_gradient(BackwardContext& context, const Node& node, uint32_t in
   });
 }
 
-// Sums over all but the channels of `grad`.
+// Sums `grad` over all dimensions except the channels.
 void set_bias_gradient(BackwardContext& context, uint32_t input, const Tensor& grad, int spatial) {
   if (context.create_graph()) {
     Shape dims;

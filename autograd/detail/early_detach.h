@@ -1,5 +1,5 @@
-// Cuts that came before the tape: a detach() in the constructor of a module, which a wrapper gets only later. What the thread
-// keeps of them says why a parameter is not used by a forward that works with a detached copy.
+// Remembers detach() calls made while no tape was on, such as in a module's constructor before a wrapper takes the
+// module. They explain why a forward that works with a detached copy does not use the parameter.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -11,13 +11,13 @@ namespace brigade::autograd::detail {
 
 struct EarlyDetach {
   uint64_t leaf;    // id of a leaf that requires grad
-  uint64_t result;  // id of what was detached from it, or from what was computed from it
+  uint64_t result;  // id of the tensor detached from it or from a value computed from it
   SourceLocation where;
 };
 
-// While the thread keeps no tape. `source` requires grad; of a long history not all leaves are found.
+// Called while the thread keeps no tape. `source` requires grad; in a long history, some of its leaves are not found.
 void note_early_detach(const Tensor& source, const Tensor& result, SourceLocation where);
-// The latest of this thread that begin at this leaf, oldest first.
+// The latest detaches of this thread that start at this leaf, oldest first.
 std::vector<EarlyDetach> early_detaches(uint64_t leaf);
 
 }  // namespace brigade::autograd::detail

@@ -8,7 +8,7 @@ namespace brigade::autograd::detail {
 
 using namespace algebra;
 
-// x Phi(x): Phi(x) + x phi(x)
+// d/dx of x Phi(x) is Phi(x) + x phi(x).
 Tensor gelu_derivative(const Tensor& x) {
   const Tensor cdf = (erf_of(x * kernels::kSqrtHalf) + 1.0) * 0.5;
   const Tensor pdf = exp_of(square_of(x) * -0.5) * (kernels::kSqrtHalf * std::numbers::inv_sqrtpi);

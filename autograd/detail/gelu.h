@@ -7,7 +7,7 @@ namespace brigade::autograd::detail {
 
 // Phi(x) + x phi(x)
 Tensor gelu_derivative(const Tensor& x);
-// Of the approximation by tanh.
+// The derivative of the tanh approximation.
 Tensor gelu_tanh_derivative(const Tensor& x);
 
 }  // namespace brigade::autograd::detail

@@ -1,11 +1,11 @@
-// Indices as kernels take them.
+// Indices in the dtype that kernels require.
 #pragma once
 
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade::autograd::detail {
 
-// int32 as int64; anything else itself, for the kernel to judge.
+// Casts int32 to int64; returns anything else unchanged, for the kernel to check.
 inline Tensor as_indices(const Tensor& index) {
   return index.defined() && index.dtype() == kInt32 ? kernels::cast(index, kInt64) : index;
 }

@@ -1,4 +1,4 @@
-// Those who asked to hear every backward of a thread.
+// The listeners registered for every backward of a thread.
 #pragma once
 
 #include <brigade/autograd/listener.h>
@@ -8,7 +8,7 @@
 
 namespace brigade::autograd::detail {
 
-// Of the calling thread, in the order in which they were added; kept alive by the result.
+// The calling thread's listeners, in the order in which they were added; the result keeps them alive.
 std::vector<std::shared_ptr<Listener>> registered_listeners();
 
 }  // namespace brigade::autograd::detail

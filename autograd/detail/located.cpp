@@ -1,4 +1,4 @@
-// What errors say about the operation and the line.
+// Adds the operation and the user's line to error messages.
 #include <brigade/autograd/detail/located.h>
 
 #include <string>
@@ -16,7 +16,7 @@ void rethrow_as(const Error& error, const std::string& message, SourceLocation w
 }  // namespace
 
 void rethrow_located(const Error& error, const char* op, SourceLocation where) {
-  // An operation that this one is made of may have found out, and have said its own name.
+  // The message may already name the operation.
   std::string message = error.what();
   const std::string_view words = std::string_view(message).substr(0, message.rfind(" (called at "));
   if (op && !brigade::detail::says(words, op)) message = std::string(op) + ": " + message;

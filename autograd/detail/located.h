@@ -1,5 +1,4 @@
-// Adds the operation and the user's line to errors that shapes, views and kernels throw, at once or
-// late.
+// Adds the operation and the user's line to errors that shapes, views and kernels throw, immediately or late.
 #pragma once
 
 #include <brigade/core/index_error.h>
@@ -7,9 +6,8 @@
 
 namespace brigade::autograd::detail {
 
-// Throws `error` once more, of the same type: with "op: " before its message when the message does
-// not name the operation (`op` may be null), and " (called at file.cpp:12)" behind it when the line
-// is not in it. To be called in a handler.
+// Rethrows `error` with its type. Prepends "op: " unless the message already names the operation (`op` may be null),
+// and appends " (called at file.cpp:12)" unless the message already has the line. Call it in a catch handler.
 [[noreturn, gnu::cold]] void rethrow_located(const Error& error, const char* op, SourceLocation where);
 
 template <class F>
@@ -27,7 +25,7 @@ decltype(auto) located(SourceLocation where, F&& f) {
   return located(nullptr, where, std::forward<F>(f));
 }
 
-// wrap_dim for an operation. Throws IndexError that names it and the user's line.
+// wrap_dim for an operation. Throws an IndexError that names the operation and the user's line.
 int dimension_of(const char* op, int64_t dim, int dims, SourceLocation where);
 
 }  // namespace brigade::autograd::detail

@@ -1,4 +1,4 @@
-// Mean, variance and rstd from x by operations, and the gradient of x from that of the result.
+// Computes mean, variance and rstd from x with differentiable operations, and the gradient of x from the result's.
 #include <brigade/autograd/detail/normalise.h>
 
 #include <brigade/autograd/detail/algebra.h>

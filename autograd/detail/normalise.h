@@ -1,5 +1,5 @@
-// Normalisation by differentiable operations, for backward with create_graph: the statistics are
-// made again from x, so that derivatives of any order see how they depend on it.
+// Normalization with differentiable operations, for backward with create_graph: the statistics are recomputed from x,
+// so that derivatives of any order include their dependence on x.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -10,9 +10,9 @@ struct Normalised {
   Tensor values;  // (x - mean) * rstd
   Tensor rstd;    // 1 / sqrt(biased variance + eps), with the dimensions kept as 1
 };
-// Over `dims`; around the mean, or around 0 unless `centered`.
+// Normalizes over `dims`, around the mean if `centered`, otherwise around 0.
 Normalised normalise(const Tensor& x, const Shape& dims, double eps, bool centered);
-// The gradient of x from `slope`, that of the values.
+// The gradient of x, given `slope`, the gradient of the values.
 Tensor normalised_gradient(const Tensor& slope, const Normalised& normalised, const Shape& dims, bool centered);
 
 }  // namespace brigade::autograd::detail

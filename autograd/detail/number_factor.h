@@ -1,4 +1,4 @@
-// The number that an operation multiplies its input by: how a loss is weighted.
+// The number by which an operation multiplies its input: the weight of a loss.
 #pragma once
 
 #include <brigade/autograd/node.h>
@@ -7,8 +7,8 @@
 
 namespace brigade::autograd::detail {
 
-// Of a sum, a difference, a product or a quotient of a tensor and a number (1 where that is only added); nothing for any
-// other operation.
+// Set for a sum, a difference, a product or a quotient of a tensor and a number (1 if the number is only added);
+// nothing for any other operation.
 std::optional<double> number_factor(const Node& node);
 
 }  // namespace brigade::autograd::detail

@@ -15,7 +15,7 @@ struct HookPair {
   SavedTensorHooks::Unpack unpack;
 };
 using HookStack = std::vector<std::shared_ptr<const HookPair>>;
-// Of this thread; nullptr when there are none.
+// This thread's hooks; nullptr if there are none.
 BRIGADE_INITIAL_EXEC inline constinit thread_local HookStack* saved_tensor_hooks = nullptr;
 
 struct PackedTensor {

@@ -1,5 +1,5 @@
-// What composites of a loss and of a norm need: the reduction of losses, and the type that half
-// types are differentiated in.
+// Helpers for composite losses and norms: the reduction of losses, and the dtype in which half types are
+// differentiated.
 #pragma once
 
 #include <brigade/autograd/detail/widened.h>

@@ -1,7 +1,7 @@
-// Numbers of nodes. A node has a higher number than the nodes that made its inputs, also where other threads recorded
-// those: each thread has a clock, which an input from a later time puts forward (Lamport 1978, "Time, Clocks, and the
-// Ordering of Events in a Distributed System"). The thread is in the low bits, so that two threads at one time make two
-// numbers.
+// Sequence numbers of nodes. A node has a higher number than the nodes that made its inputs, even if other threads
+// recorded them: each thread has a clock, which an input from a later time advances (Lamport 1978, "Time, Clocks, and
+// the Ordering of Events in a Distributed System"). The low bits hold the thread, so that two threads with the same
+// time produce different numbers.
 #pragma once
 
 #include <brigade/autograd/node.h>
@@ -10,10 +10,10 @@
 
 namespace brigade::autograd::detail {
 
-// More threads than that record at once nowhere.
+// More threads than any program records on at once.
 inline constexpr uint64_t kThreadsInSequence = uint64_t{1} << 12;
 
-// Of the node that this thread records next; 0 before its first.
+// The number of the next node that this thread records; 0 before its first.
 BRIGADE_INITIAL_EXEC inline constinit thread_local uint64_t next_sequence = 0;
 uint64_t first_sequence() noexcept;
 
@@ -23,12 +23,12 @@ inline uint64_t peek_sequence() noexcept {
   return next_sequence;
 }
 
-// Whether the thread whose next number was `from` has recorded the node `sequence` after that.
+// Whether `sequence` was recorded by the thread whose next number was `from`, after that reading.
 inline bool is_recorded_since(uint64_t sequence, uint64_t from) noexcept {
   return sequence >= from && sequence % kThreadsInSequence == from % kThreadsInSequence;
 }
 
-// For a node that has its edges.
+// Takes a number for a node whose edges are set.
 inline uint64_t take_sequence(const Node& node) noexcept {
   uint64_t taken = peek_sequence();
   for (const Edge& edge : node.edges) {

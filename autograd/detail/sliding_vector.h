@@ -1,4 +1,4 @@
-// Elements that are appended at the end and dropped from the front, in one piece of memory.
+// A contiguous vector that appends at the end and drops from the front.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace brigade::autograd::detail {
 
-// What is dropped stays in front until there is as much of it as of the rest, so that an element is moved once at most, on
-// average, however often some are dropped.
+// Dropped elements stay in memory until they are at least as many as the rest, so that on average each element is moved
+// at most once, however often elements are dropped.
 template <class T>
 class SlidingVector {
  public:
   void push_back(T element) { all_.push_back(std::move(element)); }
-  // The first `count` of size().
+  // Drops the first `count` elements; `count` is at most size().
   void drop(size_t count) {
     dropped_ += count;
     if (dropped_ < all_.size() - dropped_) return;

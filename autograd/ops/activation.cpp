@@ -20,9 +20,8 @@ using autograd::SavedTensor;
 using autograd::detail::located;
 using autograd::detail::of_reals;
 
-// Keeps what the derivative is computed from: x for some activations, the result for others.
-// Backward is one kernel, or, where it is to be differentiated itself, the same by differentiable
-// operations.
+// Saves the tensor that the derivative is computed from: x for some activations, the result for others. Backward is one
+// kernel or, if it will be differentiated itself, differentiable operations.
 struct ActivationNode : Node {
   SavedTensor saved;
 

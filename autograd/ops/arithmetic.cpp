@@ -53,7 +53,7 @@ struct DivNode final : Node {
     const Tensor& grad = context.grad();
     const Tensor b = right.unpack(*this);
     if (context.needs_input_grad(0)) context.set_fitted(0, grad / b);
-    // -g (a / b) / b: neither g a nor b b, which may leave the range where the gradient does not.
+    // -g (a / b) / b: the products g a and b b could overflow where the gradient does not.
     if (context.needs_input_grad(1))
       context.set_fitted(1, -(widened(grad) * slope(widened(left.unpack(*this)), widened(b))));
   }
@@ -92,7 +92,7 @@ struct LargerOrSmallerNode final : Node {
     const Tensor x = left.unpack(*this);
     const Tensor y = right.unpack(*this);
     const Tensor& grad = context.grad();
-    // Half of it where they tie; nothing for the one that lost. A NaN loses to nothing.
+    // Ties get half of the gradient each, the loser gets nothing. A NaN never loses.
     const Tensor shared = choose(x == y, grad * 0.5, grad);
     const auto unless = [&](const Tensor& lost) { return choose(lost, 0.0, shared); };
     if (context.needs_input_grad(0)) context.set_fitted(0, unless(is_maximum ? x < y : x > y));
@@ -123,7 +123,7 @@ Tensor extremum(const Tensor& a, const Tensor& b, bool is_maximum, SourceLocatio
   return y;
 }
 
-// A step: a gradient of zeros, not none.
+// A step function: its gradient is zeros, not undefined.
 struct SignNode final : Node {
   void backward(BackwardContext& context) override { context.set(0, zeros_like(context.grad())); }
 };
@@ -144,8 +144,7 @@ Tensor with_number(const char* op, const Tensor& x, Scalar number, BinaryOp kern
   return y;
 }
 
-// Unary functions: `derivative` makes the gradient from grad, x and y; `keeps` says which of x and
-// y it needs.
+// Unary functions: `derivative` computes the gradient from grad, x and y; `keeps` selects which of x and y it needs.
 template <class Derivative>
 struct UnaryNode final : Node {
   SavedTensor x, y;
@@ -252,7 +251,7 @@ Tensor div(Scalar a, const Tensor& b, SourceLocation where) {
   }
   Tensor y = located(where, [&] { return kernels::binary_scalar(b, a, BinaryOp::Div, true); });
   if (auto* node = record<NumberDivNode>({.op = "div", .where = where}, {b}, y)) {
-    // A copy of its own: both b and the result may be written to before backward, as in PyTorch.
+    // Save a separate copy: both b and the result may be written to before backward, as in PyTorch.
     node->y.save_output(*node, kernels::clone(y));
     node->numerator = a.to<double>();
   }

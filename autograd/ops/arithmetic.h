@@ -24,7 +24,7 @@ Tensor div(const Tensor& a, Scalar b, SourceLocation where = SourceLocation::cur
 Tensor div(Scalar a, const Tensor& b, SourceLocation where = SourceLocation::current());
 
 Tensor neg(const Tensor& x, SourceLocation where = SourceLocation::current());
-// Gradient 0 at 0.
+// The gradient at 0 is 0.
 Tensor abs(const Tensor& x, SourceLocation where = SourceLocation::current());
 // Integers and bools give float32.
 Tensor exp(const Tensor& x, SourceLocation where = SourceLocation::current());
@@ -61,7 +61,7 @@ inline Tensor operator-(Scalar a, TensorArg b) { return sub(a, b.tensor, b.where
 inline Tensor operator*(Scalar a, TensorArg b) { return mul(b.tensor, a, b.where); }
 inline Tensor operator/(Scalar a, TensorArg b) { return div(a, b.tensor, b.where); }
 inline Tensor operator-(TensorArg x) { return neg(x.tensor, x.where); }
-// In place.
+// In-place operators.
 inline const Tensor& operator+=(TensorArg a, const Tensor& b) { return a.tensor.add_(b, 1, a.where); }
 inline const Tensor& operator-=(TensorArg a, const Tensor& b) { return a.tensor.add_(b, -1, a.where); }
 inline const Tensor& operator*=(TensorArg a, const Tensor& b) { return a.tensor.mul_(b, a.where); }
@@ -70,7 +70,7 @@ inline const Tensor& operator/=(TensorArg a, const Tensor& b) { return a.tensor.
 inline const Tensor& operator/=(TensorArg a, Scalar b) { return a.tensor.div_(b, a.where); }
 inline const Tensor& operator+=(TensorArg a, Scalar b) { return a.tensor.add_(b, a.where); }
 inline const Tensor& operator-=(TensorArg a, Scalar b) { return a.tensor.sub_(b, a.where); }
-// Of each pair of elements (Tensor::is_same tells whether two handles are of one tensor).
+// Elementwise comparison (Tensor::is_same checks whether two handles refer to one tensor).
 inline Tensor operator==(TensorArg a, TensorArg b) { return eq(a.tensor, b.tensor, a.where); }
 inline Tensor operator!=(TensorArg a, TensorArg b) { return ne(a.tensor, b.tensor, a.where); }
 inline Tensor operator<(TensorArg a, TensorArg b) { return lt(a.tensor, b.tensor, a.where); }

@@ -1,4 +1,4 @@
-// The nodes of as_strided, its backward and its scatter, each with the derivative by the others.
+// The nodes of as_strided, its backward and its scatter, each differentiated by the others.
 #include <brigade/autograd/ops/as_strided.h>
 
 #include <brigade/autograd/record.h>
@@ -12,7 +12,7 @@ namespace brigade::autograd {
 
 namespace {
 
-// Elements from the first of the base to its last.
+// The number of elements from the first of the base to its last.
 int64_t extent(const StridedPart& part) {
   if (part.base_sizes.numel() == 0) return 0;
   int64_t last = 0;

@@ -1,4 +1,4 @@
-// The node of attention: backward by a kernel, or by operations on the whole matrix of scores.
+// The node of attention: backward by a kernel, or by operations on the full matrix of scores.
 #include <brigade/autograd/ops/attention.h>
 
 #include <brigade/autograd/autocast_mode.h>
@@ -53,8 +53,7 @@ struct AttentionNode final : autograd::Node {
   bool has_mask_gradient(const autograd::BackwardContext& context) const {
     return edges.size() > 3 && context.needs_input_grad(3);
   }
-  // The same with the matrix of probabilities as a whole; half types in float32, as the kernels
-  // compute them. Of
+  // The same with the full matrix of probabilities; half types in float32, as in the kernels. For
   // out = P v with P = softmax(S), S = scale q k^T:
   //   dv = P^T g,  dP = g v^T,  dS = P (dP - sum(dP P)),  dq = scale dS k,  dk = scale dS^T q,  dmask = dS
   void differentiable(autograd::BackwardContext& context) {
@@ -96,7 +95,8 @@ struct AttentionNode final : autograd::Node {
       context.set(1, for_own_heads(matmul(scores_slope.transpose(-2, -1, {}), left, {}), key).to(dtype, {}));
   }
 
-  // With a head for each of the query's, where several share one; and a gradient of such, summed.
+  // Repeats the shared heads of x, so that each query head has its own; for_own_heads sums the gradient of such a
+  // tensor.
   static Tensor for_each_head(const Tensor& x, const Tensor& query) {
     if (query.dim() < 3 || x.size(-3) == query.size(-3)) return x;
     return repeat_interleave(x, query.size(-3) / x.size(-3), x.dim() - 3, {});
@@ -109,9 +109,8 @@ struct AttentionNode final : autograd::Node {
     return sum_over(gradient.reshape({heads, group, matrix}, {}), {1}).reshape(x.sizes(), {});
   }
 
-  // What is added to the scores, -inf where a key does not count. A row in which none counts would
-  // give NaN: nothing is added there, and its probabilities are multiplied by 0 instead. Undefined
-  // where all keys count.
+  // The bias added to the scores: -inf where a key is masked. A fully masked row would give NaN: it gets no such bias,
+  // and its probabilities are multiplied by 0 (`alive`) instead. Undefined if no key is masked.
   struct Visible {
     Tensor bias, alive;
   };
@@ -134,17 +133,18 @@ struct AttentionNode final : autograd::Node {
     const Tensor largest = kernels::max(bias, bias.dim() - 1, true).values;
     const Tensor alive = kernels::cast(kernels::compare_scalar(largest, kNever, kernels::CompareOp::NotEqual), dtype);
     if (is_floating_point(given.defined() ? given.dtype() : kBool)) {
-      // As a function of the mask, which may have a gradient.
+      // A function of the mask, which may need a gradient.
       return {choose(alive > 0.0, given.to(dtype, {}), 0.0), alive};
     }
-    // 0 for such a row, -inf for the others.
+    // 0 for a fully masked row, -inf for the others.
     const Tensor least =
         kernels::unary(kernels::binary_scalar(alive, 1.0, kernels::BinaryOp::Sub, true), kernels::UnaryOp::Log);
     return {kernels::binary(bias, least, kernels::BinaryOp::Maximum), alive};
   }
 };
 
-// Whether the leading dimensions but the last are the same in all three. What is refused is left for the kernels to name.
+// Whether the leading dimensions, except the last of them, are equal in all three. Invalid shapes are left to the
+// kernels.
 bool leads_alike(const Tensor& query, const Tensor& key, const Tensor& value) {
   if (key.dim() != query.dim() || value.dim() != query.dim()) return false;
   for (int d = 0; d < query.dim() - 3; ++d) {
@@ -156,7 +156,7 @@ bool leads_alike(const Tensor& query, const Tensor& key, const Tensor& value) {
 // [.., heads, rows, columns] as [n, heads, rows, columns].
 Tensor with_one_batch(const Tensor& x, SourceLocation where) { return x.flatten(0, x.dim() - 4, where); }
 
-// Of one that broadcasts to the scores.
+// The same for a mask that broadcasts to the scores.
 Tensor mask_with_one_batch(const Tensor& mask, const Tensor& query, SourceLocation where) {
   if (mask.dim() <= 3) return mask;
   Shape sizes = mask.sizes();

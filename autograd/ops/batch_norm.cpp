@@ -25,8 +25,8 @@ using autograd::detail::widened;
 Tensor dense(const Tensor& x) { return x.defined() ? kernels::contiguous(x) : x; }
 
 struct BatchNormNode final : autograd::Node {
-  // The statistics are kept as they were used, so that a later change of the running ones (another
-  // forward, a broadcast) does no harm.
+  // Saves the statistics as they were used, so that a later change of the running ones (another forward, a broadcast)
+  // has no effect.
   autograd::SavedTensor x, weight, mean, invstd;
   bool training = true;
   double eps = 0;
@@ -75,7 +75,7 @@ struct BatchNormNode final : autograd::Node {
 
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, bool training, double momentum, double eps, SourceLocation where) {
-  // Kernels take dense memory: statistics that are not are updated in a copy.
+  // The kernels need dense memory: statistics that are not dense are updated in a copy.
   const Tensor means = dense(running_mean);
   const Tensor variances = dense(running_var);
   const kernels::BatchNorm result = autograd::detail::located(where, [&] {

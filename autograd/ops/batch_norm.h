@@ -1,4 +1,4 @@
-// Batch normalisation over dimension 1 (Ioffe and Szegedy, arXiv 1502.03167).
+// Batch normalization over dimension 1 (Ioffe and Szegedy, arXiv 1502.03167).
 #pragma once
 
 #include <brigade/core/tensor.h>

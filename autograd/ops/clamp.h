@@ -7,17 +7,16 @@
 
 namespace brigade {
 
-// min(max(x, min), max), so that `max` wins where the two cross; a NaN stays one. An integer x
-// stays such between integers, and gives float32 when a border is floating. No gradient beyond the
-// borders, nor on them, as PyTorch (2.15) has it. Throws ValueError when neither is given.
+// min(max(x, min), max), so that `max` wins if min > max; a NaN stays NaN. An integer x keeps its dtype with integer
+// bounds and gives float32 with a floating bound. The gradient is 0 outside the bounds and at them, as in PyTorch
+// (2.15). Throws ValueError when neither bound is given.
 Tensor clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> max = std::nullopt,
              SourceLocation where = SourceLocation::current());
 Tensor clamp_min(const Tensor& x, Scalar min, SourceLocation where = SourceLocation::current());
 Tensor clamp_max(const Tensor& x, Scalar max, SourceLocation where = SourceLocation::current());
 
-// Borders that are tensors: broadcast, computed in the common dtype; one of them may be undefined.
-// Where x is on a border both get half of the gradient (x all of it where the borders are equal),
-// as with `maximum`.
+// Tensor bounds: broadcast, computed in the common dtype; one of them may be undefined. Where x equals a bound, both
+// get half of the gradient (x gets all of it if the bounds are equal), as with `maximum`.
 Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max = {},
              SourceLocation where = SourceLocation::current());
 Tensor clamp_min(const Tensor& x, const Tensor& min, SourceLocation where = SourceLocation::current());

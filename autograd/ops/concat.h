@@ -1,4 +1,4 @@
-// Joining and cutting.
+// Joining and splitting tensors.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -7,8 +7,8 @@
 
 namespace brigade {
 
-// Shapes equal but for `dim`; dtypes promoted. Throws ShapeError that names the first tensor that
-// does not fit.
+// Shapes are equal except in `dim`; dtypes are promoted. Throws a ShapeError that names the first tensor that does not
+// fit.
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim = 0, SourceLocation where = SourceLocation::current());
 // Equal shapes, joined along a new dimension.
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim = 0, SourceLocation where = SourceLocation::current());

@@ -15,7 +15,7 @@ namespace {
 
 using autograd::OpInfo;
 
-// --- what the user said, in two dimensions: one is the second
+// --- the user's options as 2-d parameters; a 1-d convolution uses the second entries
 kernels::Conv2dParams in_two(const Conv1dFuncOptions& o) {
   return {{1, o.stride}, {0, o.padding.values()[0]}, {1, o.dilation}, o.groups};
 }
@@ -23,8 +23,7 @@ kernels::Conv2dParams in_two(const Conv2dFuncOptions& o) {
   return {o.stride, o.padding.values(), o.dilation, o.groups};
 }
 
-// Shapes that fit in their dimensions. Sizes of one dimension are checked here, those of two by the
-// kernels.
+// Checks the numbers of dimensions; the sizes are checked later, by the callers and the kernels.
 void check_dims(const OpInfo& info, const Tensor& x, const Tensor& weight, const char* weight_text, int spatial) {
   if (weight.dim() == spatial + 2 && (x.dim() == spatial + 2 || x.dim() == spatial + 1)) return;
   throw ShapeError("{}: expected input {} and weight {} {}, got {} and {}", info.op,
@@ -70,8 +69,7 @@ Tensor convolve(const OpInfo& info, const Tensor& x, const Tensor& weight, const
         if (params.stride[d] != 1)
           throw ValueError("{}: padding \"same\" is for a stride of 1, got {}", info.op,
                            several(&params.stride[first], spatial));
-        // Where the zeros are odd in number, one too many at the start makes a first row, which is
-        // cut off.
+        // If the number of zeros is odd, one too many at the start adds a first row to the result, which is cut off.
         params.padding[d] = reach / 2 + reach % 2;
         odd[d] = reach % 2 != 0;
       }
@@ -90,7 +88,7 @@ Tensor convolve(const OpInfo& info, const Tensor& x, const Tensor& weight, const
   return y.contiguous(info.where);
 }
 
-// `output_padding` of the dimension that is not there is 0.
+// In 1-d, the unused entry of `output_padding` is 0.
 Tensor transpose_convolve(const OpInfo& info, Tensor x, const Tensor& weight, const Tensor& bias,
                           const kernels::Conv2dParams& params, const std::array<int64_t, 2>& output_padding,
                           int spatial) {
@@ -127,8 +125,8 @@ Tensor transpose_convolve(const OpInfo& info, Tensor x, const Tensor& weight, co
       }
     }
   });
-  // A convolution of the result has more rows than x where output_padding is a stride or more: rows
-  // of zeros, which change nothing.
+  // If output_padding is a stride or more, a convolution of the result has more rows than x: rows of zeros, which
+  // change nothing.
   for (size_t d = first; d < 2; ++d) {
     if (output_padding[d] < params.stride[d]) continue;
     Shape more = x.sizes();

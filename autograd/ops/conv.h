@@ -10,9 +10,8 @@
 
 namespace brigade {
 
-// Zeros around an image: a number for each spatial dimension (or one for all), or PyTorch's words
-// "valid" (none) and "same" (as many as leave the size as it is: (kernel - 1) * dilation in all,
-// the odd one at the end).
+// Zero padding of an image: a number for each spatial dimension (or one for all), or PyTorch's "valid" (none) or "same"
+// (keeps the size: (kernel - 1) * dilation in total, the odd one at the end).
 template <size_t spatial>
 class ConvPadding {
  public:
@@ -29,7 +28,7 @@ class ConvPadding {
   bool same() const noexcept { return word_ == "same"; }
   // "same", "valid", or nothing for numbers.
   constexpr std::string_view word() const noexcept { return word_; }
-  // Zeros where there is a word.
+  // All 0 if there is a word.
   constexpr const std::array<int64_t, spatial>& values() const noexcept { return values_; }
 
  private:
@@ -78,8 +77,8 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, co
 struct ConvTranspose1dFuncOptions {
   [[no_unique_address]] NamedOnly named = NamedOnly();
   int64_t stride = 1;
-  int64_t padding = 0;         // rows that the result loses at either end
-  int64_t output_padding = 0;  // rows that it gets at the end; below the larger of stride and dilation
+  int64_t padding = 0;         // rows removed from the result at either end
+  int64_t output_padding = 0;  // rows added at the end; below the larger of stride and dilation
   int64_t groups = 1;
   int64_t dilation = 1;
 };
@@ -92,11 +91,10 @@ struct ConvTranspose2dFuncOptions {
   Size2 dilation = 1;
 };
 
-// The gradient of a convolution by its input, as a layer that enlarges: x [N, C, H, W] or [C, H,
-// W], weight
-// [C, out / groups, kh, kw], bias [out] (may be undefined): [N, out, H', W'] (or without N) with
-// H' = (H - 1) * stride - 2 * padding + dilation * (kh - 1) + output_padding + 1. Throws
-// ShapeError, ValueError, DTypeError.
+// The gradient of a convolution with respect to its input, used as an upsampling layer: x [N, C, H, W] or [C, H, W],
+// weight [C, out / groups, kh, kw], bias [out] (may be undefined): [N, out, H', W'] (or without N) with
+// H' = (H - 1) * stride - 2 * padding + dilation * (kh - 1) + output_padding + 1.
+// Throws ShapeError, ValueError, DTypeError.
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const ConvTranspose2dFuncOptions& options = {},
                         SourceLocation where = SourceLocation::current());

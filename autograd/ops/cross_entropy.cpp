@@ -1,4 +1,4 @@
-// The nodes of cross_entropy and nll_loss; targets that are probabilities go by other operations.
+// The nodes of cross_entropy and nll_loss; probability targets use a composite of other operations.
 #include <brigade/autograd/ops/cross_entropy.h>
 
 #include <brigade/autograd/autocast_mode.h>
@@ -36,7 +36,7 @@ using kernels::CompareOp;
 
 int class_dim(int dims) { return dims == 1 ? 0 : 1; }
 
-// [C] seen as [C, 1, ...], to stand beside logits of `dims` dimensions.
+// [C] as [C, 1, ...], which broadcasts against logits of `dims` dimensions.
 Tensor per_class(const Tensor& values, int dims) {
   Shape sizes{values.numel()};
   for (int d = 2; d < dims; ++d)
@@ -56,18 +56,18 @@ struct ClassLossNode : Node {
     options.weight = how.weight.defined() ? how.weight.detach({}) : Tensor();
   }
 
-  // The gradient of each position's loss, with room for the classes, in a type that is computed in.
+  // The gradient of each position's loss, broadcastable over the classes, in the dtype of the computation.
   Tensor slope(const Tensor& grad, int dims) const {
     const Tensor g = widened(grad);
     if (options.reduction == Reduction::None) return g.unsqueeze(class_dim(dims), {});
     if (!denominator.defined()) return g;
-    // Where nothing counts the gradient is 0, not 0 / 0.
+    // If no target counts, the gradient is 0, not 0 / 0.
     const Tensor nothing = kernels::compare_scalar(denominator, 0, CompareOp::Equal);
     const Tensor divisor = kernels::binary(denominator, kernels::cast(nothing, kFloat64), BinaryOp::Add);
     return g / kernels::cast(divisor, g.dtype());
   }
-  // What each class has in the loss of a position (kernels/common/cross_entropy.h): of the shape of
-  // the logits, constant.
+  // The weight of each class in the loss of a position (kernels/common/cross_entropy.h): a constant with the shape of
+  // the logits.
   Tensor shares(const Tensor& classes, const Shape& sizes, DType dtype) const {
     const int dims = sizes.size();
     const int dim = class_dim(dims);

@@ -1,5 +1,5 @@
-// Losses against classes. Throw ShapeError, DTypeError, DeviceError, IndexError (a target that is
-// no class: names its position), ValueError for a label_smoothing outside 0..1.
+// Losses for class targets. They throw ShapeError, DTypeError, DeviceError, IndexError (for a target that is not a
+// class, with its position), and ValueError for a label_smoothing outside 0..1.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -9,7 +9,7 @@ namespace brigade {
 
 struct CrossEntropyLossOptions {
   Tensor weight = {};           // of each class, [C]
-  int64_t ignore_index = -100;  // targets equal to it count for nothing
+  int64_t ignore_index = -100;  // targets equal to it are ignored
   Reduction reduction = Reduction::Mean;
   double label_smoothing = 0;  // this much of the target is spread evenly over all classes (arXiv 1512.00567)
 };

@@ -11,7 +11,7 @@ namespace {
 
 Tensor dropout_at(const Tensor& x, double p, const PhiloxState& state, SourceLocation where);
 
-// Keeps the place in the random stream instead of a mask; linear in x, so its backward is itself.
+// Keeps the position in the random stream instead of a mask; linear in x, so its backward is itself.
 struct DropoutNode final : autograd::Node {
   double p = 0;
   PhiloxState state;

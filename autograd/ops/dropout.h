@@ -1,4 +1,4 @@
-// Dropout (Srivastava et al., JMLR 15, 2014), inverted: what is kept is scaled by 1 / (1 - p).
+// Dropout (Srivastava et al., JMLR 15, 2014), inverted: kept elements are scaled by 1 / (1 - p).
 #pragma once
 
 #include <brigade/core/random.h>
@@ -6,9 +6,8 @@
 
 namespace brigade {
 
-// Without `training`, x itself. Takes numbers from the calling thread's generator. Throws
-// ValueError unless 0 <= p
-// <= 1.
+// Returns x itself unless `training`. Takes numbers from the calling thread's generator. Throws ValueError unless
+// 0 <= p <= 1.
 Tensor dropout(const Tensor& x, double p = 0.5, bool training = true, SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade

@@ -1,6 +1,5 @@
-// An operand travels with the labels of its dimensions. Each loses what is not needed any more
-// (diagonals, sums), then two at a time are brought into the form [batch, rows, inner] x [batch,
-// inner, columns].
+// Each operand carries the labels of its dimensions. Dimensions that are no longer needed are removed (diagonals,
+// sums), then two operands at a time are brought into the form [batch, rows, inner] x [batch, inner, columns].
 #include <brigade/autograd/ops/einsum.h>
 
 #include <brigade/autograd/autocast_mode.h>
@@ -93,7 +92,7 @@ Equation parse_equation(const std::string& text, size_t operands, SourceLocation
   return equation;
 }
 
-// With a label for each dimension under an ellipsis.
+// Replaces the ellipsis with one label per dimension under it.
 Labels spread_ellipsis(const Labels& labels, int64_t dims_under_it) {
   Labels result;
   for (const Label label : labels) {
@@ -107,7 +106,7 @@ Labels spread_ellipsis(const Labels& labels, int64_t dims_under_it) {
   return result;
 }
 
-// The labels that are left when one dimension of each pair of equal ones is gone.
+// Replaces each pair of dimensions with equal labels by its diagonal.
 Operand with_diagonals(Operand operand, size_t position, SourceLocation where) {
   for (size_t i = 0; i < operand.labels.size(); ++i) {
     for (size_t j = i + 1; j < operand.labels.size(); ++j) {
@@ -135,8 +134,7 @@ Operand with_diagonals(Operand operand, size_t position, SourceLocation where) {
   return operand;
 }
 
-// Summed over the dimensions whose label nobody asks for; dimensions of size 1 that `other`
-// stretches are dropped.
+// Sums over the dimensions whose label is not in `wanted`; drops dimensions of size 1 that `other` stretches.
 Operand without_unused(const Operand& operand, const Labels& wanted, const Operand* other, SourceLocation where) {
   Shape summed;
   Operand result;
@@ -160,7 +158,7 @@ Tensor in_order(const Operand& operand, const Labels& labels, SourceLocation whe
   return operand.tensor.permute(order, where);
 }
 
-// With dimensions of size 1 for the labels that the operand does not have.
+// The operand with dimensions of size 1 for the labels that it does not have.
 Tensor aligned(const Operand& operand, const Labels& labels, SourceLocation where) {
   Labels own;
   std::copy_if(labels.begin(), labels.end(), std::back_inserter(own),
@@ -171,10 +169,10 @@ Tensor aligned(const Operand& operand, const Labels& labels, SourceLocation wher
   return in_order(operand, own, where).reshape(sizes, where);
 }
 
-// What of the product of a and b is wanted.
+// The product of a and b, reduced to the wanted labels.
 Operand multiply(Operand a, Operand b, const Labels& wanted, SourceLocation where) {
-  // What only one of them has and nobody wants is summed over first. A dimension of size 1 that the
-  // other stretches goes, so that only the other has it.
+  // First sum over the labels that only one of them has and that are not wanted. A dimension of size 1 that the other
+  // stretches is dropped, so that only the other has its label.
   const auto needed = [&](const Operand& other) {
     Labels labels = wanted;
     labels.insert(labels.end(), other.labels.begin(), other.labels.end());
@@ -250,7 +248,7 @@ void check_sizes(const std::vector<Operand>& operands, SourceLocation where) {
   }
 }
 
-// Of the equation, or by the rule for those that give none.
+// The output labels of the equation, or the implicit ones if it has no output.
 Labels output_labels(const Equation& equation, const std::vector<Operand>& operands, SourceLocation where) {
   if (!equation.has_output) {
     Labels all;

@@ -8,15 +8,14 @@
 
 namespace brigade {
 
-// As torch.einsum: "bij,bjk->bik". Each letter (a-z, A-Z) names a dimension; dimensions with the
+// Like torch.einsum: "bij,bjk->bik". Each letter (a-z, A-Z) names a dimension; dimensions with the
 // same letter have the same size, or 1, which is stretched. A letter that repeats within an operand
 // takes the diagonal. Letters that the output does not name are summed over. Without "->" the
 // output has the letters that appear once, capitals first, in alphabetical order. "..." stands for
 // the dimensions that are not named: they are broadcast, and come first in an output that is not
 // given. Spaces are ignored. Several operands are multiplied from left to right, by matrix products
 // where something is summed over (one floating dtype), element by element otherwise.
-// Throws ValueError for an equation that makes no sense and ShapeError for operands that do not fit
-// it; both name the subscript.
+// Throws ValueError for a malformed equation and ShapeError for operands that do not fit it; both name the subscript.
 Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands,
               SourceLocation where = SourceLocation::current());
 

@@ -1,4 +1,4 @@
-// One node for all functions that are smooth, with the derivative of each, and one for steps.
+// One node for all smooth functions, with the derivative of each, and one for step functions.
 #include <brigade/autograd/ops/elementary.h>
 
 #include <brigade/autograd/autocast_mode.h>
@@ -26,8 +26,7 @@ using autograd::detail::of_reals;
 using autograd::detail::widened;
 using kernels::Function;
 
-// `Derivative` makes the gradient, by differentiable operations, from grad and what it keeps: x or
-// the result.
+// `Derivative` computes the gradient, with differentiable operations, from grad and the saved tensor: x or the result.
 enum class Keeps : uint8_t { Input, Output };
 
 template <class Derivative>
@@ -112,7 +111,7 @@ struct ErfcDerivative {
   Tensor operator()(const Tensor& g, const Tensor& x) const { return -ErfDerivative()(g, x); }
 };
 
-// Steps: a gradient of zeros, not none.
+// Step functions: the gradient is zeros, not undefined.
 struct StepNode final : autograd::Node {
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();

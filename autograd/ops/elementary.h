@@ -27,12 +27,12 @@ Tensor exp2(const Tensor& x, SourceLocation where = SourceLocation::current());
 Tensor erf(const Tensor& x, SourceLocation where = SourceLocation::current());
 Tensor erfc(const Tensor& x, SourceLocation where = SourceLocation::current());
 
-// Whole numbers. Integers as well (a copy). The gradient is zero everywhere, as in PyTorch.
+// Rounding to whole numbers. Integers are allowed (and copied). The gradient is zero everywhere, as in PyTorch.
 Tensor floor(const Tensor& x, SourceLocation where = SourceLocation::current());
 Tensor ceil(const Tensor& x, SourceLocation where = SourceLocation::current());
-// The nearest; of two that are equally near the even one.
+// Rounds to the nearest; ties go to the even number.
 Tensor round(const Tensor& x, SourceLocation where = SourceLocation::current());
-// Towards 0.
+// Rounds towards 0.
 Tensor trunc(const Tensor& x, SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade

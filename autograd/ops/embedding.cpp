@@ -22,7 +22,7 @@ struct EmbeddingNode final : autograd::Node {
   int64_t rows = 0, padding_idx = -1;
   bool scale_grad_by_freq = false;
 
-  // What the gradient of each position counts, [positions, 1].
+  // The weight of each position's gradient, [positions, 1].
   Tensor weights(const Tensor& positions, DType dtype) const {
     Tensor result = kernels::cast(
         kernels::compare_scalar(positions, static_cast<double>(padding_idx), kernels::CompareOp::NotEqual), dtype);

@@ -69,7 +69,7 @@ MinMax extremum(const char* op, const Tensor& x, int64_t dim, bool keepdim, bool
   return {found.values, found.indices};
 }
 
-// Each of equals gets the same share of the gradient.
+// Equal extremes share the gradient evenly.
 struct ExtremumNode final : Node {
   SavedTensor x, y;
   Shape dims;
@@ -80,12 +80,12 @@ struct ExtremumNode final : Node {
     const Tensor grad = context.grad().reshape(kept, {});
     const Tensor chosen = view::as_strided(y.unpack(*this), kept, contiguous_strides(kept), 0);
     const Tensor share = shares(values, chosen);
-    // Not by a product alone: an infinite gradient times 0 is no 0.
+    // A product alone is not enough: an infinite gradient times 0 is NaN.
     context.set(0, choose(share != 0.0, grad * share, 0.0));
   }
 
  private:
-  // A constant, but for a change of which elements are chosen.
+  // Each element's share of the gradient, a constant unless the chosen elements change.
   Tensor shares(const Tensor& values, const Tensor& chosen) const {
     using enum kernels::CompareOp;
     Tensor equal = kernels::compare(values, chosen, Equal);

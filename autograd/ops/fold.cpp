@@ -64,7 +64,7 @@ Shape with_last(const Tensor& x, std::initializer_list<int64_t> last) {
   return sizes;
 }
 
-// The dimensions before the last `order.size()` as they are, then these in the given order.
+// The permutation that keeps the leading dimensions and puts the last `order.size()` ones in the given order.
 Shape last_in_order(int dims, std::initializer_list<int> order) {
   Shape result;
   const int first = dims - static_cast<int>(order.size());

@@ -7,7 +7,7 @@
 
 namespace brigade {
 
-// Of the functions and of the layers.
+// Options of the functions and of the layers.
 struct FoldOptions {
   [[no_unique_address]] NamedOnly named = NamedOnly();
   Size2 dilation = 1;
@@ -16,7 +16,7 @@ struct FoldOptions {
 };
 
 // x [N, C, H, W] or [C, H, W] -> [N, C * kh * kw, windows] (or without N): column l holds window l,
-// padding as zeros (im2col). Floating dtypes. Throw ShapeError, ValueError, DTypeError.
+// padding as zeros (im2col). Floating dtypes. unfold and fold throw ShapeError, ValueError, DTypeError.
 Tensor unfold(const Tensor& x, Size2 kernel_size, const FoldOptions& options = {},
               SourceLocation where = SourceLocation::current());
 // columns [N, C * kh * kw, windows] (or without N) -> [N, C, H, W]: each pixel is the sum of what
@@ -25,8 +25,8 @@ Tensor unfold(const Tensor& x, Size2 kernel_size, const FoldOptions& options = {
 Tensor fold(const Tensor& columns, Size2 output_size, Size2 kernel_size, const FoldOptions& options = {},
             SourceLocation where = SourceLocation::current());
 
-// [..., C * r * r, H, W] -> [..., C, H * r, W * r] (Shi et al., arXiv 1609.05158): r * r channels
-// make the pixels of one. Any dtype. Throws ShapeError, ValueError.
+// [..., C * r * r, H, W] -> [..., C, H * r, W * r] (Shi et al., arXiv 1609.05158): r * r channels become the pixels of
+// one. Any dtype. Throws ShapeError, ValueError.
 Tensor pixel_shuffle(const Tensor& x, int64_t upscale_factor, SourceLocation where = SourceLocation::current());
 // The inverse: [..., C, H * r, W * r] -> [..., C * r * r, H, W].
 Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor, SourceLocation where = SourceLocation::current());

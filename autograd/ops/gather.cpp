@@ -1,5 +1,5 @@
-// Reading by index and adding by index are each other's derivative, so that their backward is made
-// of each other, and is differentiable to any order.
+// Reading by index and adding by index are each other's derivative, so the backward of each consists of the other and
+// is differentiable to any order.
 #include <brigade/autograd/ops/gather.h>
 
 #include <brigade/autograd/autocast_mode.h>
@@ -27,7 +27,7 @@ using autograd::detail::dimension_of;
 using autograd::detail::located;
 using kernels::Scatter;
 
-// A gradient of the shape of the index, for a source that may be longer.
+// Pads a gradient with the shape of the index to the shape of the source, which may be larger.
 Tensor pad_to(const Tensor& grad, const Shape& sizes) {
   if (grad.sizes() == sizes) return grad;
   std::vector<int64_t> pads;
@@ -38,7 +38,7 @@ Tensor pad_to(const Tensor& grad, const Shape& sizes) {
   return pad(grad, pads, PadMode::Constant, 0, {});
 }
 
-// What the nodes here keep: where the index points.
+// The common state of the nodes here: where the index points.
 struct IndexedNode : Node {
   SavedTensor index;
   int dim = 0;
@@ -98,15 +98,15 @@ void keep(IndexedNode* node, int dim, const Tensor& index, const Shape& sizes) {
   node->sizes = sizes;
 }
 
-// Where only the gradient of the source needs the index.
+// Saves the index for nodes where only the gradient of the source needs it.
 void keep_for_source(IndexedNode* node, int dim, const Tensor& index, const Tensor& source) {
-  const Shape& sizes = source.sizes();  // first: an undefined source says so
+  const Shape& sizes = source.sizes();  // first: throws for an undefined source
   if (source.requires_grad()) keep(node, dim, index, sizes);
 }
 
-// The chosen places are all different.
+// The selected positions are all different.
 struct MaskedSelectNode final : Node {
-  Tensor places;  // int64, ours alone: no version to watch
+  Tensor places;  // int64, not shared: no version to check
   Shape sizes;    // of x, broadcast
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
@@ -196,7 +196,7 @@ Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& given, const Tenso
   }
   const int at = dimension_of("index_copy", dim, x.dim(), where);
   const Tensor index = as_indices(given);
-  // A number and a row of one number stand for each other.
+  // A number and a row of one number are interchangeable.
   const bool is_number = from.numel() == 1 && from.dim() + x.dim() == 1;
   const Tensor source = is_number ? from.reshape(Shape::filled(x.dim(), 1), where) : from;
   Tensor y =

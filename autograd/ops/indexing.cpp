@@ -1,4 +1,4 @@
-// Numbers and slices make views; tensors of places name rows, once their dimensions are one.
+// Numbers and slices make views; index tensors select rows, after the indexed dimensions are merged into one.
 #include <brigade/autograd/ops/indexing.h>
 
 #include <brigade/autograd/ops/arithmetic.h>
@@ -35,7 +35,7 @@ bool is_mask_of(const Tensor& x, std::span<const TensorIndex> indices) {
   return mask && mask->dtype() == kBool && mask->sizes() == x.sizes();
 }
 
-// Dimensions of x that an index speaks of: a mask of all that it has.
+// The number of dimensions of x that an index consumes; a mask consumes all of its own.
 int taken_by(const TensorIndex& index) {
   if (std::holds_alternative<NoneType>(index.get()) || std::holds_alternative<EllipsisType>(index.get())) return 0;
   const Tensor* const at = tensor_of(index);
@@ -59,11 +59,11 @@ void check(const Tensor& x, std::span<const TensorIndex> indices, SourceLocation
 // Positions along one dimension.
 struct Places {
   Tensor at;  // int64, on the device of x
-  int dim;    // of what the other indices leave
-  int of_x;   // the same dimension as the caller counts
+  int dim;    // in the view that the other indices leave
+  int of_x;   // the same dimension in the caller's x
 };
 
-// x after the indices that are no tensors, a view, and those that are.
+// The view of x after the non-tensor indices, and the index tensors that remain.
 struct Chosen {
   Tensor part;
   std::vector<Places> places;
@@ -73,7 +73,8 @@ struct Chosen {
   throw IndexError(where, "index {} is out of bounds for dimension {} with size {}", index, dim, size);
 }
 
-// Int64 from 0 on, of a tensor of integers. On the CPU each is checked here; on a device the kernels do.
+// Converts an integer tensor to non-negative int64 indices. On the CPU each is checked here; on a device the kernels do
+// it.
 Tensor from_start(const Tensor& given, const Tensor& x, int dim, SourceLocation where) {
   if (given.dtype() != kInt64 && given.dtype() != kInt32)
     throw ValueError(where, "index: expected a tensor of int64, int32 or bool, got {}", describe(given));
@@ -107,7 +108,7 @@ void add_places(std::vector<Places>& places, const Tensor& at, const Tensor& x, 
     places.push_back({kernels::contiguous(view::select(found, 1, d)), dim + d, of_x + d});
 }
 
-// Goes through the indices from the left, each of which makes a view of what the ones before have left.
+// Applies the indices from left to right; each makes a view of the previous result.
 Chosen choose(const Tensor& x, std::span<const TensorIndex> indices, SourceLocation where) {
   check(x, indices, where);
   Chosen chosen{x, {}};
@@ -135,16 +136,16 @@ Chosen choose(const Tensor& x, std::span<const TensorIndex> indices, SourceLocat
   return chosen;
 }
 
-// Several places, broadcast against each other, as rows of the part with its indexed dimensions in front
-// and made one.
+// Several index tensors, broadcast against each other, as row numbers of the part, whose indexed dimensions are moved
+// to the front and merged into one.
 struct Rows {
   Tensor index;       // int64 [places]
-  Shape places;       // their shape
+  Shape places;       // the broadcast shape of the index tensors
   Shape order;        // of the part's dimensions
   Shape front;        // sizes of the part in this order
-  int64_t count = 1;  // rows there are
+  int64_t count = 1;  // number of rows
   Shape beside;       // sizes of a row
-  int at = 0;         // where the places stand in the result
+  int at = 0;         // position of the index dimensions in the result
 };
 
 Rows rows_of(const Chosen& chosen, SourceLocation where) {
@@ -160,7 +161,7 @@ Rows rows_of(const Chosen& chosen, SourceLocation where) {
                        shapes);
     }
   }
-  // Row by row; one out of range, which only a device has not refused yet, stays out of range.
+  // Compute the row numbers. An index out of range, which only a device can have at this point, stays out of range.
   Tensor index, is_bad;
   for (const Places& each : chosen.places) {
     const int64_t size = chosen.part.sizes()[each.dim];
@@ -195,7 +196,7 @@ Rows rows_of(const Chosen& chosen, SourceLocation where) {
   }
   for (const int64_t d : rows.order)
     rows.front.push_back(chosen.part.sizes()[static_cast<int>(d)]);
-  // In the place of the first index where they are neighbours, else in front.
+  // Adjacent index dimensions stay in place; otherwise they go to the front.
   const int first = chosen.places.front().dim;
   bool neighbours = true;
   for (size_t i = 0; i < chosen.places.size(); ++i)
@@ -211,7 +212,7 @@ Tensor as_rows(const Tensor& part, const Rows& rows, SourceLocation where) {
   return part.permute(rows.order, where).reshape(sizes, where);
 }
 
-// Of a tensor [places..., row...]: the result's order of dimensions, as permute() takes it.
+// The permutation from a tensor [places..., row...] to the result, as permute() takes it.
 Shape order_of_result(const Rows& rows) {
   Shape order;
   for (int d = 0; d < rows.at; ++d)
@@ -252,7 +253,7 @@ Tensor Tensor::index(std::initializer_list<TensorIndex> indices, SourceLocation 
 
 namespace {
 
-// Writes the value, broadcast, to the rows of a copy of the part, which then is written into the part.
+// Writes the broadcast value into the rows of a copy of the part, then writes the copy into the part.
 void write_rows(const Chosen& chosen, const Tensor& value, SourceLocation where) {
   const Rows rows = rows_of(chosen, where);
   const Shape order = order_of_result(rows);

@@ -1,4 +1,4 @@
-// Indexing as in Python, by torch::indexing's names:
+// Indexing as in Python, with the names of torch::indexing:
 //
 //   using namespace brigade::indexing;
 //   x.index({0, Slice(1, 5), None, "..."})             // x[0, 1:5, None, ...]
@@ -20,10 +20,10 @@
 namespace brigade {
 
 namespace indexing {
-// A new dimension of size 1; of a slice: from its end, up to its end, every element.
+// A new dimension of size 1; as a bound of a slice: the default (from the start, to the end, every element).
 struct NoneType {};
 inline constexpr NoneType None;
-// All dimensions that the other indices leave.
+// All dimensions that the other indices do not consume.
 struct EllipsisType {};
 inline constexpr EllipsisType Ellipsis;
 
@@ -46,8 +46,8 @@ class Slice {
 };
 }  // namespace indexing
 
-// A number takes one element and its dimension away; a slice, None and "..." as above; a tensor of
-// int64 or int32 takes the elements at its places, a bool tensor those where it is true.
+// A number selects one element and removes the dimension; a slice, None and "..." as above; a tensor of int64 or int32
+// selects the elements at its indices, a bool tensor those where it is true.
 class TensorIndex {
  public:
   template <WholeNumber Number>
@@ -55,7 +55,7 @@ class TensorIndex {
   TensorIndex(indexing::Slice slice) : index_(slice) {}                 // NOLINT
   TensorIndex(indexing::NoneType none) : index_(none) {}                // NOLINT
   TensorIndex(indexing::EllipsisType rest) : index_(rest) {}            // NOLINT
-  // "..." only; throws ValueError.
+  // Accepts "..." only; throws ValueError for any other text.
   TensorIndex(const char* text);                             // NOLINT
   TensorIndex(Tensor tensor) : index_(std::move(tensor)) {}  // NOLINT
 
@@ -66,18 +66,17 @@ class TensorIndex {
   Index index_;
 };
 
-// A view where no index is a tensor, else a copy; differentiable. Tensors: integers of any shapes, which
-// are broadcast against each other (on a device other than x's they are copied there), or bool of the
-// sizes of the dimensions that it stands for, which names the places where it is true. The places'
-// dimensions stand where the first tensor stands, or in front where something lies between the tensors
-// (a number that takes its dimension away does not). Throws IndexError for an index out of range, by
-// value and dimension of x, for more indices than dimensions, and for places that do not broadcast;
-// ValueError for another tensor. On a CUDA device a place out of range is found late
-// (core/cuda/device_error.h).
+// A view if no index is a tensor, otherwise a copy; differentiable. Index tensors are integers of any shapes, broadcast
+// against each other (and copied to the device of x), or bool with the sizes of the dimensions that they stand for,
+// which select the positions where they are true. In the result, their dimensions take the place of the first index
+// tensor, or go to the front if another index lies between the tensors (a number, which removes its dimension, does not
+// count). Throws IndexError for an index out of range (with its value and the dimension of x), for more indices than
+// dimensions, and for index tensors that do not broadcast; ValueError for a tensor of another dtype. On a CUDA device
+// an index out of range is found late (core/cuda/device_error.h).
 Tensor index(const Tensor& x, std::span<const TensorIndex> indices, SourceLocation where = SourceLocation::current());
-// Writes the value, broadcast, into the part of x that index() takes; differentiable in x and value.
-// Where tensors name a place several times, it holds the last of its values. Returns x. Throws as index(),
-// and ShapeError for a value that does not broadcast.
+// Writes the value, broadcast, into the part of x that index() selects; differentiable in x and value. If index tensors
+// select a position several times, the last value wins. Returns x. Throws like index(), and ShapeError for a value that
+// does not broadcast.
 const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, const Tensor& value,
                          SourceLocation where = SourceLocation::current());
 const Tensor& index_put_(const Tensor& x, std::span<const TensorIndex> indices, Scalar value,

@@ -1,5 +1,5 @@
-// The in-place methods of Tensor. On a result of the graph the tensor becomes the result of a new
-// node whose first input is its own past.
+// The in-place methods of Tensor. A tensor with a history becomes the result of a new node whose first input is its
+// previous value.
 #include <brigade/autograd/ops/inplace.h>
 
 #include <brigade/autograd/autocast_mode.h>
@@ -25,8 +25,8 @@ using autograd::record_inplace;
 using autograd::SavedTensor;
 using autograd::detail::located;
 
-// An operand that lies in the memory that is about to be written is read, and kept for backward, as
-// it is now.
+// Copies an operand that shares memory with `self`, so that it is read, and saved for backward, with its current
+// values.
 Tensor as_it_is(const Tensor& operand, const Tensor& self) {
   if (operand.storage() != self.storage()) return operand;
   return autograd::with_history_of(operand, kernels::clone(operand));
@@ -44,7 +44,7 @@ void check_sum(const Tensor& self, const Tensor& other, Scalar alpha) {
   }
 }
 
-// What was overwritten has a gradient of zeros, which depends on nothing.
+// The overwritten value gets a constant gradient of zeros.
 struct CopyNode final : Node {
   void backward(BackwardContext& context) override {
     if (context.needs_input_grad(0)) context.set(0, zeros_like(context.grad()));
@@ -68,7 +68,7 @@ struct MulInplaceNode final : Node {
   SavedTensor past, other;
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
-    // The other may be of a wider dtype.
+    // The other operand may have a wider dtype.
     if (context.needs_input_grad(0)) context.set(0, (grad * other.unpack(*this)).to(grad.dtype(), {}));
     if (context.needs_input_grad(1)) context.set_fitted(1, grad * past.unpack(*this));
   }
@@ -82,7 +82,7 @@ struct ScaleInplaceNode final : Node {
 }  // namespace
 
 namespace {
-// `op`: the operation that the program has called, by which tape, graph and log of writes know it.
+// `op`: the operation that the program called, under which the tape, the graph and the write log list this write.
 const Tensor& copy_as(const char* op, const Tensor& self, const Tensor& source, SourceLocation where) {
   check_inplace(self, source.requires_grad(), where);
   const Tensor operand = as_it_is(source, self);

@@ -1,7 +1,6 @@
-// In-place operations besides the methods of Tensor. Each takes the place of x's value in the
-// graph, as in PyTorch; bumps the version; returns x. Throw what check_inplace() throws
-// (autograd/views.h), and ShapeError "output with shape [2] doesn't match the broadcast shape [3,
-// 2]".
+// In-place operations in addition to the methods of Tensor. Each replaces x's value in the graph, as in PyTorch, bumps
+// the version, and returns x. They throw what check_inplace() throws (autograd/views.h), and ShapeError "output with
+// shape [2] doesn't match the broadcast shape [3, 2]".
 #pragma once
 
 #include <brigade/core/tensor.h>

@@ -14,7 +14,7 @@ namespace {
 using autograd::BackwardContext;
 using kernels::Interpolate2dParams;
 
-// Resizing is linear: its derivative's derivative is itself.
+// Resizing is linear: the backward of its backward is resizing again.
 Tensor resize(const Tensor& x, const Interpolate2dParams& params, SourceLocation where);
 
 struct InterpolateBackwardNode final : autograd::Node {
@@ -60,7 +60,7 @@ void check_dims(const Tensor& x, InterpolateMode mode) {
                    x.sizes());
 }
 
-// A number for each of `count` dimensions from one for each, or one for all.
+// Expands `values`, one per dimension or one for all, to one number for each of `count` dimensions.
 template <class Values, class Number>
 void spread(const Values& values, const char* what, size_t count, std::array<Number, 2>& to) {
   const auto given = static_cast<size_t>(values.size());

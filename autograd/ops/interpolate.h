@@ -1,5 +1,4 @@
-// Resizing images [N, C, H, W] and sequences [N, C, L]; floating dtypes. Values as PyTorch's
-// interpolate.
+// Resizing images [N, C, H, W] and sequences [N, C, L]; floating dtypes. Results match PyTorch's interpolate.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -10,20 +9,19 @@
 
 namespace brigade {
 
-// One of `size` and `scale_factor`: sizes of the result, or factors of the input's (rounded down;
-// positions follow the factors, not the rounded sizes). One number for each of H and W (or L), or
-// one for all of them.
+// Set either `size`, the sizes of the result, or `scale_factor`, factors of the input's sizes (rounded down; positions
+// follow the factors, not the rounded sizes). One number for each of H and W (or L), or one for all of them.
 struct InterpolateOptions {
   std::optional<Shape> size = std::nullopt;
   std::optional<std::vector<double>> scale_factor = std::nullopt;
   // Linear is for [N, C, L], Bilinear and Bicubic are for [N, C, H, W].
   InterpolateMode mode = InterpolateMode::Nearest;
-  bool align_corners = false;  // all but Nearest
+  bool align_corners = false;  // for all modes except Nearest
 };
 
-// Throws ValueError unless one of size and scale_factor is given with a number for each dimension,
-// and for factors that are not positive; ShapeError when the input or the result is empty, or has
-// other dimensions than the mode takes.
+// Throws ValueError unless exactly one of size and scale_factor is given with a number for each dimension, and for
+// factors that are not positive; ShapeError when the input or the result is empty, or when the mode does not take the
+// input's number of dimensions.
 Tensor interpolate(const Tensor& x, const InterpolateOptions& options,
                    SourceLocation where = SourceLocation::current());
 

@@ -42,7 +42,7 @@ struct RowNormNode : autograd::Node {
     if (gain.defined()) weight_dtype = gain.dtype();
     if (shift.defined()) bias_dtype = shift.dtype();
   }
-  // By `kernel(options)`, which gives LayerNormGrads.
+  // Backward by `kernel(options)`, which returns LayerNormGrads.
   template <class Kernel>
   void backward_by(BackwardContext& context, const Kernel& kernel) {
     context.write(1, 2, [&](const auto& to_weight, const auto& to_bias) {
@@ -95,8 +95,7 @@ struct RmsNormNode final : RowNormNode {
   }
 };
 
-// From 1 to the next number, in the type that is computed in: float32 for half types, as in
-// PyTorch.
+// The machine epsilon of the dtype of the computation: float32 for half types, as in PyTorch.
 double epsilon(DType dtype) { return dtype == kFloat64 ? 0x1p-52 : 0x1p-23; }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Normalisation over the last dimensions: layer norm (Ba, Kiros and Hinton, arXiv 1607.06450) and
-// root mean square norm (Zhang and Sennrich, arXiv 1910.07467).
+// Normalization over the last dimensions: layer norm (Ba, Kiros and Hinton, arXiv 1607.06450) and root mean square norm
+// (Zhang and Sennrich, arXiv 1910.07467).
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -13,9 +13,8 @@ namespace brigade {
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {}, const Tensor& bias = {},
                   double eps = 1e-5, SourceLocation where = SourceLocation::current());
 
-// x / sqrt(mean of squares + eps) * weight. Without an eps: the distance from 1 to the next number
-// of the dtype
-// that it is computed in (float32 for half types), as in PyTorch.
+// x / sqrt(mean of squares + eps) * weight. The default eps is the machine epsilon of the dtype of the computation
+// (float32 for half types), as in PyTorch.
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
                 std::optional<double> eps = std::nullopt, SourceLocation where = SourceLocation::current());
 

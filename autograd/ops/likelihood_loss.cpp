@@ -22,7 +22,7 @@ using autograd::detail::reduced;
 // log(target!) for large targets: target log(target) - target + log(2 pi target) / 2.
 Tensor stirling(const Tensor& target, SourceLocation where) {
   const Tensor large = gt(target, 1.0, where).to(target.dtype(), where);
-  // What is not large has no part in it, whatever its logarithm.
+  // Targets of at most 1 do not contribute; replace them to keep the logarithms finite.
   const Tensor safe = maximum(target, full({}, 1, target.options()), where);
   const Tensor logs = log(safe, where);
   const Tensor value = add(sub(mul(safe, logs, where), safe, where),
@@ -36,7 +36,7 @@ bool has_negative(const Tensor& x) {
   return detail::element_as_double(smallest, 0) < 0;
 }
 
-// With the dimension that the shape allows it to leave out.
+// Adds the last dimension if `var` leaves it out.
 Tensor beside(const Tensor& var, const Tensor& x, SourceLocation where) {
   if (var.sizes() == x.sizes()) return var;
   int ones = 0;
@@ -76,7 +76,7 @@ Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& va
   if (has_negative(given)) {
     throw ValueError("gaussian_nll_loss: var has negative entry/entries; expected variances of at least 0", where);
   }
-  // Lifted to eps by a constant, so that the gradient passes.
+  // Raise the variance to eps by a constant, so that the gradient passes.
   const Tensor values = given.detach(where);
   const Tensor lift = sub(maximum(values, full({}, options.eps, values.options()), where), values, where);
   const Tensor variance = add(given, lift, where);

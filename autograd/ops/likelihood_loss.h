@@ -1,5 +1,5 @@
 // Negative log likelihoods of a target under a distribution that the input describes. Composites of
-// other operations. `reduction` is Mean unless said otherwise. Throw ShapeError, DTypeError.
+// other operations. `reduction` is Mean unless stated otherwise. They throw ShapeError, DTypeError.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -19,12 +19,12 @@ Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, const PoissonNLLL
 
 struct GaussianNLLLossOptions {
   bool full = false;  // with the constant log(2 pi) / 2
-  double eps = 1e-6;  // variances are not below it; their gradients do not see that
+  double eps = 1e-6;  // lower bound of the variances; their gradients ignore it
   Reduction reduction = Reduction::Mean;
 };
-// (log(var) + (x - target)^2 / var) / 2. var has the shape of x, or that without the last
-// dimension, or one with a 1 in it. Throws ValueError for a negative variance (which reads the
-// variances: waits for a device).
+// (log(var) + (x - target)^2 / var) / 2. var has the shape of x, that shape without the last dimension, or that shape
+// with one size replaced by 1. Throws ValueError for a negative variance (the check reads the variances and waits for a
+// device).
 Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var,
                          const GaussianNLLLossOptions& options = {}, SourceLocation where = SourceLocation::current());
 

@@ -31,7 +31,7 @@ Tensor pair(const char* op, const Tensor& a, const Tensor& b, BinaryOp kernel, S
   return y;
 }
 
-// |x| op infinity; what integers are is known.
+// |x| op infinity; integers are always finite.
 Tensor beside_infinity(const char* op, const Tensor& x, CompareOp kernel, SourceLocation where) {
   Tensor y = located(where, [&] {
     if (!is_floating_point(x.dtype())) return full(x.sizes(), kernel == CompareOp::Less, {kBool, x.device()});

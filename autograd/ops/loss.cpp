@@ -1,4 +1,4 @@
-// One node for all losses of pairs, and their derivatives by operations.
+// One node for all losses of an input and a target, and their derivatives by operations.
 #include <brigade/autograd/ops/loss.h>
 
 #include <brigade/autograd/autocast_mode.h>
@@ -30,8 +30,7 @@ using kernels::PairLoss;
 using kernels::PairLossKind;
 using kernels::PairSide;
 
-// 1 where d is within `limit`. At the limit itself the second derivative is that of the outside, as
-// in PyTorch.
+// 1 where |d| < limit. At the limit itself the second derivative is that of the outer side, as in PyTorch.
 Tensor within(const Tensor& d, double limit) { return (abs_of(d) < limit).to(d.dtype(), {}); }
 
 // The derivatives of kernels/common/loss.h by differentiable operations.
@@ -96,7 +95,7 @@ struct PairLossNode final : Node {
   }
 };
 
-// Whether input and target of two dtypes are taken in the common one.
+// Whether an input and a target of different dtypes are promoted to the common one.
 bool promotes(PairLossKind kind, DType x, DType target) {
   switch (kind) {
     case PairLossKind::BinaryCrossEntropy: return false;
@@ -198,7 +197,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targ
     return pair_loss(info, loss, logits, target, options.reduction);
   Tensor losses = pair_loss(info, loss, logits, target, Reduction::None);
   if (options.pos_weight.defined()) {
-    // The losses of a sure yes and of a sure no, as much of each as the target has.
+    // The losses for targets 1 and 0, weighted by the target.
     const Tensor yes = pair_loss(info, loss, logits, ones_like(target), Reduction::None);
     const Tensor no = pair_loss(info, loss, logits, zeros_like(target), Reduction::None);
     losses = add(weighted(info.op, mul(yes, target, where), options.pos_weight, where),

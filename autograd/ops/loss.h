@@ -1,12 +1,11 @@
-// Losses of an input and a target, element by element. `reduction` is Mean unless said otherwise;
-// the loss is then a tensor without dimensions. Input and target have one shape (nothing is broadcast:
-// that is rarely meant). Where their dtypes differ both are taken in the common one, as by bfloat16
-// logits and a float32 target: the loss is float32, and each gradient has the dtype of its tensor.
-// mse_loss, l1_loss, smooth_l1_loss and huber_loss take a target of integers too. Differentiable
-// with respect to both. Throw ShapeError, DTypeError, DeviceError.
+// Losses of an input and a target, element by element. `reduction` is Mean unless stated otherwise; the loss is then a
+// tensor without dimensions. Input and target have one shape (no broadcasting, which is rarely intended). Different
+// dtypes are promoted to the common one: with bfloat16 logits and a float32 target the loss is float32, and each
+// gradient has the dtype of its tensor. mse_loss, l1_loss, smooth_l1_loss and huber_loss also take an integer target.
+// Differentiable with respect to both. They throw ShapeError, DTypeError, DeviceError.
 //
-// Losses against classes: cross_entropy.h; of pairs and triplets with a margin: margin_loss.h; of
-// distributions: likelihood_loss.h.
+// Losses for class targets: cross_entropy.h; for pairs and triplets with a margin: margin_loss.h; for distributions:
+// likelihood_loss.h.
 #pragma once
 
 #include <brigade/autograd/ops/cross_entropy.h>
@@ -30,22 +29,22 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction = R
                   SourceLocation where = SourceLocation::current());
 
 struct BCELossOptions {
-  Tensor weight = {};  // of each loss; broadcasts to their shape
+  Tensor weight = {};  // of each loss; broadcasts to the shape of the losses
   Reduction reduction = Reduction::Mean;
 };
-// -(target log(x) + (1 - target) log(1 - x)) of probabilities x in 0..1, the logarithms not below
-// -100. One dtype, as in PyTorch. Throws ValueError for an x outside (on a CUDA device its loss is NaN).
+// -(target log(x) + (1 - target) log(1 - x)) for probabilities x in 0..1; the logarithms are clamped to at least -100.
+// One dtype, as in PyTorch. Throws ValueError for an x outside 0..1 (on a CUDA device its loss is NaN).
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const BCELossOptions& options,
                             SourceLocation where = SourceLocation::current());
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::Mean,
                             SourceLocation where = SourceLocation::current());
 
 struct BCEWithLogitsLossOptions {
-  Tensor weight = {};  // of each loss; broadcasts to their shape
+  Tensor weight = {};  // of each loss; broadcasts to the shape of the losses
   Reduction reduction = Reduction::Mean;
-  Tensor pos_weight = {};  // of the positive answer; broadcasts to the shape of the losses
+  Tensor pos_weight = {};  // of the positive class; broadcasts to the shape of the losses
 };
-// The same of sigmoid(logits), computed so that nothing overflows.
+// The same for x = sigmoid(logits), computed without overflow.
 Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& target,
                                         const BCEWithLogitsLossOptions& options,
                                         SourceLocation where = SourceLocation::current());
@@ -53,8 +52,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targ
                                         Reduction reduction = Reduction::Mean,
                                         SourceLocation where = SourceLocation::current());
 
-// BatchMean divides the sum by the size of the first dimension: the divergence as it is defined,
-// where Mean divides by the number of elements.
+// BatchMean divides the sum by the size of the first dimension, which matches the definition of the divergence; Mean
+// divides by the number of elements.
 enum class KLDivReduction : uint8_t { None, Mean, Sum, BatchMean };
 // target * (log(target) - x), x being log probabilities; with log_target: exp(target) * (target -
 // x).

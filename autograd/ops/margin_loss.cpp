@@ -30,7 +30,7 @@ Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin
     if (const auto in = autograd::cast_inputs<"hinge_embedding_loss">(where, x, target))
       return hinge_embedding_loss(in[0], in[1], margin, reduction, where);
   }
-  // A label that is neither takes both, as in PyTorch.
+  // A label other than 1 and -1 gets both terms, as in PyTorch.
   const Tensor far = brigade::where(ne(target, 1, where), clamp_min(sub(margin, x, where), 0, where), 0.0, where);
   const Tensor near = brigade::where(ne(target, -1, where), x, 0.0, where);
   return reduced(add(far, near, where), reduction, where);
@@ -75,8 +75,7 @@ Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reducti
     if (const auto in = autograd::cast_inputs<"soft_margin_loss">(where, x, target))
       return soft_margin_loss(in[0], in[1], reduction, where);
   }
-  // log(1 + exp(-x target)); not a cross entropy with targets of 1, whose gradient sigmoid - 1
-  // cancels.
+  // log(1 + exp(-x target)). A cross entropy with targets of 1 would lose precision: its gradient sigmoid - 1 cancels.
   return reduced(neg(logsigmoid(mul(x, target, where), where), where), reduction, where);
 }
 

@@ -1,4 +1,4 @@
-// The nodes of matmul and linear, and of linear with a relu or gelu behind it in the same kernel.
+// The nodes of matmul and linear, and of linear fused with a relu or gelu.
 #include <brigade/autograd/ops/matmul.h>
 
 #include <brigade/autograd/autocast_mode.h>
@@ -43,7 +43,7 @@ struct MatmulNode final : Node {
       context.set_fitted(input, brigade::matmul(left, right, {}));
       return;
     }
-    // A gradient that needs no sum over broadcast dimensions can be born where it belongs.
+    // A gradient that needs no sum over broadcast dimensions can be written directly to its destination.
     if (context.input_sizes(input).size() == 2 && x.dim() == 2 && y.dim() == 2) {
       return context.write(input, [&](const Tensor& out, bool accumulate) {
         return kernels::matmul(x, y, {.transpose_a = tx, .transpose_b = ty, .out = out, .accumulate = accumulate});
@@ -69,7 +69,7 @@ struct LinearNode : Node {
   void backward(BackwardContext& context) override { backward_from(context, context.grad()); }
 
  protected:
-  // From the gradient of x weight^T + bias.
+  // Runs backward from the gradient of x weight^T + bias.
   void backward_from(BackwardContext& context, const Tensor& grad_of_sum) {
     if (context.create_graph()) return differentiable(context, grad_of_sum);
     const Tensor grad = kernels::contiguous(grad_of_sum);
@@ -125,7 +125,7 @@ struct LinearReluNode final : LinearNode {
 };
 struct LinearGeluNode final : LinearNode {
   SavedTensor pre;
-  SavedTensor bias;  // with x and weight, to make `pre` again as a function of them
+  SavedTensor bias;  // with x and weight, to recompute `pre` as a function of them
   void backward(BackwardContext& context) override {
     if (context.create_graph()) {
       const Tensor again = brigade::linear(x.unpack(*this), weight.unpack(*this), bias.unpack(*this), {});
@@ -146,7 +146,7 @@ class LinearInputs {
   bool will_be_recorded() const {
     return autograd::GradMode::is_enabled() && autograd::detail::any_requires_grad(refs());
   }
-  // With what every linear layer keeps for its backward.
+  // Records a node with the tensors that every linear layer saves for its backward.
   template <class N>
   N* record(const autograd::OpInfo& info, const Tensor& y) const {
     const Tensor& x = *inputs_[0];

@@ -36,7 +36,7 @@ using autograd::detail::kept_sizes;
 using autograd::detail::located;
 using autograd::detail::widened;
 
-// 1 and 0 in the dtype of x, without history.
+// A mask of 1 and 0 in the dtype of x, without history.
 Tensor ones_where(const Tensor& x, kernels::CompareOp op, double number) {
   return kernels::cast(kernels::compare_scalar(x, number, op), x.dtype());
 }
@@ -57,7 +57,7 @@ struct NormNode final : Node {
   Shape dims;
   double p = 2;
 
-  // By differentiable operations: the orders that are common take one or two passes over x.
+  // By differentiable operations; the common orders take one or two passes over x.
   void backward(BackwardContext& context) override {
     const Tensor given = x.unpack(*this);
     if (p == 0) return context.set(0, zeros_like(given));  // a count is constant nearly everywhere
@@ -69,15 +69,15 @@ struct NormNode final : Node {
 
  private:
   Tensor slope(const Tensor& values, const Tensor& result) const {
-    // At most 1, which a gradient divided by the norm need not be.
+    // This quotient is at most 1; a gradient divided by the norm may overflow.
     if (p == 2) return div_or_zero(values, result);
     const Tensor signs = kernels::unary(values, kernels::UnaryOp::Sign);
     if (p == 1) return signs;
     if (std::isinf(p)) return shares(values, result, signs);
-    // sign(x) |x|^(p - 1) / norm^(p - 1), where the quotient would overflow less than its parts.
+    // sign(x) |x|^(p - 1) / norm^(p - 1), as a power of the quotient, which overflows less easily than its parts.
     return signs * power_or_zero(div_or_zero(abs_of(values), result), p - 1);
   }
-  // Of the elements whose absolute value is the norm; a NaN is one of them.
+  // The shares of the elements whose absolute value is the norm; a NaN is one of them.
   Tensor shares(const Tensor& values, const Tensor& result, const Tensor& signs) const {
     using enum kernels::CompareOp;
     const Tensor chosen =
@@ -132,7 +132,7 @@ Tensor matrix_norm(const Tensor& x, const Dims& dims, bool keepdim, SourceLocati
 
 Tensor normalize(const Tensor& x, double p, int64_t dim, double eps, SourceLocation where) {
   const Tensor size = norm(x, p, {dim}, true, where);
-  // clamp: no gradient where eps is larger.
+  // Like a clamp: no gradient through the norm where eps is larger.
   const Tensor is_large = ones_where_not(ones_where(size, kernels::CompareOp::Less, eps));
   const Tensor least = kernels::binary_scalar(ones_where_not(is_large), eps, kernels::BinaryOp::Mul, false);
   return div(x, add(mul(size, is_large, where), least, where), where);
@@ -152,8 +152,8 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
   const double limit = std::sqrt(most / static_cast<double>(std::max<int64_t>(1, sizes[at])));
   const auto scaled = [&](const Tensor& x) {
     const Tensor given = in_dtype(x, wide).expand(sizes, where);
-    // Where squares would be infinite the vector is divided by its largest element first: a constant
-    // that the cosine does not depend on.
+    // If squares would overflow, first divide the vector by its largest element: a constant that the cosine does not
+    // depend on.
     const Tensor largest =
         kernels::binary_scalar(kernels::norm(given, std::numeric_limits<double>::infinity(), {at}, true), most,
                                kernels::BinaryOp::Minimum, false);
@@ -161,7 +161,7 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
         kernels::where(kernels::compare_scalar(largest, limit, kernels::CompareOp::Greater), largest, 1.0);
     const Tensor vector = div(given, unit, where);
     const Tensor size = norm(vector, 2, {at}, true, where);
-    // What a clamp adds, without a derivative.
+    // The amount that a clamp to eps would add, without a derivative.
     const Tensor least = kernels::binary_scalar(unit, eps, kernels::BinaryOp::Div, true);
     const Tensor is_small = kernels::compare(size, least, kernels::CompareOp::Less);
     const Tensor missing = kernels::where(is_small, kernels::binary(least, size, kernels::BinaryOp::Sub), 0.0);

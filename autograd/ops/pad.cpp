@@ -1,7 +1,6 @@
-// A constant border is a fill and a copy; its derivative takes the border away, which is a negative
-// pad. The other borders are made along one dimension after the other, each a copy of a stretch of
-// the tensor (mirrored, stretched or as it is), and backward adds the border's gradient to that
-// stretch.
+// A constant border is a fill and a copy; its derivative removes the border, which is a negative pad. The other borders
+// are made one dimension at a time, each as a copy of a range of the tensor (mirrored, expanded or unchanged), and
+// backward adds the border's gradient to that range.
 #include <brigade/autograd/ops/pad.h>
 
 #include <brigade/autograd/autocast_mode.h>
@@ -33,7 +32,7 @@ struct PadNode final : Node {
   }
 };
 
-// A border of `length` elements along a dimension of size `size`, and the stretch it is made from.
+// A border of `length` elements along a dimension of size `size`, and the range that it is copied from.
 struct Border {
   int64_t length;
   int64_t from, until;
@@ -132,7 +131,7 @@ int64_t longest_border(PadMode mode, int64_t size) {
 
 Tensor constant_pad(const Tensor& x, const std::vector<int64_t>& pads, Scalar value, SourceLocation where) {
   Shape sizes = x.sizes();
-  Tensor from = x;  // without what negative pads take away
+  Tensor from = x;  // without the elements that negative pads remove
   for (size_t i = 0; i < pads.size() / 2; ++i) {
     const int dim = x.dim() - 1 - static_cast<int>(i);
     const int64_t size = x.sizes()[dim];

@@ -9,16 +9,15 @@ namespace brigade {
 
 enum class PadMode : uint8_t {
   Constant,   // with a number
-  Reflect,    // mirrored at the first and last element, which do not come twice: c b | a b c | b a
-  Replicate,  // by the first and last element: a a | a b c | c c
-  Circular,   // as if the tensor began anew: b c | a b c | a b
+  Reflect,    // mirrored at the first and last element, which are not repeated: c b | a b c | b a
+  Replicate,  // with the first and last element: a a | a b c | c c
+  Circular,   // as if the tensor repeated: b c | a b c | a b
 };
 
-// `pads`: elements before and after, the last dimension first, then the one before it, as many as
-// are to change. A negative one takes elements away. Any dtype; `value` counts for Constant only.
-// Throws ShapeError when there are more pads than dimensions, when one takes away more than there
-// is, and when a border is longer than what it is made from (Reflect: one less than the size;
-// Circular: the size).
+// `pads`: numbers of elements before and after, from the last dimension backwards, for as many dimensions as change. A
+// negative number removes elements. Any dtype; `value` is used by Constant only. Throws ShapeError for more pads than
+// dimensions, for removing more elements than there are, and for a border longer than its source (Reflect: the size
+// minus 1; Circular: the size).
 Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, PadMode mode = PadMode::Constant, Scalar value = 0,
            SourceLocation where = SourceLocation::current());
 

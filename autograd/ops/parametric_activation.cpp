@@ -20,13 +20,13 @@ using autograd::detail::located;
 using kernels::Activation;
 using kernels::ActivationParams;
 
-// Where |x| is beyond the border, and x no NaN.
+// grad where |x| > border, 0 elsewhere and for NaN.
 Tensor beyond(const Tensor& x, double border, const Tensor& grad) {
   return choose((x < -border) | (x > border), grad, 0.0);
 }
 
-// The gradient by differentiable operations. What is not chosen must stay finite, or its derivative
-// would be NaN: hence the clamps.
+// The gradient by differentiable operations. The branch that is not chosen must stay finite, or its derivative would be
+// NaN: hence the clamps.
 Tensor differentiable(Activation kind, const ActivationParams& with, const Tensor& grad, const Tensor& x) {
   switch (kind) {
     case Activation::Elu: {
@@ -46,7 +46,7 @@ Tensor differentiable(Activation kind, const ActivationParams& with, const Tenso
     case Activation::Hardtanh: return choose((x > with.p) & (x < with.q), grad, 0.0);
     case Activation::Hardsigmoid: return choose((x > -3.0) & (x < 3.0), grad * (1.0 / 6), 0.0);
     case Activation::Hardswish: {
-      // Outside the slope is constant, also where grad is infinite.
+      // Outside -3..3 the slope is constant, even where grad is infinite.
       const Tensor slope = x * (1.0 / 3) + 0.5;
       const Tensor inside = choose((x <= -3.0) | (x >= 3.0), 0.0, grad);
       return choose(x <= -3.0, 0.0, choose(x >= 3.0, grad, inside * slope));
@@ -148,7 +148,7 @@ Tensor prelu(const Tensor& x, const Tensor& weight, SourceLocation where) {
     throw ShapeError(where, "prelu: expected a weight of 1 or {} elements for an input {}, got {}", channels, x.sizes(),
                      weight.sizes());
   }
-  // Beside the channels, whatever follows them.
+  // [channels, 1, ...], to broadcast over the dimensions behind the channels.
   Shape sizes;
   if (count != 1) {
     sizes = Shape::filled(x.dim() - 1, 1);

@@ -1,5 +1,5 @@
-// More activations, most of them with parameters: element by element, floating dtypes; the result
-// has the shape of x unless said. Derivatives at kinks are PyTorch's. Throw DTypeError.
+// More activations, most of them with parameters: element by element, floating dtypes; the result has the shape of x
+// unless stated otherwise. Derivatives at kinks are PyTorch's. They throw DTypeError.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -9,7 +9,7 @@ namespace brigade {
 // x where x > 0, alpha (exp(x) - 1) elsewhere (Clevert, Unterthiner and Hochreiter, arXiv
 // 1511.07289).
 Tensor elu(const Tensor& x, double alpha = 1, SourceLocation where = SourceLocation::current());
-// elu, scaled so that activations normalise themselves (Klambauer et al., arXiv 1706.02515).
+// elu, scaled so that activations normalize themselves (Klambauer et al., arXiv 1706.02515).
 Tensor selu(const Tensor& x, SourceLocation where = SourceLocation::current());
 // max(0, x) + min(0, alpha (exp(x / alpha) - 1)) (Barron, arXiv 1704.07483). Throws ValueError for
 // alpha = 0.
@@ -17,12 +17,12 @@ Tensor celu(const Tensor& x, double alpha = 1, SourceLocation where = SourceLoca
 // log(1 + exp(beta x)) / beta, x itself where beta x > threshold.
 Tensor softplus(const Tensor& x, double beta = 1, double threshold = 20,
                 SourceLocation where = SourceLocation::current());
-// x between the two. Throws ValueError unless min_val <= max_val.
+// x clamped to [min_val, max_val]. Throws ValueError unless min_val <= max_val.
 Tensor hardtanh(const Tensor& x, double min_val = -1, double max_val = 1,
                 SourceLocation where = SourceLocation::current());
-// x between 0 and 6.
+// x clamped to [0, 6].
 Tensor relu6(const Tensor& x, SourceLocation where = SourceLocation::current());
-// (x + 3) / 6 between 0 and 1.
+// (x + 3) / 6 clamped to [0, 1].
 Tensor hardsigmoid(const Tensor& x, SourceLocation where = SourceLocation::current());
 // x hardsigmoid(x) (Howard et al., arXiv 1905.02244).
 Tensor hardswish(const Tensor& x, SourceLocation where = SourceLocation::current());
@@ -32,8 +32,7 @@ Tensor mish(const Tensor& x, SourceLocation where = SourceLocation::current());
 Tensor softsign(const Tensor& x, SourceLocation where = SourceLocation::current());
 // log(sigmoid(x)), without overflow.
 Tensor logsigmoid(const Tensor& x, SourceLocation where = SourceLocation::current());
-// x moved by `lambda` towards 0, 0 where it does not get there. Throws ValueError for a negative
-// lambda.
+// x moved by `lambda` towards 0; 0 where |x| <= lambda. Throws ValueError for a negative lambda.
 Tensor softshrink(const Tensor& x, double lambda = 0.5, SourceLocation where = SourceLocation::current());
 // x, but 0 where |x| <= lambda.
 Tensor hardshrink(const Tensor& x, double lambda = 0.5, SourceLocation where = SourceLocation::current());

@@ -1,4 +1,4 @@
-// The nodes of max and average pooling and of their backwards; one dimension is pooled as two.
+// The nodes of max and average pooling and of their backwards; 1-d pooling runs as 2-d.
 #include <brigade/autograd/ops/pool.h>
 
 #include <brigade/autograd/detail/located.h>
@@ -16,13 +16,12 @@ using autograd::record;
 using autograd::detail::located;
 using kernels::Pool2dParams;
 
-// --- largest: a choice of elements, whose derivative puts gradients back to them, whose derivative
-// chooses again
+// --- max: selects elements; its derivative scatters gradients back to them, and the derivative of that selects again
 
 Tensor put_back(const Tensor& grad, const Tensor& indices, const Shape& x_sizes, const Pool2dParams& params,
                 SourceLocation where);
 
-// Whoever has the indices may write to them: they are saved like other tensors.
+// The caller may write to the indices, so they are saved like other tensors.
 struct MaxPool2dNode final : autograd::Node {
   autograd::SavedTensor indices;
   Shape x_sizes;
@@ -115,7 +114,7 @@ Tensor avg_pool(const OpInfo& info, const Tensor& x, const Pool2dParams& params)
   return y;
 }
 
-// --- what the user said, in two dimensions: one is the second
+// --- the user's options as 2-d parameters; 1-d pooling uses the second entries
 
 template <class Stride>
 Stride stride_of(const OpInfo& info, const std::optional<Stride>& stride, const Stride& kernel_size) {
@@ -155,7 +154,7 @@ Pool2dParams in_two(const OpInfo& info, int64_t kernel_size, const AvgPool1dOpti
           .is_1d = true};
 }
 
-// Calls pool(the image) and turns what it gives back into a sequence.
+// Calls pool() on the sequence as an image and turns its result back into a sequence.
 template <class Pool>
 Tensor on_sequence(const char* op, const Tensor& x, SourceLocation where, Pool&& pool) {
   located(where, [&] {

@@ -1,7 +1,6 @@
-// Pooling over one or two dimensions; floating dtypes. Windows slide ([N, C, L] or [C, L], [N, C,
-// H, W] or [C, H, W]), or divide the input into as many parts as the result has elements
-// (adaptive). Throw ShapeError when a window does not fit, ValueError for parameters that make no
-// sense.
+// Pooling over one or two dimensions; floating dtypes. Windows slide ([N, C, L] or [C, L], [N, C, H, W] or [C, H, W]),
+// or divide the input into as many parts as the result has elements (adaptive). They throw ShapeError when a window
+// does not fit and ValueError for invalid parameters.
 #pragma once
 
 #include <brigade/core/named_only.h>
@@ -14,8 +13,8 @@
 
 namespace brigade {
 
-// Of the functions and of the layers: H' = (H + 2 * padding - dilation * (kernel_size - 1) - 1) /
-// stride + 1, rounded up with ceil_mode (but no window starts behind the input).
+// Options of the functions and of the layers: H' = (H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1,
+// rounded up with ceil_mode (but no window starts past the input).
 struct MaxPool1dOptions {
   [[no_unique_address]] NamedOnly named = NamedOnly();
   std::optional<int64_t> stride;  // kernel_size unless given: windows that do not overlap
@@ -43,11 +42,10 @@ struct AvgPool2dOptions {
   Size2 padding = 0;
   bool ceil_mode = false;
   bool count_include_pad = true;
-  std::optional<int64_t> divisor_override = std::nullopt;  // what sums are divided by instead
+  std::optional<int64_t> divisor_override = std::nullopt;  // replaces the divisor of the sums
 };
 
-// The largest of each window, and int64 indices: its place in the plane, h * W + w (or in the
-// sequence).
+// The maximum of each window and its int64 index in the plane, h * W + w (or in the sequence).
 using MaxPoolResult = kernels::MaxPool;
 
 // The gradient goes to the first largest element of each window, or to its last NaN.

@@ -39,7 +39,7 @@ struct PairNode : autograd::Node {
   }
 };
 
-// An operand that may be of integers, in the dtype of a gradient.
+// An operand, possibly an integer tensor, in the dtype of a gradient.
 Tensor as_number(const Tensor& x, const Tensor& grad) {
   return is_floating_point(x.dtype()) ? widened(x) : kernels::cast(x, grad.dtype());
 }
@@ -56,8 +56,8 @@ struct PowNode final : PairNode {
       context.set_fitted(0, choose(exponent == 0.0, 0.0, slope));
     }
     if (context.needs_input_grad(1)) {
-      // The logarithm of a base of 0 counts for negative exponents only; elsewhere that of 1 stands
-      // in, so that no NaN comes of it in a second derivative.
+      // The logarithm of a base of 0 matters for negative exponents only; elsewhere use the logarithm of 1, so that a
+      // second derivative has no NaN.
       const Tensor is_flat = (base == 0.0) & (exponent >= 0.0);
       const Tensor slope = grad * (widened(y.unpack(*this)) * log_of(choose(is_flat, 1.0, base)));
       context.set_fitted(1, choose(is_flat, 0.0, slope));
@@ -94,8 +94,7 @@ struct NumberPowNode final : autograd::Node {
 struct Atan2Node final : PairNode {
   void backward(BackwardContext& context) override {
     const Tensor grad = widened(context.grad());
-    // x / (x^2 + y^2) of numbers divided by the larger of both, a constant, so that the squares
-    // stay in range.
+    // x / (x^2 + y^2), with both divided by the larger of the two (a constant) so that the squares stay in range.
     const Tensor size = larger(left.unpack(*this), right.unpack(*this), grad.dtype());
     const Tensor y = as_number(left.unpack(*this), grad) / size;
     const Tensor x = as_number(right.unpack(*this), grad) / size;
@@ -107,7 +106,7 @@ struct Atan2Node final : PairNode {
   }
 
  private:
-  // Of the absolute values; 1 where both are 0, and finite. Without history.
+  // The larger of the absolute values; 1 where both are 0, and always finite. Without history.
   static Tensor larger(const Tensor& y, const Tensor& x, DType dtype) {
     using kernels::BinaryOp;
     const auto size = [&](const Tensor& t) { return kernels::unary(kernels::cast(t, dtype), kernels::UnaryOp::Abs); };
@@ -150,7 +149,7 @@ Tensor remainder_of(const autograd::OpInfo& info, const Tensor& a, Scalar b, Bin
   return y;
 }
 
-// Exponents that have a function of their own.
+// Handles the exponents that have a dedicated function.
 Tensor power(const Tensor& base, Scalar number) {
   using kernels::unary;
   using kernels::UnaryOp;

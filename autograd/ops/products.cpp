@@ -82,7 +82,7 @@ Tensor addbmm(const Tensor& input, const Tensor& a, const Tensor& b, double beta
   }
   if (a.dim() != 3 || b.dim() != 3 || a.sizes()[0] != b.sizes()[0] || a.sizes()[2] != b.sizes()[1])
     throw_shapes("addbmm", "[batch, n, k] and [batch, k, m]", a, b, where);
-  // One product: the batch is part of what is added up.
+  // One product: the batch becomes part of the summed dimension.
   const int64_t n = a.sizes()[1];
   const int64_t m = b.sizes()[2];
   const int64_t inner = a.sizes()[0] * a.sizes()[2];

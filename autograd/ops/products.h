@@ -1,20 +1,20 @@
-// Products of vectors and matrices by their own names, and those made of several products. One
-// floating dtype, unless said. Throw ShapeError, DTypeError.
+// Named products of vectors and matrices, and combinations of several products. One floating dtype, unless stated
+// otherwise. They throw ShapeError, DTypeError.
 #pragma once
 
 #include <brigade/core/tensor.h>
 
 namespace brigade {
 
-// Of two vectors of equal length.
+// The dot product of two vectors of equal length.
 Tensor dot(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
 // Matrix [n, m] times vector [m].
 Tensor mv(const Tensor& matrix, const Tensor& vector, SourceLocation where = SourceLocation::current());
 // a [n], b [m]: [n, m], a_i b_j. All dtypes.
 Tensor outer(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
 
-// beta * input + alpha * product; `input` broadcasts to the product's shape. With beta 0 it is not
-// looked at, not even for NaN.
+// beta * input + alpha * product; `input` broadcasts to the product's shape. With beta 0 it is not read, so its NaNs do
+// not propagate.
 // a [n, k] b [k, m]
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, double beta = 1, double alpha = 1,
              SourceLocation where = SourceLocation::current());

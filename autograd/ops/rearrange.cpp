@@ -19,7 +19,7 @@ using autograd::record;
 using autograd::detail::dimension_of;
 using autograd::detail::located;
 
-// From the start, each once.
+// Converts negative dimensions; each may be named once.
 Shape wrap_dims(const char* op, const Shape& dims, int count, SourceLocation where) {
   Shape result;
   DimSet seen;
@@ -52,12 +52,12 @@ struct UnbindNode final : Node {
   }
 };
 
-// Where a diagonal lies in a matrix: its first element and its length.
+// The position of a diagonal in a matrix: its first element and its length.
 struct Diagonal {
   int64_t row, column, length;
 };
 Diagonal diagonal_of(int64_t rows, int64_t columns, int64_t offset) {
-  offset = std::clamp(offset, -rows, columns);  // beyond the corners there is nothing
+  offset = std::clamp(offset, -rows, columns);  // beyond the corners the diagonal is empty
   const int64_t row = std::max<int64_t>(-offset, 0);
   const int64_t column = std::max<int64_t>(offset, 0);
   return {row, column, std::max<int64_t>(std::min(rows - row, columns - column), 0)};
@@ -68,7 +68,7 @@ Tensor diagonal_view(const Tensor& x, int64_t offset, int dim1, int dim2) {
   Shape sizes = x.sizes();
   Shape strides = x.strides();
   const int64_t first =
-      where.length == 0 ? 0 : where.row * strides[dim1] + where.column * strides[dim2];  // nothing: stay inside
+      where.length == 0 ? 0 : where.row * strides[dim1] + where.column * strides[dim2];  // empty: stay inside
   const int64_t step = strides[dim1] + strides[dim2];
   for (const int dim : {std::max(dim1, dim2), std::min(dim1, dim2)}) {
     sizes.erase(dim);
@@ -83,7 +83,7 @@ struct DiagonalNode final : Node {
   Shape sizes;
   int64_t offset = 0;
   int dim1 = 0, dim2 = 0;
-  // On the diagonal of a square, which is then padded to the shape of the matrices.
+  // Puts the gradient on the diagonal of a square, which is then padded to the shape of the matrices.
   void backward(BackwardContext& context) override {
     const Diagonal place = diagonal_of(sizes[dim1], sizes[dim2], offset);
     const Tensor square = diag_embed(context.grad(), 0, dim1, dim2, {});
@@ -110,7 +110,7 @@ void check_two_dims(const char* op, int dim1, int dim2, SourceLocation where) {
   throw ShapeError(where, "{}: expected two different dimensions, got {} twice", op, dim1);
 }
 
-// out = x, moved along dims[from..]; both are views of the whole.
+// Copies x, rolled along dims[from..], to out; both are views of the whole tensors.
 void copy_rolled(const Tensor& out, const Tensor& x, const Shape& shifts, const Shape& dims, int from) {
   if (from == dims.size()) return kernels::copy(out, x);
   const auto dim = static_cast<int>(dims[from]);
@@ -142,7 +142,7 @@ Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims, SourceLocat
   if (shifts.size() != dims.size()) {
     throw ValueError(where, "roll: expected a shift for each dimension, got shifts {} and dims {}", shifts, dims);
   }
-  // A dimension may come again: the shifts add up.
+  // A dimension may be named again: its shifts add up.
   Shape along;
   Shape by;
   for (int i = 0; i < dims.size(); ++i) {
@@ -183,9 +183,8 @@ Tensor repeat(const Tensor& x, const Shape& repeats, SourceLocation where) {
   for (const int64_t size : x.sizes())
     sizes.push_back(size);
   Tensor y = added > 0 ? x.reshape(sizes, where) : x;
-  // One dimension after the other, from the innermost: [.., size, ..] as [.., 1, size, ..],
-  // stretched, and merged. What has one element there is stretched as it is, all at once and
-  // without a copy until the end.
+  // One dimension at a time, from the innermost: [.., size, ..] is viewed as [.., 1, size, ..], expanded, and merged.
+  // Dimensions of size 1 are expanded directly, all at once and without a copy until the end.
   for (int d = repeats.size() - 1; d >= 0; --d) {
     if (repeats[d] == 1 || sizes[d] == 1) continue;
     const Shape before = y.sizes();
@@ -225,7 +224,7 @@ Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t
   Shape merged = x.sizes();
   merged[at] = located("repeat_interleave", where, [&] { return (Size(merged[at]) * repeats).value(); });
   if (x.dim() == kMaxDims) {
-    // No room for one dimension more: through a matrix.
+    // The maximum number of dimensions is reached: go through a matrix.
     int64_t outer = 1;
     for (int d = 0; d <= at; ++d)
       outer *= x.sizes()[d];

@@ -1,4 +1,4 @@
-// The nodes of sum, mean, prod and logsumexp, and count_nonzero, any and all, which have none.
+// The nodes of sum, mean, prod and logsumexp, and count_nonzero, any and all, which have no node.
 #include <brigade/autograd/ops/reduce.h>
 
 #include <brigade/autograd/autocast_mode.h>
@@ -53,10 +53,9 @@ Tensor reduce(const char* op, const Tensor& x, const Dims& dims, bool keepdim, b
   return y;
 }
 
-// For each element of a slice (along the last dimension) the product of all others: elements are
-// multiplied in pairs, the products in pairs again, and on the way back each gets what its partner
-// had, times what its pair got. Nothing is divided, so zeros need no care, and every derivative is
-// right.
+// For each element of a slice (along the last dimension), the product of all others: elements are multiplied in pairs,
+// the products in pairs again; on the way back each element gets its partner's value times the result for its pair.
+// There is no division, so zeros need no special case and every derivative is correct.
 Tensor products_of_others(const Tensor& factors) {
   const int64_t n = factors.sizes().back();
   if (n <= 1) return ones(factors.sizes(), factors.options());
@@ -77,7 +76,7 @@ struct ProdNode final : Node {
   Shape dims;
   void backward(BackwardContext& context) override {
     const Tensor values = x.unpack(*this);
-    // Half types are multiplied in float, as forward does it.
+    // Half types are multiplied in float, as in forward.
     const DType dtype = values.dtype() == kFloat64 ? kFloat64 : kFloat32;
     const Tensor others = products_of_others(to_slices(values.to(dtype, {}), dims));
     const Tensor grad = context.grad().reshape(kept_sizes(values.sizes(), dims), {}).to(dtype, {});
@@ -98,18 +97,18 @@ struct LogsumexpNode final : Node {
   }
 };
 
-// How many elements are 0, or are not.
+// The number of elements that are 0, or that are not.
 Tensor count(const Tensor& x, kernels::CompareOp op, const Dims& dims, bool keepdim) {
   const bool is_counted = x.dtype() == kBool && op == kernels::CompareOp::NotEqual;
   return kernels::sum(is_counted ? x : kernels::compare_scalar(x, 0.0, op), {.dims = dims, .keepdim = keepdim});
 }
-// Bool, but for uint8, whose truth values PyTorch keeps in uint8.
+// Bool, except for uint8, whose truth values PyTorch keeps in uint8.
 Tensor truth(const Tensor& counts, kernels::CompareOp op, DType of) {
   const Tensor result = kernels::compare_scalar(counts, 0.0, op);
   return of == kUInt8 ? kernels::cast(result, kUInt8) : result;
 }
 
-// Only what was stretched can be summed again.
+// Only dimensions that broadcasting stretched can be summed back.
 void check_broadcast(const Shape& from, const Shape& to, SourceLocation where) {
   const int added = to.size() - from.size();
   bool fits = added >= 0;

@@ -1,30 +1,30 @@
-// Sums, products and counts over dimensions (extremes.h, variance.h and norm.h have the other
-// reductions). `dims` empty means all dimensions, a number one of them; negative ones count from the end. Throw
-// IndexError, and ShapeError for a dimension named twice.
+// Sums, products and counts over dimensions (extremes.h, variance.h and norm.h have the other reductions). Empty `dims`
+// means all dimensions, a number means one; negative ones count from the end. They throw IndexError, and ShapeError for
+// a dimension named twice.
 #pragma once
 
 #include <brigade/core/tensor.h>
 
 namespace brigade {
 
-// Floating dtypes keep theirs; integers and bool sum to int64.
+// Floating dtypes are kept; integers and bool sum to int64.
 Tensor sum(const Tensor& x, const Dims& dims = {}, bool keepdim = false,
            SourceLocation where = SourceLocation::current());
 // Floating dtypes only.
 Tensor mean(const Tensor& x, const Dims& dims = {}, bool keepdim = false,
             SourceLocation where = SourceLocation::current());
-// Floating dtypes keep theirs; integers and bool give int64. Of no elements: 1. The derivative
-// needs no element to differ from 0.
+// Floating dtypes are kept; integers and bool give int64. The product of no elements is 1. The derivative is correct
+// even where elements are 0.
 Tensor prod(const Tensor& x, const Dims& dims = {}, bool keepdim = false,
             SourceLocation where = SourceLocation::current());
 // log(sum exp x), with the largest element subtracted first. Integers are converted to float32.
 Tensor logsumexp(const Tensor& x, const Dims& dims = {}, bool keepdim = false,
                  SourceLocation where = SourceLocation::current());
 
-// Without derivatives; a NaN is not 0.
+// No derivatives; a NaN is not 0.
 // int64.
 Tensor count_nonzero(const Tensor& x, const Dims& dims = {}, SourceLocation where = SourceLocation::current());
-// Whether any, and whether all, elements differ from 0: bool (uint8 for uint8, as PyTorch has it).
+// Whether any, or all, elements differ from 0: bool (uint8 for uint8, as in PyTorch).
 Tensor any(const Tensor& x, const Dims& dims = {}, bool keepdim = false,
            SourceLocation where = SourceLocation::current());
 Tensor all(const Tensor& x, const Dims& dims = {}, bool keepdim = false,

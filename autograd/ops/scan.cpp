@@ -86,10 +86,10 @@ struct LogCumsumExpNode final : Node {
     const DType dtype = context.grad().dtype();
     const DType wide = is_half(dtype) ? kFloat32 : dtype;
     const Tensor in = x.unpack(*this).to(wide, {});
-    // A finite number in place of -inf, whose differences would be NaN.
+    // Replace -inf by a finite number: its differences would be NaN.
     const double lowest = lowest_of(wide);
     const Tensor out = maximum(y.unpack(*this).to(wide, {}), full({}, lowest, in.options()), {});
-    const Tensor finite = minimum(out, full({}, -lowest, in.options()), {});   // and in place of inf
+    const Tensor finite = minimum(out, full({}, -lowest, in.options()), {});   // and replace inf
     const Tensor falls = exp_of(neighbour(finite, dim, -1, lowest) - finite);  // exp(y[k-1] - y[k])
     const Tensor sums = linear_recurrence(context.grad().to(wide, {}), neighbour(falls, dim, 1, 0), dim, true, {});
     context.set(0, (exp_of(in - out) * sums).to(dtype, {}));

@@ -21,7 +21,7 @@ using autograd::record;
 using autograd::detail::dimension_of;
 using autograd::detail::located;
 
-// Same elements, another shape: the gradient takes the old one.
+// The same elements in another shape: the gradient gets the old shape.
 struct ReshapeNode final : Node {
   Shape sizes;
   void backward(BackwardContext& context) override { context.set(0, context.grad().reshape(sizes, {})); }
@@ -76,7 +76,7 @@ struct CastNode final : Node {
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
     if (context.create_graph()) return context.set(0, grad.to(dtype, {}));
-    // Under autocast the input is a parameter: its gradient is born where it belongs.
+    // Under autocast the input is a parameter: write its gradient directly to its destination.
     context.write(0, [&](const Tensor& out, bool accumulate) {
       if (!out.defined()) return kernels::cast(grad, dtype);
       if (accumulate) {
@@ -175,7 +175,7 @@ Tensor Tensor::t(SourceLocation where) const {
                      sizes());
   }
   if (dim() == 2) return transpose(0, 1, where);
-  return permute(Shape::filled(dim(), 0), where);  // as it is
+  return permute(Shape::filled(dim(), 0), where);  // unchanged
 }
 
 Tensor Tensor::expand(const Shape& shape, SourceLocation where) const {

@@ -1,5 +1,5 @@
-// Views and copies in another shape, and casts. What Tensor offers as a method (reshape, permute,
-// ...) is defined here as well.
+// Views and copies in another shape, and casts. The corresponding methods of Tensor (reshape, permute, ...) are defined
+// here as well.
 #pragma once
 
 #include <brigade/core/tensor.h>

@@ -29,7 +29,7 @@ struct SoftmaxNode final : autograd::Node {
   }
 
  private:
-  // What the kernels compute: g - exp(y) sum(g), and y (g - sum(g y)).
+  // The formulas of the kernels: g - exp(y) sum(g), and y (g - sum(g y)).
   Tensor differentiable(const Tensor& grad, const Tensor& result) const {
     if (is_log) return grad - exp_of(result) * sum_over(grad, {dim});
     const Tensor dot = sum_over(grad * result, {dim});

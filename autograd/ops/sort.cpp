@@ -15,7 +15,7 @@ namespace {
 using autograd::detail::dimension_of;
 using autograd::detail::located;
 
-// The gradient of a value goes back to its place; no place is named twice.
+// The gradient of a value goes back to its position; all positions are different.
 struct SortNode final : autograd::Node {
   autograd::SavedTensor indices;
   Shape sizes;

@@ -1,4 +1,4 @@
-// Methods of Tensor that stand for free functions.
+// Methods of Tensor that forward to free functions.
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/clamp.h>

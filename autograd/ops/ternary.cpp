@@ -20,8 +20,7 @@ using autograd::detail::located;
 using autograd::detail::widened;
 using kernels::TernaryOp;
 
-// Keeps those of the three tensors that its backward takes; `number` is the factor of the product
-// or quotient.
+// Saves those of the three tensors that its backward reads; `number` is the factor of the product or quotient.
 struct TernaryNode : autograd::Node {
   SavedTensor saved[3];
   double number = 1;

@@ -1,5 +1,5 @@
-// Elementwise operations on three tensors (addcmul, addcdiv, lerp), broadcast, in one pass: floating dtypes, computed in their
-// common dtype. They throw ShapeError and DTypeError.
+// Elementwise operations on three tensors (addcmul, addcdiv, lerp), broadcast, in one pass: floating dtypes, computed
+// in their common dtype. They throw ShapeError and DTypeError.
 #pragma once
 
 #include <brigade/core/tensor.h>

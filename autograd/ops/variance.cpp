@@ -25,8 +25,8 @@ using autograd::detail::kept_sizes;
 using autograd::detail::located;
 using autograd::detail::widened;
 
-// Outputs: the variance or its root; perhaps the mean as well. Of the variance 2 (x - mean) / (n -
-// correction), of the root half of that divided by the root, of the mean 1 / n.
+// Outputs: the variance or its root, and optionally the mean. Derivatives: of the variance
+// 2 (x - mean) / (n - correction), of the root half of that divided by the root, of the mean 1 / n.
 struct VarianceNode final : Node {
   SavedTensor x, mean;
   SavedTensor root;  // of a standard deviation
@@ -51,8 +51,7 @@ struct VarianceNode final : Node {
         factor = divided * kernels::binary_scalar(is_zero, 1.0, kernels::BinaryOp::Sub, true);
       }
       factor = factor * ((is_root ? 1 : 2) / std::max(0.0, count - correction));
-      // The mean of half types was rounded to them: too far from the values where these lie close
-      // together.
+      // The mean of half types was rounded to their dtype, which is too inexact if the values lie close together.
       const bool is_exact = !is_half(given.dtype()) && !context.create_graph();
       const Tensor center = is_exact ? mean.unpack(*this).reshape(kept, {}) : mean_over(values, dims);
       result = context.create_graph() ? (values - center) * factor
@@ -75,7 +74,7 @@ SpreadAndMean spread(const autograd::OpInfo& info, const Tensor& x, const Dims& 
   const Tensor* outputs[] = {&result, &found.mean};
   if (auto* node = record<VarianceNode>(info, inputs, autograd::TensorRefs(outputs, with_mean ? 2 : 1))) {
     node->x.save_input(*node, x);
-    // The mean that is given away may be written to.
+    // The caller may write to the returned mean.
     node->mean.save_input(*node, with_mean ? kernels::clone(found.mean) : found.mean);
     if (is_root) node->root.save_output(*node, result);
     node->dims = dims;

@@ -1,10 +1,9 @@
 // Variances and standard deviations over `dims` (empty: all; negative ones count from the end).
 //
-// The sum of squared distances from the mean is divided by max(0, n - correction): correction 1 (or
-// `true`, PyTorch's older `unbiased`) is Bessel's, 0 (`false`) takes the elements for the whole
-// population. Too few elements give NaN. Numerically sound where the mean is large
-// (kernels/variance.h). Floating dtypes. Throw DTypeError, IndexError, ShapeError for a dimension
-// named twice.
+// The sum of squared distances from the mean is divided by max(0, n - correction): correction 1 (or `true`, PyTorch's
+// older `unbiased`) is Bessel's, 0 (`false`) treats the elements as the whole population. Too few elements give NaN.
+// Numerically stable even if the mean is large (kernels/variance.h). Floating dtypes. They throw DTypeError,
+// IndexError, ShapeError for a dimension named twice.
 #pragma once
 
 #include <brigade/core/tensor.h>

@@ -16,10 +16,10 @@ using autograd::record;
 using autograd::detail::located;
 using kernels::Choice;
 
-// Inputs: the operands that are tensors, of which there may be one.
+// Inputs: the operands that are tensors; there may be only one.
 struct WhereNode final : autograd::Node {
   autograd::SavedTensor condition;
-  bool is_first[2] = {true, false};  // whether the input is what a true condition chooses
+  bool is_first[2] = {true, false};  // whether a true condition selects the input
   void backward(autograd::BackwardContext& context) override {
     const Tensor chosen = condition.unpack(*this);
     const Tensor& grad = context.grad();

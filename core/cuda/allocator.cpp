@@ -1,4 +1,4 @@
-// One pool of memory per device, the pools that graphs share, and cudaMalloc alone where asked for.
+// One memory pool per device, the pools that graphs share, and plain cudaMalloc on request.
 #include <brigade/core/cuda/allocator.h>
 
 #include <brigade/core/cuda/detail/capture.h>
@@ -63,7 +63,7 @@ Allocation allocate_uncached(size_t bytes, int device) {
           }};
 }
 
-// How many graphs use a pool.
+// The number of graphs that use each pool.
 struct PoolUsers {
   std::mutex mutex;
   std::map<MemPoolId, int> counts;
@@ -78,7 +78,7 @@ PoolUsers& pool_users() {
 Allocation allocate(size_t bytes, int device) {
   if (bytes == 0) return {};
   const cudaStream_t stream = current_stream(device).get();
-  // What a graph uses outlives its tensors: never without a pool.
+  // Memory that a graph uses outlives its tensors, so it always comes from a pool.
   if (!caching() && detail::pool_of(stream) == 0) return allocate_uncached(bytes, device);
   Block* const block = device_pool(device).take(bytes, stream);
   return {block->data, block, &give_back};

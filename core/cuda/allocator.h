@@ -1,16 +1,16 @@
-// Memory of CUDA devices: a caching allocator in stream order.
+// A caching allocator for the memory of CUDA devices, in stream order.
 //
-// cudaMalloc and cudaFree stop the device, so blocks are kept. A block belongs to the stream that
-// was current when it was asked for: given back, it may be handed out again for the same stream at
-// once, since work on a stream runs in order. A block that another stream uses as well
-// (record_stream) waits until events on those streams have passed. Blocks are cut from segments and
-// merge with their neighbours again. Requests are rounded up to 512 bytes; segments are 2 MiB for
-// blocks up to 1 MiB, 20 MiB up to 10 MiB, and multiples of 2 MiB above.
+// cudaMalloc and cudaFree stall the device, so blocks are cached. A block belongs to the stream
+// that was current when it was allocated: once freed, it can be reused on the same stream at once,
+// since work on a stream runs in order. A block that another stream uses as well (record_stream)
+// waits until events on those streams have passed. Blocks are split from segments and merge with
+// their neighbors again. Requests are rounded up to 512 bytes; segments are 2 MiB for blocks up to
+// 1 MiB, 20 MiB up to 10 MiB, and multiples of 2 MiB above.
 //
-// What is asked for on a stream that a CUDA graph captures (core/cuda/graph.h) comes from a pool of
-// that graph's own, or of several graphs that share it: each replay writes there again, so nobody
-// else gets this memory while one of them lives, even when the tensors of the capture are gone. No
-// event can be asked about a stream that is being captured: a block that one has used
+// Requests on a stream that a CUDA graph captures (core/cuda/graph.h) are served from a pool of
+// that graph, or of several graphs that share it: each replay writes there again, so nothing else
+// gets this memory while one of the graphs lives, even when the tensors of the capture are gone.
+// Events cannot be queried on a stream that is being captured: a block that such a stream has used
 // (record_stream) is kept until the capture has ended, and then waits as above.
 //
 // BRIGADE_CUDA_ALLOC=system turns the cache off: every request is a cudaMalloc (for memory
@@ -24,14 +24,14 @@
 
 namespace brigade::cuda {
 
-// On the current stream of `device`. `bytes` may be 0 (no memory). Throws OutOfMemoryError with a
-// breakdown after cached segments were given back and it still did not fit. Safe from any thread; a
-// block may be given back by another thread.
+// Allocates on the current stream of `device`. `bytes` may be 0 (no memory). Throws
+// OutOfMemoryError with a breakdown if the request still does not fit after cached segments were
+// freed. Safe from any thread; another thread may free a block.
 Allocation allocate(size_t bytes, int device);
 
-// The memory at `data` (from allocate(), anywhere inside a block) is used on `stream` too: it will
-// not be handed out again before what is queued there when it is given back is done. Memory of
-// others is left alone.
+// The memory at `data` (from allocate(), anywhere inside a block) is used on `stream` too: once
+// freed, it is not reused before the work that is queued there at that time is done. Ignores memory
+// that is not from allocate().
 void record_stream(const void* data, const Stream& stream);
 
 struct DeviceAllocatorStats {
@@ -45,16 +45,15 @@ struct DeviceAllocatorStats {
 };
 DeviceAllocatorStats allocator_stats(int device);
 void reset_peak_stats(int device);
-// In words: in use, cached, reserved, what graphs keep, the device's own figures.
+// A text with the memory in use, cached, reserved, and kept by graphs, and the device's own figures.
 std::string memory_summary(int device);
 
-// Gives segments without a block in use back to the device, except those of graphs.
+// Returns segments without a block in use to the device, except those of graphs.
 void empty_cache();
 
-// Memory of graphs that is kept apart: 0 for none. Graphs that are captured into one pool use the
-// same memory, so that they may be replayed one after the other only, in the order of their
-// captures, and a tensor of one that is to be read after the replay of the next has to be held
-// while that one is captured.
+// Separate memory for graphs; 0: none. Graphs that are captured into one pool use the same memory,
+// so they may only be replayed one after the other, in the order of their captures. A tensor of one
+// graph that is read after the replay of the next has to be held while the next graph is captured.
 using MemPoolId = uint64_t;
 MemPoolId new_mem_pool() noexcept;
 

@@ -1,4 +1,4 @@
-// Devices are counted once, and the properties of each are read when they are first asked for.
+// Devices are counted once, and the properties of each are read on first use.
 #include <brigade/core/cuda/device.h>
 
 #include <brigade/core/cuda/device_error.h>

@@ -5,8 +5,7 @@
 
 namespace brigade::cuda {
 
-// 0 when there is no device or no driver: never throws, so that a program built with CUDA runs on a
-// machine without.
+// 0 if there is no device or no driver: never throws, so that a program built with CUDA runs on a machine without it.
 int device_count() noexcept;
 // Why there is none ("CUDA driver version is insufficient ..."); "" when there is one.
 std::string why_not_available();
@@ -18,15 +17,14 @@ struct DeviceProperties {
   size_t total_memory = 0;  // bytes
   size_t shared_memory_per_block = 0;
 };
-// Asked once per device. Throws DeviceError for a device that is not there: names how many there
-// are.
+// Queried once per device. Throws DeviceError, which names the last device, for a device that does not exist.
 const DeviceProperties& properties(int device);
 
 // The device that calls of this thread go to.
 int current_device();
 void set_device(int device);
 
-// Changes it for a scope.
+// RAII: changes the current device for a scope.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device);
@@ -39,8 +37,8 @@ class DeviceGuard {
   bool changed_;
 };
 
-// Waits for everything on the current device. Throws CudaError, and IndexError that a kernel has
-// found (device_error.h).
+// Waits for everything on the current device. Throws CudaError, and the IndexError that a kernel
+// reported (device_error.h).
 void synchronize();
 
 }  // namespace brigade::cuda

@@ -1,4 +1,4 @@
-// Making the report of each device in page-locked memory, and throwing what a kernel wrote there.
+// Allocates the report of each device in page-locked memory, and throws the errors that kernels write there.
 #include <brigade/core/cuda/device_error.h>
 
 #include <brigade/core/cuda/error.h>

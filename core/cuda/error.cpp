@@ -11,7 +11,7 @@ struct Launch {
 };
 thread_local Launch last_launch;
 
-// What the user did, where the code alone does not tell.
+// Explains what the user did, if the code alone does not say.
 const char* about_capture(cudaError_t code) noexcept {
   switch (code) {
     case cudaErrorStreamCaptureUnsupported:
@@ -41,7 +41,7 @@ const char* about_capture(cudaError_t code) noexcept {
 void note_launch(const char* kernel, std::source_location where) noexcept { last_launch = {kernel, where}; }
 
 void throw_error(cudaError_t code, const char* call, std::source_location where) {
-  cudaGetLastError();  // what is not sticky is told once
+  cudaGetLastError();  // so that an error that is not sticky is reported once
   const char* const text = cudaGetErrorString(code);
   const char* const name = cudaGetErrorName(code);
   if (const char* const reason = about_capture(code))

@@ -19,7 +19,7 @@ class CudaError : public DeviceError {
   cudaError_t code_;
 };
 
-// The kernel that this thread launched last: an error of a kernel comes to light in a later call.
+// Records the latest kernel launch of this thread: an error of a kernel surfaces in a later call.
 void note_launch(const char* kernel, std::source_location where) noexcept;
 
 [[noreturn]] void throw_error(cudaError_t code, const char* call, std::source_location where);

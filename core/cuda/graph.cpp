@@ -1,6 +1,6 @@
-// A capture moves the generators as the step does, and is undone: it ran nothing. What the step
-// reserved refers to two words of device memory (PhiloxReplay); a replay writes there how far its
-// generator has moved since the capture.
+// A capture advances the generators as the step does; that is undone afterwards, since nothing ran.
+// The numbers that the step reserved refer to two words of device memory (PhiloxReplay), in which a
+// replay writes how far its generator has moved since the capture.
 #include <brigade/core/cuda/graph.h>
 
 #include <brigade/core/cuda/detail/capture.h>
@@ -18,10 +18,10 @@ namespace brigade::cuda {
 
 namespace {
 
-// At most one per thread.
+// The Graph that this thread captures; at most one per thread.
 thread_local const Graph* capturing = nullptr;
 
-// Kept, so that graphs that share a pool find each other's blocks, which are bound to a stream.
+// Reused, so that graphs that share a pool find each other's blocks, which are bound to a stream.
 Stream capture_stream(int device) {
   thread_local std::map<int, Stream> streams;
   const auto found = streams.find(device);
@@ -80,7 +80,7 @@ void Graph::State::begin(const Stream& on, MemPoolId from) {
     source.generator().set_replay(words_of(source));
 }
 
-// Takes the stream out of capture, and the generators back to where they were.
+// Ends the capture of the stream, and restores the generators.
 cudaError_t Graph::State::stop(cudaGraph_t* graph) noexcept {
   *graph = nullptr;
   const cudaError_t code = cudaStreamEndCapture(stream->get(), graph);
@@ -120,8 +120,8 @@ void Graph::State::instantiate(cudaGraph_t graph) {
   }
 }
 
-// After the replay before, which may be on another stream, and through page-locked memory: without
-// waiting.
+// Ordered after the previous replay, which may be on another stream; the copy comes from
+// page-locked memory, so the host does not wait.
 void Graph::State::write_words(const Stream& on) {
   replayed.block(on);
   const Allocation staged = pinned_allocate(words_bytes());
@@ -136,8 +136,7 @@ void Graph::State::write_words(const Stream& on) {
   check(code, "cudaMemcpyAsync");
 }
 
-// Back to the beginning, but for the registered generators. All of it goes, also when the last
-// replay failed.
+// Back to the initial state, except for the registered generators. Frees everything, even if the last replay failed.
 void Graph::State::release() {
   const detail::AllowUnsafeCalls allow;
   std::exception_ptr failure;
@@ -163,7 +162,7 @@ Graph::~Graph() {
   try {
     reset();
   } catch (...) {
-    // A replay failed, or the driver is gone: the next call says so.
+    // A replay failed, or the driver is gone: the next call reports it.
   }
 }
 

@@ -1,7 +1,7 @@
 // A whole step as one CUDA graph: its kernels and copies are captured once and then launched
-// together, which takes the CPU out of small steps.
+// together, which removes the CPU's overhead from small steps.
 //
-//   for (int i = 0; i < 3; ++i) step();  // warm up: what is set up once must not happen in a capture
+//   for (int i = 0; i < 3; ++i) step();  // warm up: one-time setup must not happen in a capture
 //   cuda::Graph graph;
 //   graph.capture(step);                 // runs nothing
 //   for (...) {
@@ -9,22 +9,22 @@
 //     graph.replay();
 //   }
 //
-// A replay does again what was captured, at the same addresses and with the same arguments. So:
+// A replay repeats what was captured, at the same addresses and with the same arguments. So:
 //
 // - New values go into the tensors that the step read when it was captured, and results are read from the tensors that
-//   it made. What is read has to stay alive; memory that the step asked for stays reserved while the graph lives (see
-//   core/cuda/allocator.h), and its results are overwritten by the next replay.
+//   it made. The tensors that it read must stay alive; memory that the step allocated stays reserved while the graph
+//   lives (see core/cuda/allocator.h), and the next replay overwrites its results.
 // - Shapes, branches and loops of the CPU's code are those of the capture. Nothing may wait for the device: no copy to
 //   the CPU, no item(), no printing of values.
-// - Random numbers go on: a replay draws what the step would have drawn by itself, from the generator of the thread
-//   that replays, with its seed of now, and moves it on as the step would have. Dropout in a backward sees the mask of
-//   its forward. Other generators than the thread's own need register_generator().
-// - An optimizer's step is captured with the numbers that it computes on the CPU. Of SGD, Adam and AdamW the learning
-//   rate and the count of steps can be on the device (`.capturable`: schedules reach replays by set_lr()); without it
-//   SGD is captured after its first step, at a constant learning rate. A step that a replay cannot repeat is refused:
-//   capture forward and backward then, and call step() after each replay. A loss scaler is captured with
-//   GradScalerOptions::capturable (amp/grad_scaler.h).
-// - What Brigade does on the CPU besides (hooks, version counters, the tape, the reducer's checks) happened once.
+// - Random numbers go on: a replay draws what the step itself would have drawn, from the generator of the thread that
+//   replays, with its current seed, and advances it as the step would have. Dropout in a backward sees the mask of its
+//   forward. Generators other than the thread's own need register_generator().
+// - An optimizer's step is captured with the numbers that it computes on the CPU. SGD, Adam and AdamW can keep the
+//   learning rate and the count of steps on the device (`.capturable`: schedules reach replays through set_lr());
+//   without it SGD can be captured after its first step, at a constant learning rate. A step that a replay cannot
+//   repeat is refused: capture forward and backward then, and call step() after each replay. A loss scaler is captured
+//   with GradScalerOptions::capturable (amp/grad_scaler.h).
+// - Brigade's other work on the CPU (hooks, version counters, the tape, the reducer's checks) runs only once.
 //
 // Other threads may go on working on the same device during a capture.
 #pragma once
@@ -44,42 +44,41 @@ namespace detail {
 void on_replay(const void* owner, const ReplayHook& hook);
 }
 
-// Not for several threads at once. Errors of the runtime are CudaError, misuse is DeviceError.
+// Not thread-safe. Errors of the runtime are CudaError, misuse is DeviceError.
 class Graph {
  public:
   Graph();
-  // As reset(); an error is dropped.
+  // Like reset(), but ignores errors.
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  // Captures what `step` queues on the current device: on a stream of its own, which is current
-  // meanwhile. Other streams that wait for its events are captured, too, and it has to wait for
-  // them in the end. When `step` throws, nothing stays in capture, and the graph is empty. With a
-  // pool, the graph shares memory with those captured into it.
+  // Captures what `step` queues on the current device, on a separate stream that is current during
+  // the call. Other streams that wait for its events are captured, too, and it has to wait for them
+  // in the end. If `step` throws, the capture ends and the graph is empty. With a pool, the graph
+  // shares memory with the graphs captured into it.
   void capture(const std::function<void()>& step, MemPoolId pool = 0);
 
-  // The same in two calls, of one thread, on its current stream, which may not be the default
-  // stream.
+  // The same in two calls of one thread, on its current stream, which must not be the default stream.
   void capture_begin(MemPoolId pool = 0);
   void capture_end();
 
-  // On the current stream of the graph's device. Replays run one after the other, on whichever
-  // streams they are.
+  // Launches on the current stream of the graph's device. Replays run one after the other,
+  // whichever streams they are on.
   void replay(std::source_location where = std::source_location::current());
 
-  // Back to what a new graph is: waits for the last replay and gives the memory back, apart from
-  // tensors of the
-  // capture that are held: they stay as they are. Ends a capture that is underway.
+  // Back to the state of a new graph: waits for the last replay and frees the memory, except for
+  // tensors of the capture that are still held: they stay as they are. Ends a capture that is in
+  // progress.
   void reset();
 
-  // Of this graph's memory, to be shared with another graph's capture; 0 before a capture.
+  // The pool of this graph's memory, to be shared with another graph's capture; 0 before a capture.
   MemPoolId pool() const noexcept;
   // Kernels, copies and fills that a replay launches.
   size_t nodes() const noexcept;
 
-  // Before a capture: replays draw from `generator` as they do from the thread's own. It has to
-  // outlive the graph.
+  // Called before a capture: replays draw from `generator` as they do from the thread's own. It has
+  // to outlive the graph.
   void register_generator(RandomGenerator& generator);
 
  private:

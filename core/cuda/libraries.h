@@ -1,5 +1,4 @@
-// How cuBLASLt and cuDNN are to compute. For the whole process; calls that are made from now on
-// follow. Safe from any thread.
+// Settings of cuBLASLt and cuDNN for the whole process; they apply to later calls. Safe from any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +16,8 @@ void set_allow_tf32(bool allow) noexcept;
 bool deterministic_convolution() noexcept;
 void set_deterministic_convolution(bool deterministic) noexcept;
 
-// The most memory that one convolution may take from the allocator beside its tensors; 256 MiB
-// until it is set. With less, slower algorithms are used.
+// The most memory that one convolution may take from the allocator in addition to its tensors; 256
+// MiB until it is set. With less, slower algorithms are used.
 size_t convolution_workspace_limit() noexcept;
 void set_convolution_workspace_limit(size_t bytes) noexcept;
 

@@ -28,7 +28,7 @@ struct PinnedPool {
   std::unordered_map<const void*, PinnedBlock*> by_address;
   AllocatorStats stats;
 };
-// Never destroyed, as the other allocators.
+// Never destroyed, like the other allocators.
 PinnedPool& pool() {
   static auto* const instance = new PinnedPool;
   return *instance;

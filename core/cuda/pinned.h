@@ -1,4 +1,4 @@
-// Page-locked host memory: copies to and from a device run beside the CPU only from there.
+// Page-locked host memory: only copies from and to such memory run concurrently with the CPU.
 #pragma once
 
 #include <brigade/core/allocator.h>
@@ -6,16 +6,16 @@
 
 namespace brigade::cuda {
 
-// Kept for reuse by size classes, since page-locking takes longer than most copies. A block given
-// back is not handed out again before the copies that were noted for it (record_pinned) are done.
-// Throws OutOfMemoryError. Safe from any thread.
+// Blocks are cached by size class, since page-locking takes longer than most copies. A block that
+// was given back is not reused before the copies recorded for it (record_pinned) are done. Throws
+// OutOfMemoryError. Safe from any thread.
 Allocation pinned_allocate(size_t bytes);
-// The block at `data` (its start) is read or written by what is queued on `stream`. While a CUDA
-// graph captures the stream, the block belongs to the graph's replays: given back, it is not handed
-// out again before the graph is gone.
+// Records that work queued on `stream` reads or writes the block at `data` (its start). While a
+// CUDA graph captures the stream, the block belongs to the graph's replays: once given back, it is
+// not reused before the graph is gone.
 void record_pinned(const void* data, const Stream& stream);
 AllocatorStats pinned_allocator_stats();
-// Gives blocks that nobody uses back to the system.
+// Returns unused blocks to the system.
 void pinned_empty_cache();
 
 }  // namespace brigade::cuda

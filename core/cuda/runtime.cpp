@@ -1,4 +1,4 @@
-// Makes CUDA devices known to the core.
+// Registers CUDA devices with the core.
 #include <brigade/core/cuda/allocator.h>
 #include <brigade/core/cuda/detail/capture.h>
 #include <brigade/core/cuda/device.h>
@@ -29,16 +29,16 @@ class SideStream final : public DeviceStream {
   std::optional<StreamGuard> guard_;
 };
 
-// A device has a clock of its own, which tells how long before or after another event one was reached. So there is
-// one whose moment the host knows: recorded on a stream that does nothing else, and made anew when it is old, since
-// clocks drift apart and a float has few digits.
+// A device reports the time of an event only relative to another event. So each device has an anchor event whose time
+// on the host is known: recorded on a stream that does nothing else, and renewed when it is old, since clocks drift
+// apart and a float has few digits.
 class Anchors {
  public:
   int64_t moment_of(const Event& event, int index) {
     const std::lock_guard lock(mutex_);
     Anchor& anchor = anchors_[index];
     if (anchor.moment == 0 || now() - anchor.moment > kOld) renew(anchor, index);
-    const double ms = event.elapsed_since(anchor.event);  // negative where it came before
+    const double ms = event.elapsed_since(anchor.event);  // negative if the event came earlier
     return anchor.moment + static_cast<int64_t>(ms * 1e6);
   }
 
@@ -122,7 +122,7 @@ class Runtime final : public DeviceRuntime {
     const DeviceGuard guard(device.index);
     const Stream stream = current_stream(device.index);
     if (!host && to_device != from_device) {
-      // The source has to be ready, and stays untouched until it was read.
+      // The source must be ready, and must not change until it has been read.
       const Stream source = current_stream(from_device.index);
       Event ready;
       ready.record(source);

@@ -11,23 +11,23 @@
 
 namespace brigade::cuda {
 
-// Cheap to copy. When the last copy of one that was made goes, the stream is kept for the next
-// create(): blocks of the allocator are bound to it, and a new stream under its old name would not
-// wait for what it still has to do.
+// Cheap to copy. When the last copy of a created stream goes, the stream is kept for the next
+// create(): blocks of the allocator are bound to it, and a new stream with its old handle would not
+// wait for its pending work.
 class Stream {
  public:
   // A new stream of the current device that does not wait for the default stream.
   static Stream create(bool high_priority = false);
   static Stream default_stream(int device);
-  // Somebody else's, who keeps it alive.
+  // A stream that the caller owns and keeps alive.
   static Stream borrowed(cudaStream_t stream, int device);
 
   cudaStream_t get() const noexcept { return stream_; }
   int device() const noexcept { return device_; }
-  // Throw CudaError; also when something queued before failed. synchronize() throws IndexError that
-  // a kernel on the device has found (device_error.h).
+  // Throw CudaError, also if work queued earlier failed. synchronize() also throws the IndexError
+  // that a kernel on the device reported (device_error.h).
   void synchronize() const;
-  // Whether all that was queued is done.
+  // Whether all queued work is done.
   bool query() const;
   bool operator==(const Stream& other) const noexcept { return stream_ == other.stream_ && device_ == other.device_; }
 
@@ -40,7 +40,7 @@ class Stream {
   std::shared_ptr<void> owner_;
 };
 
-// Of this thread, for the device (-1: the current one).
+// The current stream of this thread for the device (-1: the current device).
 Stream current_stream(int device = -1);
 
 // Makes `stream` current for this thread, and its device the current one, for a scope.
@@ -56,7 +56,7 @@ class StreamGuard {
   int device_before_;
 };
 
-// A point in a stream. Made at the first record, on that stream's device.
+// A point in a stream. Created at the first record, on that stream's device.
 class Event {
  public:
   explicit Event(bool timed = false) noexcept : timed_(timed) {}
@@ -67,8 +67,7 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   void record(const Stream& stream);
-  // What is queued on `stream` from now on waits for the recorded point; nothing when none was
-  // recorded.
+  // Makes work that is queued on `stream` from now on wait for the recorded point; does nothing if none was recorded.
   void block(const Stream& stream) const;
   void synchronize() const;
   // Whether the recorded point was reached; true when none was recorded.

@@ -1,6 +1,6 @@
 // Memory for the small objects that come and go with every operation (tensors, storages, nodes):
-// free lists per thread and size, in steps of 64 bytes, so that a step that repeats itself asks the
-// system for nothing.
+// free lists per thread and size, in steps of 64 bytes, so that a step that repeats itself
+// allocates nothing from the system.
 #pragma once
 
 #include <brigade/core/detail/thread_variable.h>
@@ -31,7 +31,7 @@ struct BlockLists {
 };
 BRIGADE_INITIAL_EXEC inline constinit thread_local BlockLists block_lists{};
 
-// Checkers of memory want to see every object.
+// Memory checkers need to see every object.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kPooling = false;
 #else

@@ -1,4 +1,4 @@
-// XXH3 by the xxHash library, and the checksums' place in the header.
+// XXH3 by the xxHash library, and the position of the checksums in the header.
 #include <brigade/core/detail/checksums.h>
 
 #include <brigade/core/error.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kDigits = 16;
 
-// Where the header's own digits are; npos where it was not Brigade that wrote it.
+// The position of the header's own digits; npos if Brigade did not write the header.
 size_t place_in(const std::string& header) {
   const std::string before = std::string("\"") + kChecksumsKey + "\":\"";
   const size_t found = header.find(before);
@@ -58,7 +58,7 @@ std::vector<uint64_t> read_checksums(const std::string& value, std::string heade
   const char* const end = value.data() + value.size();
   for (const char* at = value.data(); end - at >= static_cast<std::ptrdiff_t>(kDigits); at += kDigits + 1) {
     std::from_chars(at, at + kDigits, checksums.emplace_back(), 16);
-    // Small letters, and nothing else.
+    // Lowercase hexadecimal digits only.
     if (in_hexadecimal(checksums.back()) != std::string_view(at, kDigits))
       throw damaged("a checksum is not a hexadecimal number of 16 digits");
   }

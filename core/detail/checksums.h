@@ -1,4 +1,4 @@
-// Checksums of a safetensors file: of its header and of each tensor, a text in its metadata.
+// Checksums of a safetensors file: one of its header and one of each tensor, stored as a text in its metadata.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace brigade::detail {
 
-// The metadata's name for them.
+// The key of the checksums in the metadata.
 inline constexpr const char* kChecksumsKey = "brigade/xxh3";
 
 // 64-bit XXH3 (https://github.com/Cyan4973/xxHash).
@@ -17,14 +17,14 @@ uint64_t checksum(const void* data, size_t bytes) noexcept;
 
 // "0123456789abcdef": 16 digits.
 std::string in_hexadecimal(uint64_t checksum);
-// The value of that metadata: in the order of the file, with zeros in the place of the header's.
+// The value of that metadata, in the order of the file, with zeros in the place of the header's checksum.
 std::string checksums_text(std::span<const uint64_t> tensors);
-// Puts the header's checksum, which is that of `header` with zeros in its place, there.
+// Replaces those zeros in `header` by the checksum of `header`, computed with the zeros in place.
 void put_header_checksum(std::string& header);
 
-// Of the header and the tensors, from the value of the metadata in `header`. Throws IoError that
-// begins with `path` where there are not `tensors` + 1 of them, or the header is not the one that
-// was saved.
+// Parses the checksums of the header and the tensors from the value of the metadata in `header`.
+// Throws IoError that begins with `path` if there are not `tensors` + 1 of them, or if the header
+// is not the one that was saved.
 std::vector<uint64_t> read_checksums(const std::string& value, std::string header, size_t tensors,
                                      const std::string& path);
 

@@ -1,4 +1,4 @@
-// The machine's own calls for writing files.
+// The system calls for writing files.
 #include <brigade/core/detail/disk.h>
 
 #include <fcntl.h>

@@ -1,5 +1,4 @@
-// The calls by which a file is written, so that tests can let each of them fail, or lose what was
-// not brought to the disk.
+// Disk: the calls that write a file, so that tests can make each of them fail, or drop data that was not synced.
 #pragma once
 
 #include <sys/types.h>
@@ -11,8 +10,8 @@ namespace brigade::detail {
 class Disk {
  public:
   virtual ~Disk() = default;
-  // A new file, to write; never one that is there, and never through a link. All calls give -1 and
-  // set errno where they fail.
+  // Creates a new file for writing; never opens an existing one, and never follows a link. All
+  // calls return -1 and set errno on failure.
   virtual int create(const std::string& path);
   virtual ssize_t write(int descriptor, const void* data, size_t bytes);
   virtual int sync(int descriptor);
@@ -20,7 +19,7 @@ class Disk {
   virtual int sync_folder(const std::string& folder);
   virtual int remove(const std::string& path);
 
-  // The machine's own.
+  // The one that makes the system calls.
   static Disk& system();
 };
 

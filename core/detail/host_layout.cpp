@@ -1,4 +1,4 @@
-// Copies a tensor of any strides into row-major order, and finds bytes that are no bool.
+// Copies a tensor of any strides into row-major order, and finds bytes that are not valid bools.
 #include <brigade/core/detail/host_layout.h>
 
 #include <brigade/core/factory.h>

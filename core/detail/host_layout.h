@@ -1,5 +1,4 @@
-// The elements of a tensor as files want them: on the host, in row-major order, and checked where a
-// byte has meaning.
+// The elements of a tensor as files store them: on the host, in row-major order, and with valid bool bytes.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -8,7 +7,7 @@
 
 namespace brigade::detail {
 
-// `tensor` itself where it is so already.
+// Returns `tensor` itself if it is on the host and in row-major order already.
 Tensor row_major_on_host(const Tensor& tensor);
 
 // bool has two values; a byte that is neither 0 nor 1 would be undefined behaviour wherever it is

@@ -1,4 +1,4 @@
-// Bytes that do not print are escaped, and a long text is shortened in the middle.
+// Non-printable bytes are escaped, and a long text is shortened in the middle.
 #include <brigade/core/detail/in_quotes.h>
 
 namespace brigade::detail {

@@ -1,4 +1,4 @@
-// Text out of a file, made fit for a message.
+// Quotes text from a file for use in a message.
 #pragma once
 
 #include <string>

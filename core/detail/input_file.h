@@ -17,11 +17,11 @@ class InputFile {
   InputFile& operator=(const InputFile&) = delete;
 
   const std::string& path() const noexcept { return path_; }
-  // When it was opened.
+  // The size when the file was opened.
   uint64_t size() const noexcept { return size_; }
   // Exactly `bytes` bytes from `offset`. Throws IoError, also when the file has become shorter.
   void read(uint64_t offset, void* into, size_t bytes) const;
-  // The whole file in memory; what is written there is private to the process and never reaches the
+  // The whole file in memory; writes to that memory are private to the process and never reach the
   // file. It lives as long as the last copy of the pointer, and does not need this object. Throws
   // IoError.
   std::shared_ptr<char> map() const;

@@ -16,7 +16,7 @@ class Living {
     return *one;
   }
 
-  // By T's constructor and destructor: the last of the one, the first of the other.
+  // Called by T's constructor, as its last action, and by its destructor, as the first.
   void add(const T* object) {
     const std::lock_guard lock(mutex_);
     objects_.push_back(object);
@@ -25,7 +25,7 @@ class Living {
     const std::lock_guard lock(mutex_);
     std::erase(objects_, object);
   }
-  // Whether is(object) holds for one of them. None ends meanwhile.
+  // Whether is(object) holds for one of them. No object is destroyed during the call.
   template <class Is>
   bool any(Is&& is) {
     const std::lock_guard lock(mutex_);

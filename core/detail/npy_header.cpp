@@ -12,8 +12,8 @@ namespace brigade::detail {
 
 namespace {
 
-// Reads just what the format uses of Python: a dictionary of a text, a truth value and a tuple of
-// whole numbers.
+// Reads only the part of Python that the format uses: a dictionary of a text, a truth value and a
+// tuple of whole numbers.
 class Reader {
  public:
   Reader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
@@ -43,7 +43,7 @@ class Reader {
   [[noreturn]] void fail_field(const std::string& field, const std::string& expected) const {
     throw IoError("{}: '{}' is {}; expected {}", path_, field, here(), expected);
   }
-  // What stands at this place, for a message.
+  // The text at this position, for a message.
   std::string here() const { return at_ < text_.size() ? in_quotes(text_.substr(at_, 20)) : "the end of the header"; }
 
   void skip_space() {
@@ -113,7 +113,7 @@ class Reader {
       const char* begin = text_.data() + at_;
       const auto [after, error] = std::from_chars(begin, text_.data() + text_.size(), size);
       if (error != std::errc() || size < 0) fail_field("shape", expected);
-      if (header_.shape.size() == static_cast<size_t>(kMaxDims))  // NumPy has as many
+      if (header_.shape.size() == static_cast<size_t>(kMaxDims))  // as in NumPy
         throw IoError("{}: 'shape' has more than {} sizes; expected at most {}", path_, kMaxDims, kMaxDims);
       header_.shape.push_back(size);
       at_ += static_cast<size_t>(after - begin);

@@ -1,4 +1,4 @@
-// The header of an npy file, from the Python dictionary that it is, and back.
+// Parses and writes the header of an npy file, which is a Python dictionary.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct NpyHeader {
 // Throws IoError whose text begins with `path`.
 NpyHeader parse_npy_header(std::string_view text, const std::string& path);
 
-// As NumPy writes it, not filled up: with room for the first size to grow in place.
+// Formats the header as NumPy does, without padding, but with room for the outermost size to grow in place.
 std::string npy_header_text(const NpyHeader& header);
 
 }  // namespace brigade::detail

@@ -1,4 +1,4 @@
-// Who hears of values that are read out of a tensor as numbers: autograd, for its tape.
+// The listener for values that are read from a tensor as numbers; autograd sets it, for its tape.
 #pragma once
 
 #include <brigade/core/tensor.h>

@@ -23,7 +23,7 @@ struct FileDType {
   std::optional<DType> own;
 };
 
-// All that the format has.
+// All dtypes of the format.
 constexpr FileDType kFileDTypes[] = {
     {"F64", 64, kFloat64}, {"F32", 32, kFloat32}, {"F16", 16, kFloat16},  {"BF16", 16, kBFloat16}, {"I64", 64, kInt64},
     {"I32", 32, kInt32},   {"U8", 8, kUInt8},     {"BOOL", 8, kBool},     {"I16", 16, {}},         {"I8", 8, {}},
@@ -46,11 +46,11 @@ std::string text_of(const std::vector<int64_t>& sizes) {
   return text + "]";
 }
 
-// Takes the events of the JSON parser and allows just what the format does. No tree is built, and
-// nothing is nested deeper than a list in an object in an object, whatever the file holds.
+// Handles the events of the JSON parser and accepts only what the format allows. No tree is built,
+// and nothing is nested deeper than a list in an object in an object, whatever the file contains.
 class HeaderReader {
  public:
-  // What nlohmann::json's parser calls its numbers and texts.
+  // The names that nlohmann::json's parser expects for number and text types.
   using number_integer_t = json::number_integer_t;
   using number_unsigned_t = json::number_unsigned_t;
   using number_float_t = json::number_float_t;
@@ -142,10 +142,10 @@ class HeaderReader {
   enum class Field { DType, Shape, Offsets };
   static constexpr const char* kFields[] = {"dtype", "shape", "data_offsets"};
 
-  // What a message is about.
+  // The subject of a message.
   std::string subject() const { return path_ + ": tensor " + in_quotes(key_); }
   std::string field() const { return subject() + ": " + kFields[static_cast<int>(field_)]; }
-  // A value in a place where no such value may stand.
+  // Throws for a value that is not allowed at this position.
   bool value(const std::string& given) const {
     switch (place_) {
       case Place::Start: throw IoError("{}: the header is {}; expected an object of tensors by name", path_, given);
@@ -194,8 +194,8 @@ class HeaderReader {
   std::unordered_set<std::string> names_;
 };
 
-// The bytes that shape and dtype ask for. The product of the sizes other than 0 must fit too:
-// strides are such products.
+// The number of bytes that shape and dtype require. The product of the sizes other than 0 must fit
+// too: strides are such products.
 uint64_t bytes_of(const SafetensorsEntry& entry, const std::string& subject) {
   uint64_t bits = find_dtype(entry.dtype)->bits;
   bool empty = false;
@@ -248,7 +248,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, uint64_t data_
   if (text.empty() || text.front() != '{') {
     throw IoError("{}: the header begins with {}; expected \"{\"", path, in_quotes(text.substr(0, 1)));
   }
-  // The parser would take it for the end of the text, and what follows would go unseen.
+  // The parser would take a zero for the end of the text and ignore what follows.
   if (const size_t position = text.find('\0'); position != std::string_view::npos) {
     throw IoError("{}: the header holds a zero at byte {}; expected JSON", path, position + 1);
   }

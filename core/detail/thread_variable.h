@@ -1,10 +1,10 @@
-// The small variables of a thread that every operation touches.
+// The attribute of small thread-local variables that every operation touches.
 #pragma once
 
-// Before the declaration of one. Position-independent code finds a thread's variable by a call,
-// unless it lies in the block that a thread starts with ("initial-exec"); a library that is loaded
-// later finds little room there.
-#ifdef __CUDACC__  // does not know it; how code finds a variable is its own affair
+// Precedes the declaration of such a variable. Position-independent code finds a thread-local
+// variable by a call, unless the variable is in the block that a thread starts with
+// ("initial-exec"); a library that is loaded later finds little room there.
+#ifdef __CUDACC__  // nvcc does not know the attribute; object files may find the same variable differently
 #define BRIGADE_INITIAL_EXEC
 #else
 #define BRIGADE_INITIAL_EXEC [[gnu::tls_model("initial-exec")]]

@@ -1,4 +1,4 @@
-// Seeds from counters: what an example draws depends on seed, epoch and index alone.
+// Seeds from counters: the random numbers of an example depend only on seed, epoch and index.
 #include <brigade/data/detail/batch_in_progress.h>
 
 #include <brigade/core/error.h>
@@ -7,7 +7,7 @@ namespace brigade::data::detail {
 
 namespace {
 
-// The last word keeps these streams apart from those of the same seed that a program draws itself.
+// The last word separates these streams from the program's own streams of the same seed.
 uint64_t stream_of(RandomKey key, uint64_t number, bool of_batch) noexcept {
   const auto words = philox4x32_10({static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32),
                                     static_cast<uint32_t>(key.epoch), of_batch ? 0xBA7C4U : 0xE8A5U},

@@ -1,4 +1,4 @@
-// BatchInProgress: which example a thread is at, for errors; and the random numbers that it may draw.
+// BatchInProgress: the example that a thread is working on, for errors, and the random numbers that it may draw.
 #pragma once
 
 #include <brigade/core/random.h>
@@ -11,14 +11,14 @@
 
 namespace brigade::data::detail {
 
-// What decides the random numbers of a pass.
+// Determines the random numbers of a pass.
 struct RandomKey {
   uint64_t seed = 0;
   uint64_t epoch = 0;
 };
 
-// Made and used by the thread that makes the batch; in_words() may be asked by others. While it
-// lives, the thread's default_generator() is not that of the training: it comes back as it was.
+// Created and used by the thread that makes the batch; other threads may call in_words(). While it lives, the thread's
+// default_generator() is not that of the training; it is restored afterwards.
 class BatchInProgress {
  public:
   BatchInProgress(RandomKey key, int64_t batch, std::span<const int64_t> indices, bool on_worker);
@@ -26,14 +26,14 @@ class BatchInProgress {
   BatchInProgress(const BatchInProgress&) = delete;
   BatchInProgress& operator=(const BatchInProgress&) = delete;
 
-  // Before get(index): seeds the thread's generator by seed, epoch and index.
+  // Call before get(index): seeds the thread's generator by seed, epoch and index.
   void getting(int64_t index) noexcept;
-  // Before all of them are taken at once, or put together: seeds by the first index.
+  // Call before all examples are loaded at once, or collated: seeds by the first index.
   void getting_all() noexcept;
   void collating() noexcept;
 
-  // A tensor of a device was queued on a stream that belongs to this thread: workers make batches in
-  // host memory only. Throws ValueError.
+  // Throws ValueError for a device tensor made by a worker: it was queued on a stream of the worker's thread, so
+  // workers make batches in host memory only.
   template <class T>
   void check_made(const T&) const {}
   void check_made(const Tensor& tensor) const;
@@ -51,7 +51,7 @@ class BatchInProgress {
   int64_t batch_;
   std::span<const int64_t> all_;
   bool on_worker_;
-  std::atomic<int64_t> at_{kAll};  // an index, or what is done with all
+  std::atomic<int64_t> at_{kAll};  // an index, or kAll, or kCollate
   RandomGenerator saved_;
 };
 

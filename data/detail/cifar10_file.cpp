@@ -1,4 +1,4 @@
-// Cuts the file into records.
+// Splits the file into records.
 #include <brigade/data/detail/cifar10_file.h>
 
 #include <brigade/core/error.h>

@@ -1,4 +1,4 @@
-// Checks the header against what is there before anything is believed.
+// Checks the header against the file's size before using it.
 #include <brigade/data/detail/idx_file.h>
 
 #include <brigade/core/error.h>
@@ -42,7 +42,7 @@ IdxFile read_idx(const std::string& path, int dimensions, std::string_view expec
   }
   IdxFile file;
   std::string sizes_in_words;
-  // In floating point nothing wraps around; what the file can hold is far below 2^53.
+  // Floating point does not wrap around; the size of a file is far below 2^53.
   double count = 1;
   for (int i = 0; i < dimensions; ++i) {
     const uint32_t size = big_endian(std::string_view(bytes).substr(4 + 4 * static_cast<size_t>(i)));

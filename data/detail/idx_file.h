@@ -1,8 +1,8 @@
 // The IDX format of the MNIST files (Y. LeCun, C. Cortes, C. Burges: "The MNIST database of
 // handwritten digits"): a magic number, sizes, and the values row by row.
 //
-// The magic number is two zero bytes, the type of the values (8: unsigned bytes, the only one read
-// here) and the number of dimensions; each size is 4 bytes, the highest first.
+// The magic number is two zero bytes, the type of the values (8: unsigned bytes, the only one supported here) and the
+// number of dimensions; each size is a 4-byte big-endian number.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ struct IdxFile {
   std::string values;  // one byte each
 };
 
-// `expected`: what the file should be, in words. Packed by gzip or not. Throws IoError that names the
-// file and says what it holds and what was expected: another magic number, a header that is cut
-// short, more or fewer values than its sizes say.
+// `expected` describes the expected file in errors. Plain or gzip-compressed. Throws an IoError that names the file,
+// its content and the expected one: for another magic number, a truncated header, or more or fewer values than its
+// sizes say.
 IdxFile read_idx(const std::string& path, int dimensions, std::string_view expected);
 
 }  // namespace brigade::data::detail

@@ -1,4 +1,4 @@
-// Looks in each folder for the file itself, then for the packed one.
+// Looks in each folder for the plain file, then for the compressed one.
 #include <brigade/data/detail/image_files.h>
 
 #include <brigade/core/error.h>

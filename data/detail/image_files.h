@@ -1,4 +1,4 @@
-// Looks for a file of a data set, packed or not, in the folders where it may lie.
+// Looks for a file of a data set, plain or compressed, in its possible folders.
 #pragma once
 
 #include <string>
@@ -6,8 +6,7 @@
 
 namespace brigade::data::detail {
 
-// The first that there is of folder/file and folder/file.gz. Throws IoError that lists where it
-// looked.
+// The first existing one of folder/file and folder/file.gz. Throws an IoError that lists the paths it tried.
 std::string find_file(const std::string& dataset, const std::vector<std::string>& folders, const std::string& file);
 
 }  // namespace brigade::data::detail

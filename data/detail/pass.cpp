@@ -1,5 +1,5 @@
-// Workers take the numbers of batches in order and put what they make where the consumer looks for
-// its next number; so order and values do not depend on who was faster. A failure is such a result.
+// Workers take batch numbers in order and store each result under its number, where the consumer looks for it; so order
+// and values do not depend on the speed of the workers. A failure is stored like a batch.
 #include <brigade/data/detail/pass.h>
 
 #include <brigade/core/warning.h>
@@ -29,7 +29,7 @@ std::span<const int64_t> PassPlan::batch(int64_t number) const noexcept {
 
 namespace {
 
-// What is being handled, with the example's index in front; the original is nested.
+// The current exception, with the example's index in front; the original is nested.
 std::exception_ptr named(const BatchInProgress& at, uint64_t epoch) {
   std::string reason = "an exception that is no std::exception";
   try {
@@ -56,21 +56,21 @@ struct Pass::State {
 
   PassPlan plan;
   MakeBatch make;
-  int64_t taken;  // by the consumer, all batches before it
+  int64_t taken;  // by the consumer: all batches before this one
 
   std::mutex mutex;
   std::condition_variable work, done;
   int64_t next_to_make;
   std::map<int64_t, Result> made;
-  // One for each worker that is at a batch.
+  // One entry for each worker that is making a batch.
   std::map<int64_t, const BatchInProgress*> in_progress;
-  int running = 0;  // workers
+  int running = 0;  // number of workers
   bool stopped = false;
 
   Result make_batch(int64_t number, bool on_worker);
   void run_worker() noexcept;
   Result wait_for(int64_t number);
-  // What holds up a batch, in words; under the mutex.
+  // What delays a batch, as text; call with the mutex held.
   std::string where_at(int64_t number) const;
 };
 
@@ -98,7 +98,7 @@ Pass::State::Result Pass::State::make_batch(int64_t number, bool on_worker) {
 
 void Pass::State::run_worker() noexcept {
 #ifdef _OPENMP
-  omp_set_num_threads(1);  // the cores belong to the training
+  omp_set_num_threads(1);  // the cores are for the training
 #endif
   while (true) {
     int64_t number = 0;
@@ -115,7 +115,7 @@ void Pass::State::run_worker() noexcept {
     }
     done.notify_all();
   }
-  // Under the mutex: who waits for the last one may destroy the condition right after.
+  // Under the mutex: a thread that waits for the last worker may destroy the condition variable right after.
   const std::lock_guard lock(mutex);
   --running;
   done.notify_all();
@@ -147,7 +147,7 @@ Pass::Pass(PassPlan plan, MakeBatch make) : state_(std::make_shared<State>()) {
   progress_ = std::make_shared<PassProgress>();
   progress_->epoch = state_->plan.random.epoch;
   progress_->taken = state_->plan.first;
-  // Who asks first for its thread's generator gets the first seed: not a worker.
+  // The first thread to request its generator gets the first seed: make sure that it is not a worker.
   default_generator();
   const int64_t left = state_->plan.batches() - state_->plan.first;
   const auto workers = static_cast<int>(std::min<int64_t>(state_->plan.workers, left));
@@ -156,7 +156,7 @@ Pass::Pass(PassPlan plan, MakeBatch make) : state_(std::make_shared<State>()) {
     for (int i = 0; i < workers; ++i)
       threads_.emplace_back([state = state_] { state->run_worker(); });
   } catch (...) {
-    // Those that could not be started do not run.
+    // The workers that could not be started are not running.
     {
       const std::lock_guard lock(state_->mutex);
       state_->running -= workers - static_cast<int>(threads_.size());
@@ -198,7 +198,7 @@ std::shared_ptr<void> Pass::next() {
     progress_->has_ended = true;
     return nullptr;
   }
-  failed_ = true;  // unless it comes
+  failed_ = true;  // unless the batch arrives
   State::Result result = threads_.empty() ? state.make_batch(state.taken, false) : state.wait_for(state.taken);
   if (result.error) {
     stop();

@@ -1,5 +1,5 @@
-// Pass: the batches of one pass over the data, made in order by threads that work ahead, or by the
-// thread that asks.
+// Pass: the batches of one pass over the data, made in order, ahead of time by worker threads or on demand by the
+// consumer's thread.
 #pragma once
 
 #include <brigade/data/detail/batch_in_progress.h>
@@ -24,17 +24,17 @@ struct PassPlan {
   RandomKey random;
   int64_t first = 0;  // the batch to begin with
   int workers = 0;
-  int64_t ahead = 0;                   // at most so many batches are made or in the making that nobody has taken
-  std::chrono::milliseconds limit{0};  // of each wait; 0: none
+  int64_t ahead = 0;                   // limit of batches that are finished or in progress and not taken yet
+  std::chrono::milliseconds limit{0};  // limit of each wait; 0: none
 
   int64_t batches() const noexcept;
   std::span<const int64_t> batch(int64_t number) const noexcept;
 };
 
-// How far the consumer is; outlives the pass.
+// The consumer's progress; outlives the pass.
 struct PassProgress {
   uint64_t epoch = 0;
-  int64_t taken = 0;       // batches of the epoch, those before the first of this pass among them
+  int64_t taken = 0;       // batches of the epoch, including those before the first of this pass
   bool has_ended = false;  // after the last batch
 };
 
@@ -42,14 +42,14 @@ class Pass {
  public:
   // Throws std::system_error when a thread cannot be started; none is left running then.
   Pass(PassPlan plan, MakeBatch make);
-  // Waits for the workers, which end after the example that each is at. One that is still there
-  // after the limit is left running, with all that it uses, and a warning names the example.
+  // Waits for the workers, each of which ends after its current example. A worker that has not ended at the limit keeps
+  // running, with everything it uses, and a warning names the example.
   ~Pass();
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
 
-  // The next batch; null when there are no more. Throws DataLoaderError for a batch that could not
-  // be made, at its turn; TimeoutError when it is not there after the limit. Either ends the pass.
+  // The next batch; null when there are no more. Throws DataLoaderError, when its turn comes, for a batch that could
+  // not be made; TimeoutError when the batch is not ready at the limit. Either ends the pass.
   std::shared_ptr<void> next();
 
   const std::shared_ptr<PassProgress>& progress() const noexcept { return progress_; }
@@ -58,7 +58,7 @@ class Pass {
   struct State;
   void stop() noexcept;
 
-  // Shared with the workers: one that is left running keeps it.
+  // Shared with the workers: one that keeps running keeps it alive.
   std::shared_ptr<State> state_;
   std::shared_ptr<PassProgress> progress_;
   bool failed_ = false;

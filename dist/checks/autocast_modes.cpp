@@ -1,4 +1,4 @@
-// Reads the state of the thread at each forward.
+// Reads the autocast state of the thread before each forward.
 #include <brigade/dist/checks/autocast_modes.h>
 
 #include <brigade/amp/autocast.h>

@@ -1,5 +1,5 @@
-// The autocast that the forward of the latest backward began in: where ranks differ in it for long, they average gradients of
-// another precision.
+// Compares, over the ranks, the autocast state in which the forward of the latest backward began. Ranks that keep
+// differing average gradients of different precision.
 #pragma once
 
 #include <brigade/core/device.h>
@@ -16,23 +16,25 @@ namespace brigade::dist {
 
 class AutocastModes {
  public:
-  // Looks at the autocast of the devices that these are on: that of another one changes nothing here.
+  // Follows the autocast state of the device types that the parameters are on; that of other devices has no effect
+  // here.
   explicit AutocastModes(std::span<const NamedParameter> parameters);
 
-  // Before a forward of the wrapper that a backward may follow, after `backwards` of them.
+  // Called before a forward of the wrapper that a backward may follow; `backwards` is the number of backwards so far.
   void look(uint64_t backwards);
-  // What was seen before the latest of as many backwards, for the ranks to compare; 0 where nothing was.
+  // Digest of the state seen before the latest of `backwards` backwards, for the ranks to compare; 0 if none was
+  // seen.
   uint64_t digest(uint64_t backwards) const noexcept;
   AutocastOnRank seen(uint64_t backwards) const { return seen_.latest(backwards); }
-  // The ranks have compared, after as many backwards. A verdict where they have differed in the same way in several
-  // backwards in a row: a rank may take one batch in full precision, because the other overflows, or ranks take turns.
+  // Called after the ranks compared their steps. Returns a verdict only when they differ in the same way in several
+  // backwards in a row: a rank may run one batch in full precision to avoid an overflow, or ranks may take turns.
   std::optional<Verdict> compare(std::span<const StepOnRank> steps, uint64_t backwards);
 
  private:
   std::vector<DeviceType> devices_;
   BeforeBackward<AutocastOnRank> seen_;
-  uint64_t differed_at_ = 0;  // the latest backward in which they did
-  uint64_t how_ = 0;          // a digest of what each had then
+  uint64_t differed_at_ = 0;  // the latest backward in which the ranks differed
+  uint64_t how_ = 0;          // digest of each rank's state at that backward
   int in_a_row_ = 0;
 };
 

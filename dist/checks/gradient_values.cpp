@@ -1,4 +1,4 @@
-// Weighted sums, not hashes: a hash would flag rounding differences.
+// Digests gradients by weighted sums, not hashes: a hash would flag rounding differences.
 #include <brigade/dist/checks/gradient_values.h>
 
 #include <brigade/core/device_runtime.h>
@@ -17,12 +17,12 @@ namespace {
 constexpr double kTolerance = 1e-3;
 constexpr double kSizeOfNonFinite = 1e6;
 constexpr int64_t kSome = 64;
-constexpr double kScale = 1e9;  // of sums in words
+constexpr double kScale = 1e9;  // converts sums to integer words
 
-// The ranks' numbers differ by so much in whole digests, whose weights are below 2.
+// Tolerance of a difference between digests, in words; the weights of the digests are below 2.
 constexpr auto kMostApart = static_cast<int64_t>(kTolerance * kScale);
 
-// While a graph is captured nothing is computed, and nothing may wait.
+// During graph capture nothing is computed, and nothing may wait for the device.
 bool has_values(const Tensor& tensor) {
   if (!tensor.defined() || tensor.numel() == 0) return false;
   const Device device = tensor.device();
@@ -31,13 +31,13 @@ bool has_values(const Tensor& tensor) {
 
 GradientValues values_of_host(const Tensor& values) {
   const double squares = kernels::sum_of_squares(values);
-  // NaN, infinite, or a float64's that stands for more.
+  // NaN, infinity, or a float64 whose square overflows.
   if (!(squares < std::numeric_limits<double>::max())) return {0, kSizeOfNonFinite};
-  if (squares == 0) return {};  // too small for a square, too
+  if (squares == 0) return {};  // also when the squares underflow
   return {kernels::probe(values) / std::sqrt(squares), std::log2(squares) / 2};
 }
 
-// Between 1 and 2, by the fractions of the golden ratio's multiples: far apart for neighbours.
+// A weight in [1, 2) from the fractional parts of multiples of the golden ratio, so that neighbors are far apart.
 double weight(size_t position) noexcept {
   const double turn = static_cast<double>(position + 1) * 0.6180339887498949;
   return 1 + turn - std::floor(turn);

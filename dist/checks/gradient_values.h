@@ -1,5 +1,5 @@
-// The values of a gradient in two numbers, which the ranks compare: alike, but for rounding, where
-// the values are.
+// A two-number summary of a gradient's values that the ranks compare; equal values give equal summaries up to
+// rounding.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -12,36 +12,36 @@
 namespace brigade::dist {
 
 struct GradientValues {
-  // The scalar product with a fixed sequence of weights, by the norm; 0 for zeros.
+  // Scalar product with a fixed sequence of weights, divided by the norm; 0 for zeros.
   double direction = 0;
-  // log2 of the norm; numbers that no norm has for zeros, and where there is an infinity or NaN.
+  // log2 of the norm; for zeros and for infinity or NaN, values that no norm has.
   double size = kSizeOfZeros;
 
   static constexpr double kSizeOfZeros = -2000;
 
-  // Hosts with other processors add in another order.
+  // Compares with a tolerance, since hosts with different processors sum in different orders.
   bool is_like(const GradientValues& other) const noexcept;
 };
 
-// Of a floating tensor on any device; an undefined one is like zeros, and so is one that a graph captures.
+// Summary of a floating-point tensor on any device. An undefined tensor, or one on a device that is capturing a
+// graph, counts as zeros.
 GradientValues values_of(const Tensor& gradient);
-// Of its first elements: enough where an operation changes all elements alike.
+// Summary of the first elements only: enough where an operation changes all elements alike.
 GradientValues values_of_some(const Tensor& gradient);
 
-// The ranks whose values are unlike those that more than half of the ranks have in common; none where there is no such
-// half.
+// Ranks whose values differ from those shared by more than half of the ranks; empty if there is no such majority.
 std::vector<int> odd_among(std::span<const GradientValues> by_rank);
 
-// The values of any number of gradients in four words, whose maxima over the ranks say whether they
+// Summarizes any number of gradients in four words; the maxima of the words over the ranks show whether the gradients
 // are alike.
 class ValuesDigest {
  public:
   static constexpr size_t kWords = 4;
 
-  // `position`: tells one gradient from another.
+  // `position`: identifies the gradient.
   void add(size_t position, const GradientValues& values) noexcept;
   std::array<int64_t, kWords> words() const noexcept;
-  // From the maxima.
+  // `maxima`: of words() over the ranks.
   static bool differ(const int64_t* maxima) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// Looks at the layers whose results depend on train() and eval().
+// Records the modes of the layers whose results depend on train() and eval().
 #include <brigade/dist/checks/layer_modes.h>
 
 #include <brigade/core/fnv.h>

@@ -1,5 +1,5 @@
-// Which layers of a module train and which evaluate, in the forward that the latest backward came from: where ranks differ
-// in it, one of them has not called train() since its evaluation.
+// Which layers of a module were in train and which in eval mode in the forward of the latest backward. If ranks
+// differ, one of them has not called train() since its evaluation.
 #pragma once
 
 #include <brigade/dist/checks/before_backward.h>
@@ -14,16 +14,16 @@ namespace brigade::dist {
 
 class LayerModes {
  public:
-  // Of the layers that do something else in an evaluation: batch norms, dropouts, attention that drops weights.
+  // Follows the layers that behave differently in eval mode: batch norms, dropouts, attention that drops weights.
   explicit LayerModes(const nn::Module& module);
 
-  // Before a forward that a backward may follow, after `backwards` of them.
+  // Called before a forward that a backward may follow; `backwards` is the number of backwards so far.
   void look(uint64_t backwards);
-  // What was seen before the latest of as many backwards, for the ranks to compare; 0 where nothing was, and where no layer
-  // cares.
+  // Digest of the modes seen before the latest of `backwards` backwards, for the ranks to compare; 0 if none were
+  // seen or no layer depends on its mode.
   uint64_t digest(uint64_t backwards) const noexcept;
   bool are_known(uint64_t backwards) const noexcept { return !seen(backwards).empty(); }
-  // Paths of those that evaluate.
+  // Paths of the layers in eval mode.
   std::vector<std::string> evaluating(uint64_t backwards) const;
 
  private:

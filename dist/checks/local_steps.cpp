@@ -1,4 +1,4 @@
-// Looks for a sign of an average: the versions of the parameters tell who writes to them.
+// Looks for signs of averaging: parameter versions show whether anything but the optimizer has written to them.
 #include <brigade/dist/checks/local_steps.h>
 
 #include <brigade/autograd/meta.h>
@@ -38,7 +38,7 @@ void LocalSteps::look_at(const autograd::Update& update) {
 
 void LocalSteps::tell() {
   if (!steps_.are_enough()) return;
-  // Of many, the step that was counted last has not moved anything yet.
+  // When are_many(), the step that was counted last has not moved any parameter yet.
   if (!steps_.are_many() && is_written()) return steps_.end();
   steps_.end();
   warn({fmt::format("{}: {}: the communication hook {} lets the gradients stay local, and in {} nothing has averaged "

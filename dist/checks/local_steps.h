@@ -1,4 +1,4 @@
-// Local steps of a wrapper: by gradients that a communication hook has let stay local, while nothing averages the
+// Detects optimizer steps with gradients that a communication hook has left local, while nothing averages the
 // parameters.
 #pragma once
 
@@ -12,16 +12,16 @@ namespace brigade::dist {
 
 class LocalSteps {
  public:
-  // `title`: of the wrapper; `hook`: its name.
+  // `title`: the wrapper's title; `hook`: the hook's name.
   LocalSteps(std::string title, std::string hook) : title_(std::move(title)), hook_(std::move(hook)) {}
 
-  // Before a step by gradients that no collective has averaged.
+  // Called before a step with gradients that no collective has averaged.
   void look_at(const autograd::Update& update);
   // Warns, once, unless something has averaged parameters or gradients.
   void tell();
 
  private:
-  // By something else than the steps seen here: an average, or what may have been one.
+  // Whether anything but the steps seen here has written to a parameter: an average, or what may have been one.
   bool is_written() const;
   bool is_averaged_by_hand(const autograd::Update& update) const;
 

@@ -1,4 +1,4 @@
-// Thresholds for the warning about unsynchronized optimizer steps, and the line that it names.
+// Thresholds for the warning about unsynchronized optimizer steps, and the step that the warning names.
 #include <brigade/dist/checks/lone_steps.h>
 
 #include <brigade/core/place.h>
@@ -10,7 +10,7 @@ namespace brigade::dist {
 namespace {
 
 constexpr uint64_t kMany = 1000;  // local SGD averages more often
-constexpr uint64_t kEnough = 2;   // one step alone may be to see that all works
+constexpr uint64_t kEnough = 2;   // a single step may be a smoke test
 
 }  // namespace
 

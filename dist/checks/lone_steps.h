@@ -1,7 +1,8 @@
 // Counts optimizer steps whose gradients and parameters were never averaged.
 //
-// A loop that averages its parameters once in many steps (local SGD) looks the same until its first average. So the warning
-// comes when that average must have happened: when a model is saved, when training ends, or after very many steps.
+// A loop that averages its parameters once in many steps (local SGD) looks the same until its first average. The
+// warning therefore waits until that average must have happened: until a model is saved, training ends, or very many
+// steps have run.
 #pragma once
 
 #include <brigade/core/error.h>
@@ -16,29 +17,29 @@ namespace brigade::dist {
 
 class LoneSteps {
  public:
-  // Something averages, or it was told: no more is counted, and the parameters are let go of.
+  // True once averaging was seen or the warning was given: counting has stopped, and the parameters are released.
   bool is_over() const noexcept { return is_over_; }
   void end() noexcept;
 
-  // One more. True where there are so many that something would have averaged by now.
+  // Counts one step. Returns true when there are so many that an average would have happened by now.
   bool add(const std::string& optimizer, SourceLocation where);
   bool are_many() const noexcept;
-  // As many as are told where training ends.
+  // Whether there are enough steps for a warning when training ends.
   bool are_enough() const noexcept;
 
-  // The latest of them leaves the parameter in this version.
+  // Records the version in which the latest step leaves the parameter.
   void leave(const Tensor& parameter, uint32_t version) {
     left_.insert_or_assign(parameter.impl(), Left{parameter, version});
   }
-  // Whether is(parameter, the version it was left in) holds for one of them.
+  // Whether is(parameter, its recorded version) holds for any parameter.
   template <class Is>
   bool any_left(Is&& is) const {
     return std::ranges::any_of(left_, [&](const auto& each) { return is(each.second.parameter, each.second.version); });
   }
 
-  // "SGD.step() at train.cpp:5": the second of them, since the first may be to see that all works.
+  // "SGD.step() at train.cpp:5": the second step, since the first may be a smoke test.
   const std::string& second() const noexcept { return second_; }
-  // "1000 steps", or `all` where there are not so many.
+  // "1000 steps" when are_many(), otherwise `all`.
   std::string how_many(const std::string& all) const;
 
  private:
@@ -46,7 +47,7 @@ class LoneSteps {
   bool is_over_ = false;
   std::string second_;
   struct Left {
-    Tensor parameter;  // which the user may have let go of
+    Tensor parameter;  // kept alive: the user may have released it
     uint32_t version;
   };
   std::unordered_map<const TensorImpl*, Left> left_;

@@ -21,7 +21,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Who has what: ranks by line, in rank order.
+// Each distinct line with the ranks that have it, in rank order.
 using Versions = std::vector<std::pair<std::string, std::vector<int>>>;
 
 Versions versions_of(const std::vector<std::vector<std::string>>& lists, size_t entry) {
@@ -46,7 +46,7 @@ std::string in_words(const Versions& versions) {
   return text;
 }
 
-// Each rank's first lines, which say its options.
+// Compares each rank's first lines, which list its options.
 void check_same_options(const std::vector<std::vector<std::string>>& lists, const Replica& replica,
                         SourceLocation where) {
   for (size_t i = 0; i < replica.options.size(); ++i) {
@@ -91,7 +91,7 @@ void check_same_replicas(ProcessGroup& group, const Replica& replica, SourceLoca
   std::vector<std::string> made_at;
   for (const std::string& text : texts) {
     lists.push_back(lines_of(text));
-    made_at.push_back(lists.back().front());  // each begins with it
+    made_at.push_back(lists.back().front());  // the first line is the call site
     lists.back().erase(lists.back().begin());
   }
   check_same_order(group, replica, made_at, where);

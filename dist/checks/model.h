@@ -1,4 +1,4 @@
-// At construction: do all ranks hold the same model?
+// Checks at construction that all ranks hold the same model.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -15,23 +15,23 @@ struct ReplicaTensor {
   Tensor tensor;
 };
 
-// A setting of the wrapper in which the ranks have to agree.
+// A setting of the wrapper that must be the same on all ranks.
 struct ReplicaOption {
   std::string name;
-  std::string value;  // in words
+  std::string value;  // as text
 };
 
-// A wrapper that is being made.
+// A wrapper under construction.
 struct Replica {
-  std::string module;                  // the name of its class
+  std::string module;                  // class name
   Owner wrapper;                       // ReducerOptions::owner
-  std::vector<ReplicaOption> options;  // the same names on every rank
+  std::vector<ReplicaOption> options;  // same names on every rank
   std::vector<ReplicaTensor> tensors;
 };
 
-// Compares the options, then names, order, shapes, dtypes and requires_grad over all ranks, and the
-// order in which the ranks make wrappers of one class. Throws the same ConsistencyError on every
-// rank, which names the first that differs and who holds what. Collective.
+// Compares over all ranks the options, then names, order, shapes, dtypes and requires_grad, and the order in which
+// the ranks construct wrappers of one class. Throws the same ConsistencyError on every rank, naming the first
+// difference and which ranks hold which value. Collective.
 void check_same_replicas(ProcessGroup& group, const Replica& replica, SourceLocation where);
 
 }  // namespace brigade::dist

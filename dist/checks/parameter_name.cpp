@@ -1,4 +1,4 @@
-// By what is known of it: module, optimizer, line.
+// Names an unmanaged parameter by its module, its optimizer, and the line that made it trainable.
 #include <brigade/dist/checks/parameter_name.h>
 
 #include <brigade/autograd/meta.h>

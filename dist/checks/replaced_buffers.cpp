@@ -1,4 +1,5 @@
-// Asks the log of writes for the latest write to each buffer, and the tape whether a forward reads it.
+// Looks up the latest write to each buffer in the write log, and checks on the tape whether a forward reads the
+// buffer.
 #include <brigade/dist/checks/replaced_buffers.h>
 
 #include <brigade/autograd/tape.h>
@@ -11,7 +12,7 @@ namespace brigade::dist {
 
 namespace {
 
-// A log or a copy for the evaluation may be one rank's own; what a forward computes with may not.
+// A buffer for logging or a copy for evaluation may differ by rank; an input of a forward may not.
 bool is_read_in_forward(uint64_t id) {
   const autograd::Tape* const tape = autograd::Tape::current();
   return tape && std::ranges::any_of(tape->records(), [&](const autograd::Tape::Record& record) {

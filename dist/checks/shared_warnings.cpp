@@ -1,4 +1,4 @@
-// One exchange of texts; equal ones are one warning.
+// Exchanges warning texts once; equal texts become one warning.
 #include <brigade/dist/checks/shared_warnings.h>
 
 #include <brigade/core/warning.h>

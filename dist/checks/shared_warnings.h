@@ -1,4 +1,4 @@
-// What a rank warns of by itself, told once for all.
+// Merges the warnings of single ranks, so that each is printed once for all ranks.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -8,8 +8,8 @@ namespace brigade::dist {
 class Advisories;
 class ProcessGroup;
 
-// A collective: takes the warnings that this rank has not told, and those that this process holds
-// (core/warning.h); rank 0 tells each with the ranks that have it, unless it has told it before.
+// Takes this rank's undelivered warnings and those held by this process (core/warning.h). Rank 0 issues each with the
+// ranks that have it, unless it has already issued that message. Collective.
 void share_warnings(Advisories& advisories, ProcessGroup& group, SourceLocation where);
 
 }  // namespace brigade::dist

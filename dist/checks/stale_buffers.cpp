@@ -1,4 +1,4 @@
-// Counts handles: a member that was assigned anew is one less.
+// Counts handles: reassigning a member drops one handle.
 #include <brigade/dist/checks/stale_buffers.h>
 
 #include <brigade/autograd/tape.h>
@@ -9,10 +9,10 @@ namespace brigade::dist {
 
 namespace {
 
-// The module's list of buffers, and the wrapper's.
+// Handles held by the module's list of buffers and by the wrapper's.
 constexpr uint32_t kOwnHandles = 2;
 
-// Somebody may ask the module for it by its name.
+// A forward may also look the buffer up in the module by name.
 bool is_read_since(const autograd::Tape& tape, uint64_t position, uint64_t id) {
   const auto records = tape.records();
   const size_t first = position > tape.first_position() ? position - tape.first_position() : 0;

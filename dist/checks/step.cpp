@@ -1,4 +1,4 @@
-// The audit of each gradient, and the digest that ranks agree on before a step.
+// Audits each gradient, and computes the digest that the ranks agree on before a step.
 #include <brigade/dist/checks/step.h>
 
 #include <brigade/autograd/backward.h>
@@ -26,14 +26,14 @@ namespace brigade::dist {
 
 namespace {
 
-using LivingChecks = brigade::detail::Living<StepCheck>;  // those of all wrappers
+using LivingChecks = brigade::detail::Living<StepCheck>;  // the checks of all wrappers
 
 bool holds(const std::vector<NamedParameter>& parameters, const Tensor& parameter) {
   return std::ranges::any_of(parameters, [&](const NamedParameter& each) { return each.tensor.is_same(parameter); });
 }
 
-// Two verdicts with one cause are one; where gradients were not cleared, also if they have gathered other numbers of
-// backwards: the text speaks of the first.
+// Merges verdicts with the same cause. Verdicts on gradients that were not cleared merge even if their counts of
+// backwards differ; the text describes the first.
 void add_to(std::vector<Verdict>& found, Verdict verdict) {
   for (Verdict& known : found) {
     const bool is_same = known.cause.same_as(verdict.cause) ||
@@ -45,7 +45,7 @@ void add_to(std::vector<Verdict>& found, Verdict verdict) {
   found.push_back(std::move(verdict));
 }
 
-// The first of verdicts on buffers, with the parameters of all.
+// Merges verdicts on buffers: the first one, with the parameters of all.
 Verdict with_others(const std::vector<Verdict>& buffers) {
   Verdict told = buffers.front();
   for (size_t i = 1; i < buffers.size(); ++i)
@@ -81,7 +81,7 @@ bool StepCheck::is_managed_elsewhere(const Tensor& parameter) const {
 
 bool StepCheck::is_in_other_module(const Tensor& parameter) const {
   return LivingChecks::all().any([&](const StepCheck& each) {
-    if (&each == this || &each.group_ != &group_) return false;  // those of other ranks have other groups
+    if (&each == this || &each.group_ != &group_) return false;  // the checks of other ranks have other groups
     return holds(each.parameters_(), parameter);
   });
 }
@@ -110,13 +110,14 @@ Verdict StepCheck::unmanaged(const autograd::Update& update, size_t position,
   return unmanaged_parameters(found);
 }
 
-// Where does the gradient of a managed parameter come from?
+// Checks where the gradient of a managed parameter comes from.
 std::optional<Verdict> StepCheck::look_at(uint32_t managed, const autograd::GradStamp& stamp,
                                           SourceLocation step_at) const {
-  // Only where there is something to say: a step looks at each of its parameters.
+  // Built only for a verdict: a step inspects each of its parameters.
   const auto parameter = [&] { return about(reducer_.parameters()[managed], {}, {group_.rank()}); };
   const LocalGradient& local = reducer_.accumulation().local(managed);
-  // Perhaps upon what was set: a resumed accumulation. Of what was only set the ranks compare the values.
+  // Backwards may have added to a gradient that was set by hand: a resumed accumulation. For a gradient that was only
+  // set, the ranks compare the values.
   const bool gathers = local.backwards > 0 && stamp.backwards > 0;
   if (stamp.by_hand && !gathers) return std::nullopt;
   const SourceLocation reducing_at = reducer_.reducing_at();
@@ -151,7 +152,7 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
         add_to(found, std::move(*verdict));
       continue;
     }
-    if (is_managed_elsewhere(parameter) || meta->stamp.is_mean) continue;  // a mean of a wrapper that has gone
+    if (is_managed_elsewhere(parameter) || meta->stamp.is_mean) continue;  // averaged by a destroyed wrapper
     if (current.empty()) current = parameters_();
     const bool ours = holds(current, parameter);
     if (!ours && (!reducer_.accumulation().has_heard(meta->stamp.last_backward) || is_in_other_module(parameter)))
@@ -164,7 +165,7 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
     verdict.ranks = {group_.rank()};
     verdict.iteration = reducer_.rounds();
   }
-  // Warnings do not concern the peers.
+  // Warnings are not sent to the peers.
   std::erase_if(found, [&](Verdict& verdict) {
     if (verdict.severity == Severity::Error) return false;
     verdict.message = fmt::format("{}: {}", names_in_words(verdict.parameters, 1), verdict.cause.text);
@@ -187,17 +188,17 @@ Verdict StepCheck::scale_fault(const autograd::Update& update) const {
 }
 
 StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const {
-  // As own_step, but lines may differ (ranks in different branches that do the same).
+  // Hashes the content of own_step() except for source lines: ranks in different branches may take the same step.
   Agreement result;
   uint64_t& hash = result.digest;
   const Count count = count_of(update);
   hash = fnv(update.name) + (count.of_all ? update.number : count.since);
   hash = fnv(update.options, hash);
-  if (!update.moves) return result;  // gradients that gather may differ
-  // Once it is told, a difference is no reason to exchange more.
+  if (!update.moves) return result;  // gradients that still accumulate may differ
+  // A difference that was already reported is no reason to exchange more.
   if (!reducer_.advisories().has(kModesDiffer)) hash = fnv_step(hash, modes_.digest(reducer_.rounds()));
   if (!reducer_.advisories().has(kAutocastDiffers)) hash = fnv_step(hash, autocast_.digest(reducer_.rounds()));
-  uint64_t members = 0;  // a sum, since within a group the order is of no matter
+  uint64_t members = 0;  // a sum: the order within a group does not matter
   GroupAt group(update.groups);
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const Tensor& parameter = update.parameters[i];
@@ -207,7 +208,7 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
     if (position >= 0) members += mix(((uint64_t{group(i)} + 1) << 32) | static_cast<uint32_t>(position));
     if (position < 0 || !grad.defined() || ignored_.contains(parameter.impl()) || is_judged_elsewhere(position))
       continue;
-    if (!reducer_.past().backward.sent) continue;  // gradients of this rank alone: clipped, they differ as before
+    if (!reducer_.past().backward.sent) continue;  // local gradients differ anyway
     const bool by_hand = autograd::meta(parameter)->stamp.by_hand;
     const std::vector<autograd::Write> edits = edits_of(static_cast<uint32_t>(position), grad);
     const bool unseen = may_be_edited_unseen(static_cast<uint32_t>(position), grad);
@@ -215,7 +216,7 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
     if (by_hand) hash = fnv("set_grad", hash);
     for (const autograd::Write& write : edits)
       hash = fnv(write.op, hash);
-    // Clipping and unscaling move all elements of a gradient by one rule: a few tell how.
+    // Clipping and unscaling change all elements of a gradient by one rule: the first few elements show a difference.
     const bool by_rule =
         !by_hand && !unseen && std::all_of(edits.begin(), edits.end(), [](const autograd::Write& write) {
           const std::string_view op = write.op;
@@ -231,13 +232,13 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
   }
   for (const auto& [i, write] : written_by_hand(update))
     result.values.add(update.parameters.size() + i, values_of(update.parameters[i].detach()));
-  // Which, and not to what: all ranks may have replaced it by values of their own.
+  // Hashes the name, not the values: they may differ although all ranks have replaced the buffer.
   for (const StepOnRank::Edit& write : buffers_replaced(update))
     hash = fnv(write.parameter, hash);
-  // In local SGD the ranks hold states of their own.
+  // In local SGD each rank has its own optimizer state.
   const bool is_changed = update.state_loaded_at.line() != 0 || !state_written(update).empty();
   if (is_changed && reducer_.past().backward.sent) {
-    hash = fnv("state", hash);  // that of an optimizer that has not stepped is empty
+    hash = fnv("state", hash);  // the state is empty before the first step
     const StateValues state = state_of(update);
     for (size_t i = 0; i < state.tensors.size(); ++i)
       result.values.add(2 * update.parameters.size() + i, state.tensors[i]);
@@ -268,7 +269,7 @@ void StepCheck::raise(const autograd::Update& update, std::vector<Verdict> verdi
   std::vector<std::string> paragraphs;
   for (Verdict& verdict : verdicts) {
     std::string names = names_in_words(verdict.parameters);
-    // None is named where nothing speaks for one rank more than for another.
+    // No rank is named if nothing points to one of them.
     if (!names.empty()) names += verdict.ranks.empty() ? ": " : fmt::format(" on {}: ", ranks_in_words(verdict.ranks));
     verdict.message = fmt::format("{}{}\n    fix:   {}", names, verdict.cause.text, verdict.advice);
     paragraphs.push_back(verdict.message);
@@ -301,9 +302,9 @@ void StepCheck::verify(const autograd::Update& update) {
     (verdict.kind == "buffers_differ" ? buffers : errors).push_back(std::move(verdict));
   }
   if (!buffers.empty()) {
-    // Of many layers one cause: the first is told, the others are counted.
+    // Many layers share one cause: the message describes the first and counts the others.
     Verdict told = with_others(buffers);
-    told.severity = Severity::Warning;  // as the user chose: broadcast_buffers is off
+    told.severity = Severity::Warning;  // own buffers are the user's choice: broadcast_buffers is off
     reducer_.advisories().add("buffers", told);
   }
   if (!errors.empty()) raise(update, std::move(errors));
@@ -320,7 +321,7 @@ void StepCheck::warn_of_retained_graphs(const autograd::Update& update) {
 }
 
 void StepCheck::look_at_local(const autograd::Update& update) {
-  if (group_.rank() != 0 || group_.size() == 1) return;  // told once
+  if (group_.rank() != 0 || group_.size() == 1) return;  // rank 0 warns for all
   if (reducer_.past().backward.sent || group_.wrappers().has_shared_steps()) return;
   if (!local_steps_) {
     const CommHookPtr& hook = reducer_.comm_hook();
@@ -345,7 +346,7 @@ void StepCheck::operator()(const autograd::Update& update) {
 
 void StepCheck::tell_scaler(const autograd::Update& update, Found found) const {
   autograd::ScaledStep& scaled = *update.scaled;
-  // A rank whose own device has found something must not be the only one that leaves this step out.
+  // If the device of one rank has found a non-finite gradient, all ranks must skip this step.
   if (scaled.device_found_inf.defined()) {
     group_
         .all_reduce(scaled.device_found_inf,
@@ -368,7 +369,7 @@ void StepCheck::agree(const autograd::Update& update) {
   if (ours) count(update);
   if (is_paused_ || reducer_.shared_leaves().are_in_join()) {
     if (ours) refuse_after_uneven_join(update);
-    // The ranks that are still here have found the same in the same averages.
+    // The ranks that still take part have found the same in the same averages.
     if (ours && update.scaled) update.scaled->is_agreed = true;
     return;
   }
@@ -376,7 +377,7 @@ void StepCheck::agree(const autograd::Update& update) {
   if (update.moves) verdicts = audit(update);
   if (update.scale_fault) verdicts.push_back(scale_fault(update));
   if (!ours) {
-    // Not all ranks need to have found something, and those that have not do not wait here.
+    // Some ranks may have found nothing, and those do not wait here.
     if (!verdicts.empty() && !update.scale_fault) raise(update, std::move(verdicts));
     if (reducer_.options().diagnosis && update.moves) habits_.look_at_other(update);
     return;
@@ -384,7 +385,7 @@ void StepCheck::agree(const autograd::Update& update) {
   warn_of_retained_graphs(update);
   if (reducer_.options().diagnosis && update.moves) habits_.look_at(update);
 
-  // Max of x and of ~x: the ranks agree exactly when both are the own value.
+  // An all-reduce with Max of x and ~x: all ranks agree exactly if both results equal this rank's values.
   const Agreement own = agreement(update);
   const Tensor words = group_.allocate(4 + ValuesDigest::kWords, kInt64);
   auto* const values = words.data_ptr<int64_t>();
@@ -396,24 +397,24 @@ void StepCheck::agree(const autograd::Update& update) {
               : update.scaled->found_elsewhere ? kElsewhere
                                                : kNothing;
   std::ranges::copy(own.values.words(), values + 4);
-  // Without the optimizer's name: ranks that step others shall meet here, where each says which.
+  // The topic omits the optimizer's name, so that ranks that step different optimizers meet here and report which.
   static const Name purpose("agreement on a step");
   const Topic topic{Phase::Step, purpose, reducer_.options().owner};
   group_.all_reduce(words, {.op = ReduceOp::Max, .topic = topic, .iteration = update.number}, update.where)->wait();
   const bool differs = values[0] != ~values[1] || ValuesDigest::differ(values + 4);
   if (values[2] == 1) share_warnings(reducer_.advisories(), group_, update.where);
-  // What a rank has found says more than that the steps differ: they do because of it.
+  // The findings of a rank say more than a mismatch of the steps, which follows from them.
   if (values[2] == 2) return raise_of_all(update, verdicts, topic);
   if (differs) {
     const std::vector<Verdict> differing = compare(update, topic);
     if (!differing.empty()) raise(update, differing);
   }
-  const bool moves = update.moves && values[3] != kHere;               // it is not left out
-  if (update.moves) steps_[update.optimizer].compared(update, moves);  // else nothing was compared
+  const bool moves = update.moves && values[3] != kHere;               // not skipped
+  if (update.moves) steps_[update.optimizer].compared(update, moves);  // otherwise nothing was compared
   if (update.scaled) tell_scaler(update, static_cast<Found>(values[3]));
   if (!moves) return;
   look_at_local(update);
-  const bool are_replicas = reducer_.past().backward.sent;  // in local SGD the ranks hold weights of their own
+  const bool are_replicas = reducer_.past().backward.sent;  // in local SGD the ranks hold different weights
   if (options_.verify_every > 0 && are_replicas && count_of(update).since % options_.verify_every == 0) verify(update);
 }
 

@@ -1,4 +1,4 @@
-// What the ranks exchange when their agreements on a step differ, and the verdicts on it.
+// What the ranks exchange when their step digests differ, and the resulting verdicts.
 #include <brigade/dist/checks/step.h>
 
 #include <brigade/autograd/meta.h>
@@ -21,7 +21,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GradientValues, direction, size)
 
 namespace {
 
-// Those of `parameters` that have one of the names.
+// Selects those of `parameters` that have one of the names.
 std::vector<NamedParameter> named(std::span<const NamedParameter> parameters,
                                   const std::unordered_set<std::string>& names) {
   std::vector<NamedParameter> found;
@@ -30,7 +30,7 @@ std::vector<NamedParameter> named(std::span<const NamedParameter> parameters,
   return found;
 }
 
-// Those whose gradients some rank has edited or put in place.
+// Names of the parameters whose gradients some rank has edited or set by hand.
 std::unordered_set<std::string> touched(const std::vector<StepOnRank>& steps) {
   std::unordered_set<std::string> names;
   for (const StepOnRank& step : steps) {
@@ -42,7 +42,7 @@ std::unordered_set<std::string> touched(const std::vector<StepOnRank>& steps) {
   return names;
 }
 
-// Those that some rank has written by hand.
+// Names of the parameters that some rank has written by hand.
 std::unordered_set<std::string> written_to(const std::vector<StepOnRank>& steps) {
   std::unordered_set<std::string> names;
   for (const StepOnRank& step : steps) {
@@ -58,7 +58,7 @@ bool have_other_scales(const std::vector<Verdict>& verdicts) {
       verdicts, [](const Verdict& verdict) { return verdict.cause.op.find("loss scaler") != std::string::npos; });
 }
 
-// What optimizers of this thread hold other than the one that is about to step, and have moved before.
+// Names of the parameters that other optimizers of this thread hold and have already moved.
 std::vector<std::string> moved_by_others(const autograd::Update& update, const Reducer& reducer) {
   std::vector<std::string> names;
   for (const optim::Optimizer* const each : optim::optimizers_of_this_thread()) {
@@ -71,7 +71,7 @@ std::vector<std::string> moved_by_others(const autograd::Update& update, const R
   return names;
 }
 
-// What values_of() takes: buffers may be integers.
+// Converts to a dtype that values_of() accepts: buffers may be integers.
 Tensor numbers_of(const Tensor& tensor) {
   if (!tensor.defined()) return tensor;
   const autograd::Tape::Pause pause;
@@ -241,7 +241,7 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, const To
     std::vector<GradientsApart> apart =
         differing(named(reducer_.parameters(), touched(steps)), Compared::Gradients, about, update.where);
     std::erase_if(apart, [&](const GradientsApart& each) { return find(by_hook, each.parameter.name) != nullptr; });
-    if (have_other_scales(verdicts)) apart.clear();  // unscaled by other numbers they differ, whoever has done what
+    if (have_other_scales(verdicts)) apart.clear();  // different unscaling explains the difference
     for (Verdict& edited : gradients_edited(steps, apart)) {
       std::erase_if(apart, [&](const GradientsApart& each) {
         return std::any_of(edited.parameters.begin(), edited.parameters.end(),

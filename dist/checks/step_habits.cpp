@@ -1,4 +1,4 @@
-// Each look costs a few comparisons a parameter, and ends with its first warning.
+// Each check costs a few comparisons per parameter, and stops after its first warning.
 #include <brigade/dist/checks/step_habits.h>
 
 #include <brigade/autograd/meta.h>
@@ -18,9 +18,10 @@ namespace brigade::dist {
 
 namespace {
 
-// Optimizers may take turns: after so many backwards each has had its own.
+// Optimizers may take turns: after this many backwards each has had one.
 constexpr uint64_t kBackwardsWithoutHolder = 32;
-// In a row without a gradient: where nothing else moves, where other modules do, and where that is allowed.
+// Consecutive steps without a gradient: if nothing else moves, if other modules move, and if unused parameters are
+// allowed.
 constexpr uint64_t kStepsAlone = 2;
 constexpr uint64_t kStepsBesideOthers = 3;
 constexpr uint64_t kStepsOfUnused = 16;
@@ -34,7 +35,7 @@ std::unordered_set<const TensorImpl*> held_by_optimizers() {
   return held;
 }
 
-// In how many places of modules it stands.
+// The number of module members that hold the parameter.
 uint32_t places_of(const Tensor& parameter) {
   const autograd::AutogradMeta* const meta = autograd::meta(parameter);
   return meta ? meta->held_by_modules : 0;
@@ -62,7 +63,8 @@ void StepHabits::look_at(const autograd::Update& update) {
   backwards_at_[update.optimizer] = reducer_.rounds();
 }
 
-// Nothing has come since its latest step: no gradients, or those that it has used.
+// Warns if no backward came since the optimizer's latest step: it has no gradients, or only those it has already
+// used.
 void StepHabits::look_for_backward(const autograd::Update& update) {
   const auto latest = backwards_at_.find(update.optimizer);
   if (reducer_.rounds() != (latest == backwards_at_.end() ? 0 : latest->second)) {
@@ -88,9 +90,9 @@ void StepHabits::look_for_backward(const autograd::Update& update) {
   }
 }
 
-// A backward has come: is anything left of what it has given this optimizer?
+// Warns if a backward came but none of its gradients for this optimizer is left.
 void StepHabits::look_for_cleared(const autograd::Update& update) {
-  if (reducer_.unreached_by()) return;  // it has given nothing
+  if (reducer_.unreached_by()) return;  // it had no gradients
   const autograd::GradStamp* cleared = nullptr;
   for (const Tensor& parameter : update.parameters) {
     const int64_t position = reducer_.find(parameter);
@@ -107,9 +109,9 @@ void StepHabits::look_for_cleared(const autograd::Update& update) {
                   .cleared_at = cleared->set_at}));
 }
 
-// A forward came, and a backward that should have been its own, and nothing for this optimizer. Once is no habit: with
-// several wrappers each loss may have a step of its own. A backward that reaches another wrapper alone is the business of
-// that one's optimizer: a generator waits while its discriminator trains.
+// Warns if a forward ran, and the backward that should belong to it, but no gradient came for this optimizer. A
+// single such step is ignored: with several wrappers each loss may have its own step. A backward that reaches only
+// another wrapper concerns that wrapper's optimizer: a generator waits while its discriminator trains.
 void StepHabits::look_for_unreached(const autograd::Update& update) {
   std::vector<NamedParameter> waiting;
   bool others_move = false;
@@ -147,19 +149,19 @@ void StepHabits::look_for_unreached(const autograd::Update& update) {
 }
 
 void StepHabits::look_for_second_average(const autograd::Update& update) {
-  if (!reducer_.past().backward.sent) return;  // the communication hook has left them local: this is the average
+  if (!reducer_.past().backward.sent) return;  // a communication hook left the gradients local: this is their average
   for (const Tensor& parameter : update.parameters) {
     const int64_t position = reducer_.find(parameter);
     const autograd::AutogradMeta* meta = autograd::meta(parameter);
     if (position < 0 || !meta->grad.defined() || meta->stamp.by_hand || !was_reduced_by_hand(meta->grad)) continue;
     const auto managed = static_cast<uint32_t>(position);
-    // What stayed local under no_sync is the user's to average.
+    // The user averages what stayed local under no_sync.
     if (reducer_.accumulation().local(managed).backwards > 0 || reducer_.users()[managed] == 0) continue;
     return warn(averaged_twice(update.where, about(reducer_.parameters()[managed], {}, {})));
   }
 }
 
-// Of those that the optimizer holds and no backward reaches: are they still the module's?
+// Checks whether the module still holds the parameters that the optimizer holds and no backward reaches.
 void StepHabits::look_for_gone(const autograd::Update& update) {
   if (reducer_.rounds() == 0 || reducer_.advisories().has("stale_optimizer replaced")) return;
   std::vector<NamedParameter> current;
@@ -182,8 +184,8 @@ void StepHabits::look_for_gone(const autograd::Update& update) {
   look_for_gone_modules(update);
 }
 
-// Of the two names of a tied weight one has another tensor now. The other one is used as ever, so nothing is missing;
-// but what is new is neither averaged nor moved.
+// Warns if one of the two names of a tied weight now refers to another tensor. The old tensor is still used through
+// the other name, so nothing is missing; but the new tensor is neither averaged nor moved.
 void StepHabits::look_for_broken_ties(const autograd::Update& update) {
   bool any = false;
   for (size_t i = 0; i < places_.size() && !any; ++i)
@@ -202,9 +204,9 @@ void StepHabits::look_for_broken_ties(const autograd::Update& update) {
     places_[i] = std::min(places_[i], places_of(reducer_.parameters()[i].tensor));
 }
 
-// A layer was put in the place of another one before the module was wrapped, and after its optimizer was made: that holds
-// what no module has any more, and what is averaged now it does not move. (Where another group holds the new layer, the
-// old one does no harm.)
+// A layer was replaced before the module was wrapped and after its optimizer was created: the optimizer holds
+// parameters that no module has, and does not move those that are averaged. (If the new layer is in another parameter
+// group of it, the old one does no harm.)
 void StepHabits::look_for_gone_modules(const autograd::Update& update) {
   if (looked_for_gone_modules_ || reducer_.rounds() < 2) return;
   const auto gone = std::ranges::find_if(update.parameters, [](const Tensor& parameter) {
@@ -218,7 +220,7 @@ void StepHabits::look_for_gone_modules(const autograd::Update& update) {
   std::vector<ParameterVerdict> parameters;
   for (const NamedParameter& each : unmoved)
     parameters.push_back(about(each, {}, {}));
-  looked_for_unheld_ = true;  // they are told here
+  looked_for_unheld_ = true;  // this warning names them
   const autograd::AutogradMeta& old = *autograd::meta(*gone);
   warn(optimizer_of_gone_module({.optimizer = update.name,
                                  .step_at = update.where,

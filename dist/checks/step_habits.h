@@ -1,4 +1,4 @@
-// Warns, once each, of steps that are legal but suspicious: no gradient, averaged twice, stale optimizer.
+// Warns, once per kind, about legal but suspicious steps: no gradient, averaged twice, stale optimizer.
 #pragma once
 
 #include <brigade/autograd/listener.h>
@@ -15,12 +15,12 @@ class Reducer;
 
 class StepHabits {
  public:
-  // `parameters`: those of the module as they are now.
+  // `parameters`: returns those that the module has at the call.
   StepHabits(Reducer& reducer, std::function<std::vector<NamedParameter>()> parameters);
 
-  // Before a step of an optimizer that holds a managed parameter. Warnings go to the reducer's advisories.
+  // Called before a step of an optimizer that holds a managed parameter. Warnings go to the reducer's advisories.
   void look_at(const autograd::Update& update);
-  // The same before a step of one that holds none.
+  // Called before a step of an optimizer that holds none.
   void look_at_other(const autograd::Update& update) {
     look_for_gone_modules(update);
     look_for_unheld(update);
@@ -35,22 +35,22 @@ class StepHabits {
   void look_for_gone_modules(const autograd::Update& update);
   void look_for_broken_ties(const autograd::Update& update);
   void look_for_unheld(const autograd::Update& update);
-  // Those that are averaged and used, and that no optimizer of this thread holds.
+  // Parameters that are averaged and used, but not held by any optimizer of this thread.
   std::vector<NamedParameter> unheld(const autograd::Update& update) const;
   void warn(Verdict verdict);
 
   Reducer& reducer_;
   std::function<std::vector<NamedParameter>()> parameters_;
-  std::unordered_map<const void*, uint64_t> backwards_at_;  // by optimizer: reduced ones before its latest step
-  // By optimizer: steps in a row without any gradient of the wrapper, whose forward ran before each.
+  std::unordered_map<const void*, uint64_t> backwards_at_;  // by optimizer: reduced backwards before its latest step
+  // By optimizer: consecutive steps without any gradient of the wrapper although its forward ran before each.
   struct Unreached {
     uint64_t steps = 0;
-    uint64_t forward = 0;  // Reducer::waiting_forward() at the latest
+    uint64_t forward = 0;  // Reducer::waiting_forward() at the latest step
   };
   std::unordered_map<const void*, Unreached> unreached_;
-  uint64_t first_step_at_ = 0;         // backwards before the first step, and one more
+  uint64_t first_step_at_ = 0;         // backwards before the first step, plus one
   uint64_t writes_at_first_step_ = 0;  // autograd::writes_by_hand()
-  // Of each managed parameter: in how many places of modules it stood when all that is there was known.
+  // Of each managed parameter: how many module members held it when the reducer was constructed or last re-checked.
   std::vector<uint32_t> places_;
   bool looked_for_unheld_ = false;
   bool looked_for_gone_modules_ = false;

@@ -1,4 +1,4 @@
-// StepCheck: how many steps the optimizers have taken, in a join and since.
+// Implements the step counts of StepCheck: how many steps the optimizers have taken, in a join and since.
 #include <brigade/dist/checks/step.h>
 
 #include <brigade/dist/diagnosis/wire.h>
@@ -22,7 +22,7 @@ void StepCheck::resume_after_join() noexcept {
 
 namespace {
 
-// "Adam 0 1 2": what optimizers of several ranks have in common that are one; "" where it moves nothing that is reduced.
+// "Adam 0 1 2": a key that the same optimizer has on all ranks; "" if it moves no reduced parameter.
 std::string key_of(const optim::Optimizer& optimizer, const Reducer& reducer) {
   std::string positions;
   for (const Tensor& parameter : optimizer.parameters()) {
@@ -34,7 +34,7 @@ std::string key_of(const optim::Optimizer& optimizer, const Reducer& reducer) {
 }  // namespace
 
 void StepCheck::compare_steps_of_join(SourceLocation where) {
-  using Counts = std::map<std::string, std::vector<uint64_t>>;  // steps of those that have one key
+  using Counts = std::map<std::string, std::vector<uint64_t>>;  // step counts of the optimizers with this key
   Counts own;
   std::map<std::string, const optim::Optimizer*> ours;
   for (const optim::Optimizer* optimizer : optim::optimizers_of_this_thread()) {
@@ -54,16 +54,16 @@ void StepCheck::compare_steps_of_join(SourceLocation where) {
     }
     const bool alike = std::ranges::all_of(counts, [&](uint64_t count) { return count == counts.front(); });
     if (alike || counts.size() != of_ranks.size()) {
-      uneven_.erase(optimizer->serial());  // of others nothing is claimed
+      uneven_.erase(optimizer->serial());  // the counts cannot be compared
     } else {
       uneven_[optimizer->serial()] = std::move(counts);
     }
   }
 }
 
-// All ranks with data come here at their next step, and know the same.
+// All ranks with data come here at their next step, and hold the same counts.
 void StepCheck::refuse_after_uneven_join(const autograd::Update& update) {
-  if (update.state_loaded_at.line() != 0) uneven_.erase(update.serial);  // what differed is gone
+  if (update.state_loaded_at.line() != 0) uneven_.erase(update.serial);  // the differing state was overwritten
   const auto found = uneven_.find(update.serial);
   if (found == uneven_.end() || !update.keeps_state || !update.moves) return;
   const std::vector<uint64_t>& of_ranks = found->second;
@@ -82,7 +82,7 @@ void StepCheck::refuse_after_uneven_join(const autograd::Update& update) {
 
 void StepCheck::count(const autograd::Update& update) {
   Steps& steps = steps_[update.optimizer];
-  if (update.number <= steps.in_join) steps = {};  // a new one in the place of one that is gone
+  if (update.number <= steps.in_join) steps = {};  // a new optimizer at the address of a destroyed one
   steps.latest = update.number;
   if (update.state_loaded_at.line() != 0) steps.loaded_since = true;
 }
@@ -90,7 +90,7 @@ void StepCheck::count(const autograd::Update& update) {
 StepCheck::Count StepCheck::count_of(const autograd::Update& update) const {
   const auto known = steps_.find(update.optimizer);
   const uint64_t in_join = known == steps_.end() ? 0 : known->second.in_join;
-  // What the ranks did in a join is gone where they have loaded a state since.
+  // Steps in a join do not matter once the ranks have loaded a state.
   const bool is_forgotten = !update.keeps_state || (known != steps_.end() && known->second.loaded_since);
   return {in_join, update.number - in_join, in_join == 0 || !is_forgotten};
 }

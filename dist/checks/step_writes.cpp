@@ -1,5 +1,5 @@
-// What was written to parameters, buffers and gradients since the optimizer's latest step, other than by it and by the
-// reducer.
+// Finds writes to parameters, buffers and gradients since the optimizer's latest step, other than its own and the
+// reducer's.
 #include <brigade/dist/checks/step.h>
 
 #include <brigade/autograd/meta.h>
@@ -23,7 +23,7 @@ bool StepCheck::Steps::may_be_written(size_t position, const Tensor& parameter) 
 
 std::vector<std::pair<size_t, StepOnRank::Edit>> StepCheck::written_by_hand(const autograd::Update& update) const {
   std::vector<std::pair<size_t, StepOnRank::Edit>> found;
-  // Between two averages of local SGD the ranks hold weights of their own.
+  // Between two averages of local SGD the ranks hold different weights.
   if (!reducer_.past().backward.sent) return found;
   const auto known = steps_.find(update.optimizer);
   const Steps none;
@@ -32,7 +32,7 @@ std::vector<std::pair<size_t, StepOnRank::Edit>> StepCheck::written_by_hand(cons
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const Tensor& parameter = update.parameters[i];
     if (!any_with_line && !steps.may_be_written(i, parameter)) continue;
-    // What is frozen now is a rank's own business.
+    // A rank may write to a frozen parameter as it likes.
     const int64_t position = reducer_.find(parameter);
     if (!parameter.requires_grad() || position < 0) continue;
     const std::optional<autograd::LastWrite> last = autograd::last_write(parameter);
@@ -75,7 +75,7 @@ std::vector<autograd::Write> StepCheck::edits_of(uint32_t managed, const Tensor&
 
 bool StepCheck::may_be_edited_unseen(uint32_t managed, const Tensor& grad) const {
   const LocalGradient& local = reducer_.accumulation().local(managed);
-  const bool by_hand = autograd::meta(reducer_.parameters()[managed].tensor)->stamp.by_hand;  // other memory
+  const bool by_hand = autograd::meta(reducer_.parameters()[managed].tensor)->stamp.by_hand;  // in other memory
   if (by_hand || local.backwards > 0 || !reducer_.options().diagnosis) return false;
   const uint32_t writes = grad.version() - local.version_at_reduction;
   return writes != 0 && writes != autograd::writes_to_memory_of(grad, local.writes_at_reduction);

@@ -1,4 +1,4 @@
-// Gathers hashes of tensors, then of chunks, and at last the values of the one that differs.
+// Gathers hashes of tensors, then hashes of chunks, and finally the values of the first differing chunk.
 #include <brigade/dist/checks/values.h>
 
 #include <brigade/autograd/tape.h>
@@ -19,10 +19,10 @@ namespace brigade::dist {
 
 namespace {
 
-constexpr int64_t kChunk = 16384;  // elements; narrowed by hash before values are exchanged
+constexpr int64_t kChunk = 16384;  // elements; hashes narrow the search to one chunk
 
 uint64_t hash_bytes(const char* data, size_t bytes) noexcept {
-  // Four chains, so that a multiplication need not wait for the one before.
+  // Four independent chains, so that multiplications overlap.
   uint64_t chains[4] = {1, 2, 3, 4};
   size_t at = 0;
   for (; at + 32 <= bytes; at += 32) {
@@ -40,7 +40,7 @@ uint64_t hash_bytes(const char* data, size_t bytes) noexcept {
   return hash;
 }
 
-// Dense, in host memory.
+// A contiguous copy in host memory.
 Tensor plain(const Tensor& tensor) { return detail::on_host(kernels::contiguous(tensor)); }
 
 uint64_t hash_of(const Tensor& tensor) {
@@ -64,7 +64,7 @@ std::vector<std::vector<uint64_t>> gather(ProcessGroup& group, const std::vector
   return result;
 }
 
-// Steps between two floats of the dtype; -1 where that has no meaning.
+// Distance of two floats in ulps of the dtype; -1 if undefined.
 int64_t ulps(double a, double b, DType dtype) {
   if (!is_floating_point(dtype) || !std::isfinite(a) || !std::isfinite(b)) return -1;
   const int digits = dtype == kFloat64 ? 53 : dtype == kFloat32 ? 24 : dtype == kFloat16 ? 11 : 8;
@@ -152,7 +152,7 @@ ConsistencyReport compare_over_ranks(ProcessGroup& group, std::span<const Checke
       if (hashes[static_cast<size_t>(r)] != 0) defined.push_back(r);
       if (std::find(found.odd.begin(), found.odd.end(), r) == found.odd.end()) found.others.push_back(r);
     }
-    // Values only for the first: where it began is what matters.
+    // Find the element only for the first tensor: where the difference began is what matters.
     if (std::ssize(defined) < group.size()) {
       found.details = fmt::format("it is defined on {} only", ranks_in_words(defined));
     } else if (report.verdicts.empty()) {

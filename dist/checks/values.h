@@ -1,5 +1,5 @@
-// Do all ranks hold the same numbers? Parameters, buffers and gradients are compared by hash; where
-// they differ, the first tensor, element and ranks are found.
+// Checks that all ranks hold the same numbers. Compares parameters, buffers and gradients by hash; where they differ,
+// finds the first tensor, the element and the ranks.
 #pragma once
 
 #include <brigade/dist/errors/verdict.h>
@@ -15,23 +15,22 @@ namespace brigade::dist {
 struct CheckedTensor {
   std::string kind;  // "parameter", "buffer", "gradient"
   std::string name;
-  Tensor tensor;  // may be undefined (a gradient that is not there); that is compared too
+  Tensor tensor;  // may be undefined (a missing gradient); that is compared too
 };
 
 struct ConsistencyReport {
-  std::vector<Verdict>
-      verdicts;        // one per tensor that differs, the first with element and values; the same on all ranks
-  std::string legend;  // of the ranks, where those of a subgroup have other global numbers (RankNames::legend)
+  std::vector<Verdict> verdicts;  // one per differing tensor, the first with element and values; the same on all ranks
+  std::string legend;             // maps a subgroup's ranks to global ranks where they differ (RankNames::legend)
   bool consistent() const noexcept { return verdicts.empty(); }
-  // Throws ConsistencyError with all verdicts, and the legend, unless consistent().
+  // Throws ConsistencyError with all verdicts and the legend, unless consistent().
   void raise_if_inconsistent() const;
 };
 
-// Collective; the same names on every rank. One all_gather of 8 bytes per tensor when all is well.
+// Collective; every rank passes the same names. Costs one all_gather of 8 bytes per tensor if there is no difference.
 ConsistencyReport compare_over_ranks(ProcessGroup& group, std::span<const CheckedTensor> tensors,
                                      SourceLocation where = SourceLocation::current());
 
-// The parameters, buffers and gradients of a module. Collective.
+// Compares the parameters, buffers and gradients of a module. Collective.
 ConsistencyReport verify_consistency(ProcessGroup& group, const nn::Module& module,
                                      SourceLocation where = SourceLocation::current());
 template <nn::Holder H>

@@ -1,4 +1,4 @@
-// Wraps a module: checks, a copy of rank 0's model, the reducer, and what comes before a forward.
+// Wraps a module: runs checks, copies rank 0's model, creates the reducer, and prepares each forward.
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 
 #include <brigade/autograd/grad_mode.h>
@@ -24,7 +24,7 @@ namespace brigade::dist {
 
 namespace {
 
-// A cap; what no memory holds is none at all.
+// Converts a cap; values beyond any memory size mean no cap.
 int64_t bytes_of(double mib) { return mib < 0x1p42 ? static_cast<int64_t>(mib * 0x1p20) : int64_t{1} << 62; }
 
 void check_options(const DDPOptions& options, SourceLocation where) {
@@ -53,7 +53,7 @@ std::string words_of(std::vector<std::string> names) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-// All but gradient_as_bucket_view, which is a rank's own business.
+// All options except gradient_as_bucket_view, which may differ by rank.
 std::vector<ReplicaOption> options_of(const DDPOptions& options) {
   const bool at_once = options.report_at == ReducerOptions::ReportAt::Backward;
   return {{"find_unused_parameters", fmt::format("{}", options.find_unused_parameters)},
@@ -108,15 +108,15 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   note_at_construction(where);
   autograd::add_listener(reducer_);
   if (options_.diagnosis) autograd::Tape::enable();
-  // The check of a step compares what was written by hand, whether anything else is looked at or not.
+  // The check of a step compares hand-written values even without diagnosis.
   if (!options_.diagnosis && !options_.check_steps) return;
   std::vector<Tensor> followed = module_->parameters();
   if (!options_.broadcast_buffers) followed.insert(followed.end(), buffers_.begin(), buffers_.end());
   followed_writes_ = std::make_unique<autograd::FollowedWrites>(followed, "wrapping", where);
 }
 
-// Also fills parameters_, buffers_ and ignored_parameters_. Throws ValueError for a name to be
-// ignored that there is not.
+// Also fills parameters_, buffers_ and ignored_parameters_. Throws ValueError for an ignored name that does not
+// exist.
 DistributedDataParallelBase::Contents DistributedDataParallelBase::sort_out(SourceLocation where) {
   Contents contents;
   std::vector<std::string> unknown = options_.parameters_and_buffers_to_ignore;
@@ -125,7 +125,7 @@ DistributedDataParallelBase::Contents DistributedDataParallelBase::sort_out(Sour
     types.emplace(path, autograd::intern(module->name())->c_str());
   for (const auto& [name, parameter] : module_->named_parameters()) {
     std::erase(unknown, name);
-    autograd::ensure_meta(parameter).registered_as = name;  // by which errors call it from now on
+    autograd::ensure_meta(parameter).registered_as = name;  // the name in errors from now on
     if (is_ignored(name)) {
       contents.ignored.insert(parameter.impl());
       if (parameter.requires_grad()) ignored_parameters_.push_back(parameter);
@@ -208,7 +208,7 @@ void DistributedDataParallelBase::note_at_construction(SourceLocation where) {
 
 DistributedDataParallelBase::~DistributedDataParallelBase() {
   MissedWrappers::of_this_thread().end(reducer_.get());
-  // The reducer may outlive the wrapper in a backward that is running.
+  // The reducer may outlive the wrapper during a running backward.
   if (reducer_) {
     reducer_->before_optimizer_step(nullptr);
     reducer_->stop_following_buckets();
@@ -264,9 +264,9 @@ void DistributedDataParallelBase::pre_forward(int64_t rows, SourceLocation where
     look_at_buffers(where);
     if (step_check_) step_check_->look_at_modes();
   }
-  // As in PyTorch, in the first forward after one that syncs, so that all micro-batches of an accumulation go on from the
-  // same buffers. Also in eval(), where a backward may follow: frozen statistics are buffers like others. An evaluation on
-  // one rank, which must not wait for the others, runs under NoGradGuard.
+  // As in PyTorch, broadcasts in the first forward after one that syncs, so that all micro-batches of an accumulation
+  // start from the same buffers. Also in eval(), where a backward may follow: frozen statistics are buffers, too. An
+  // evaluation on one rank, which must not wait for the others, runs under NoGradGuard.
   const bool are_due = std::exchange(buffers_are_due_, reducer_->syncs());
   const bool broadcasts = options_.broadcast_buffers && !buffers_.empty() && are_due;
   int source = 0;
@@ -278,7 +278,7 @@ void DistributedDataParallelBase::pre_forward(int64_t rows, SourceLocation where
 void DistributedDataParallelBase::apply_optimizer_in_backward(
     const std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor> parameters)>& make) {
   if (!in_backward_.empty()) throw ValueError("apply_optimizer_in_backward was called before");
-  // Either of the next two may throw; then nothing has changed.
+  // Either of the next two calls may throw; then nothing has changed.
   std::vector<std::unique_ptr<optim::Optimizer>> made;
   for (const NamedParameter& each : reducer_->parameters())
     made.push_back(make({each.tensor}));

@@ -1,5 +1,4 @@
-// DistributedDataParallel: a module whose gradients are averaged over the ranks of a process group
-// while backward runs.
+// DistributedDataParallel: averages the gradients of a module over the ranks of a process group while backward runs.
 //
 //   auto group = dist::init_process_group();
 //   Net net;
@@ -36,59 +35,54 @@ namespace brigade::dist {
 struct ReplicaTensor;
 
 struct DDPOptions {
-  // Parameters that a backward does not reach are averaged with zeros instead of being an error.
-  // Costs nothing measurable here: the plan of backward is exact, and the flags travel in the
-  // buckets.
+  // Average parameters that a backward does not reach with zeros, instead of raising an error. The cost is not
+  // measurable: the plan of backward is exact, and the flags travel in the buckets.
   bool find_unused_parameters = false;
-  // Every backward uses the set of parameters that the first one used; another set is an error.
-  // Parameters that are never used are allowed.
+  // Every backward uses the same set of parameters as the first one; a different set is an error. Parameters that are
+  // never used are allowed.
   bool static_graph = false;
-  // Gradients are views of the buckets. false: they have memory of their own, with a copy in and a
-  // copy out.
+  // Gradients are views of the buckets. false: they have their own memory, and are copied in and out.
   bool gradient_as_bucket_view = true;
-  // Caps of the buckets, in MiB of gradients; INFINITY: none.
+  // Bucket capacities, in MiB of gradients; INFINITY: no limit.
   double bucket_cap_mb = 25;
   double first_bucket_mb = 1;
-  // Copy rank 0's buffers to the others at the start of a forward that records, in train() and in
-  // eval(): of the first one, and of the first after each that is outside no_sync, as PyTorch does.
-  // Under NoGradGuard a rank may evaluate alone. false: each rank keeps its own, in a join as well.
+  // Copy rank 0's buffers to the others at the start of a recording forward, in train() and in eval(): in the first
+  // one, and in the first after each that is outside no_sync, as in PyTorch. Under NoGradGuard a rank may evaluate
+  // alone. false: each rank keeps its own buffers, in a join as well.
   bool broadcast_buffers = true;
-  // Keep the tape that explains missing gradients, and look at the numbers (see Reducer).
+  // Keep the tape that explains missing gradients, and check the numbers (see Reducer).
   bool diagnosis = true;
   ReducerOptions::ReportAt report_at = ReducerOptions::ReportAt::Backward;
-  // The ranks agree before each step of an optimizer that holds parameters of this wrapper (see
-  // StepCheck).
+  // Let the ranks agree before each step of an optimizer that holds parameters of this wrapper (see StepCheck).
   bool check_steps = true;
-  // Compare parameters and gradients over the ranks at every K-th step; 0: never.
+  // Compare parameters and gradients over the ranks in every K-th step; 0: never.
   int verify_every = 0;
-  // In which dtype gradients travel, whatever they are kept in; nothing: in their own. float16 sends
-  // half of float32's bytes and overflows above 65504, which predivision puts off
-  // (reduce_in_hook); float32 averages half gradients without rounding the sums. Takes the place of a
-  // communication hook.
+  // The dtype in which gradients are sent, whatever dtype they are kept in; nullopt: their own. float16 sends half of
+  // float32's bytes and overflows above 65504, which predivision postpones (reduce_in_hook); float32 averages half
+  // gradients without rounding the sums. Takes the place of a communication hook.
   std::optional<DType> reduce_dtype = std::nullopt;
   double gradient_predivide_factor = 1;
-  // Names that are neither reduced, broadcast nor checked.
+  // Names that are not reduced, broadcast or checked.
   std::vector<std::string> parameters_and_buffers_to_ignore = {};
-  // These parameters are reduced together, after all others, once the gradient of
-  // `param_to_hook_all_reduce` is there too. Both or none.
+  // These parameters are reduced together, after all others, once the gradient of `param_to_hook_all_reduce` is also
+  // ready. Set both or neither.
   std::vector<std::string> delay_all_reduce_named_params = {};
   std::string param_to_hook_all_reduce = {};
 };
 
-// The part that does not depend on the type of the module.
+// The part of the wrapper that does not depend on the type of the module.
 class DistributedDataParallelBase : public Joinable {
  public:
-  // Collective. Checks that all ranks hold the same model, with the same options (those but
-  // gradient_as_bucket_view), and copies rank 0's parameters and buffers to the others. Throws
-  // ConsistencyError (the ranks differ: names the first entry and the ranks), ValueError (an option
-  // or a name that does not fit; an empty module or group). A module without trainable parameters
-  // is allowed: nothing will be reduced.
+  // Checks that all ranks hold the same model with the same options (except gradient_as_bucket_view), and copies rank
+  // 0's parameters and buffers to the others. Collective. Throws ConsistencyError (the ranks differ: names the first
+  // entry and the ranks), ValueError (an invalid option or name; an empty module or group). A module without
+  // trainable parameters is allowed: nothing will be reduced.
   DistributedDataParallelBase(std::shared_ptr<nn::Module> module, ProcessGroupPtr group, const DDPOptions& options,
                               SourceLocation where);
   ~DistributedDataParallelBase() override;
 
-  // While the guard lives, backward accumulates locally; the next backward outside reduces what has
-  // gathered. What counts is where *backward* runs. Guards nest, and move:
+  // While the guard lives, backward accumulates locally; the next backward outside reduces the accumulated gradients.
+  // What matters is where *backward* runs. Guards nest, and can be moved:
   //   std::optional<decltype(ddp)::NoSync> guard;
   //   if (!last_micro_batch) guard.emplace(ddp.no_sync());
   class NoSync {
@@ -109,9 +103,8 @@ class DistributedDataParallelBase : public Joinable {
     return NoSync(reducer_, where);
   }
 
-  // While the guard lives, backward has to reach these parameters only: those that the next step of
-  // one of several optimizers moves. The same on every rank. Other parameters are averaged if they
-  // are reached.
+  // While the guard lives, backward has to reach only these parameters: those that the next step of one of several
+  // optimizers moves. Must be the same on every rank. Other parameters are averaged if they are reached.
   class Expected {
    public:
     Expected(std::shared_ptr<Reducer> reducer, std::span<const Tensor> parameters) : reducer_(std::move(reducer)) {
@@ -133,11 +126,10 @@ class DistributedDataParallelBase : public Joinable {
 
   // See Reducer::register_comm_hook.
   void register_comm_hook(CommHookPtr hook) { reducer_->register_comm_hook(std::move(hook)); }
-  // Each parameter gets an optimizer of its own, made by `make`, which steps as soon as the
-  // parameter's bucket is reduced, while backward goes on; its gradient is cleared then. A strict
-  // error stops the bucket it is in and those after it; earlier ones have moved. A trainable
-  // parameter that is ignored steps as soon as its gradient is there, by this rank's alone. Throws
-  // ValueError when called twice.
+  // Gives each parameter its own optimizer, created by `make`, which steps and then clears the gradient as soon as
+  // the parameter's bucket is reduced, while backward continues. A strict error stops its bucket and all later ones;
+  // the parameters of earlier buckets have moved. A trainable parameter that is ignored steps as soon as its gradient
+  // is ready, with this rank's gradient alone. Throws ValueError if called twice.
   void apply_optimizer_in_backward(
       const std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor> parameters)>& make);
 
@@ -148,28 +140,27 @@ class DistributedDataParallelBase : public Joinable {
   const nn::Module& wrapped() const noexcept { return *module_; }
   // Warnings and notes so far (see Advisories).
   const std::vector<Verdict>& advisories() const noexcept { return reducer_->advisories().all(); }
-  // Which module is reduced by whom: one line per module, "wrapped", "frozen", "added after
-  // wrapping".
+  // One line per module with the reduction state of its parameters: "wrapped", "frozen", "added after wrapping".
   std::string describe() const;
-  // Any time, also after an error: each parameter of the module, whether the latest reduced backward
-  // used it and on which ranks, its bucket and order, the optimizers that hold it, and the line that
-  // wrote it last (see Explanation). Local: what other ranks did is what their flags said in that
-  // backward, and "not known" where these leave it open (used on some ranks of three and more).
+  // May be called at any time, also after an error. Lists for each parameter of the module: whether the latest
+  // reduced backward used it and on which ranks, its bucket and order, the optimizers that hold it, and the line that
+  // last wrote it (see Explanation). Local: use on other ranks comes from their flags in that backward, and is "not
+  // known" if these leave it open (used on some ranks of three and more).
   //   std::cerr << ddp.explain().table();
   Explanation explain() const;
-  // The same after asking the other ranks, which is collective: every rank calls it. Then it is known
-  // which ranks used what, if all are in the same backward; what is not so is as explain() says.
+  // The same with information from the other ranks. Collective. If all ranks are in the same backward, it is known
+  // which ranks used what; otherwise the result is that of explain().
   Explanation explain_with_peers(SourceLocation where = SourceLocation::current()) const;
 
-  // See join.h. A shadow's gradients are those of the others; when the join ends, all hold those of
-  // the rank whose model they take.
+  // See join.h. A shadow's gradients are those of the others; when the join ends, all ranks hold the gradients of the
+  // rank whose model they take.
   std::unique_ptr<JoinHook> join_hook(const JoinOptions& options) override;
   ProcessGroup& join_process_group() const noexcept override { return *group_; }
 
  protected:
-  // Before the module's forward. `rows`: samples in the batch, 0 when not known.
+  // Called before the module's forward. `rows`: samples in the batch, 0 if unknown.
   void pre_forward(int64_t rows, SourceLocation where);
-  // Runs forward; when it throws, the peers learn why this rank leaves.
+  // Runs forward; if it throws, the peers are notified of the reason.
   template <class F>
   decltype(auto) guarded(F&& forward) {
     const JoinedForward scope(*this);
@@ -195,7 +186,7 @@ class DistributedDataParallelBase : public Joinable {
 
  private:
   class InJoin;
-  // What this announces in a join.
+  // What the wrapper announces in a join.
   enum Announced : int64_t { kForward = 0, kForwardWithBuffers = 1, kBackward = 2 };
   void broadcast_buffers_from(int root, SourceLocation where);
   void note_buffers_are_alike();
@@ -205,7 +196,7 @@ class DistributedDataParallelBase : public Joinable {
   const char* state_of(const std::string& name, const Tensor& parameter) const;
   ExplainedParameter explained(const std::string& name, const Tensor& parameter) const;
   std::vector<NamedParameter> current(const nn::Named<Tensor>& tensors) const;
-  // What the module holds, by what happens to it.
+  // The contents of the module, by how the wrapper handles them.
   struct Contents {
     std::vector<ReplicaTensor> replica;
     std::vector<NamedParameter> trainable;
@@ -224,11 +215,11 @@ class DistributedDataParallelBase : public Joinable {
   Owner owner_;
   std::vector<Tensor> parameters_;
   std::vector<Tensor> buffers_;
-  std::vector<uint32_t> buffers_sent_;  // their versions, when all ranks held the same
-  bool buffers_are_due_ = true;         // the latest forward that records was to be reduced, or there was none
+  std::vector<uint32_t> buffers_sent_;  // versions of the buffers when all ranks last held the same
+  bool buffers_are_due_ = true;         // the latest recording forward was to be reduced, or there was none
   std::shared_ptr<Reducer> reducer_;
   std::unique_ptr<StepCheck> step_check_;
-  // One per parameter of the reducer; then those of the ignored ones, each called by a hook.
+  // One per parameter of the reducer, then one per ignored parameter, called by a hook.
   std::vector<std::unique_ptr<optim::Optimizer>> in_backward_;
   std::vector<Tensor> ignored_parameters_;
   std::vector<std::pair<Tensor, uint64_t>> step_hooks_;
@@ -237,7 +228,7 @@ class DistributedDataParallelBase : public Joinable {
   std::thread::id thread_;
 };
 
-// `Module`: a module handle (nn::Linear, or a class made by BRIGADE_MODULE).
+// `Module`: a module handle (nn::Linear, or a class declared with BRIGADE_MODULE).
 template <nn::Holder Module>
 class DistributedDataParallel : public DistributedDataParallelBase {
  public:
@@ -245,7 +236,7 @@ class DistributedDataParallel : public DistributedDataParallelBase {
                           SourceLocation where = SourceLocation::current())
       : DistributedDataParallelBase(module.ptr(), std::move(group), options, where), module_(std::move(module)) {}
 
-  // The module's forward.
+  // Runs the module's forward.
   template <class A>
   decltype(auto) operator()(A&& a, SourceLocation where = SourceLocation::current()) {
     pre_forward(rows_of(a), where);

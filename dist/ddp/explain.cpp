@@ -1,4 +1,4 @@
-// Gathers what the reducer, the optimizers and the log of writes know of each parameter.
+// Combines what the reducer, the optimizers and the write log know about each parameter.
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/write_log.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
@@ -14,7 +14,7 @@ namespace brigade::dist {
 
 namespace {
 
-// Which ranks used it, where this rank's own use and the number of users leave one answer.
+// The ranks that used a parameter, if this rank's own use and the number of users determine them.
 std::optional<std::vector<int>> ranks_that_used(bool here, int users, int rank, int ranks) {
   std::vector<int> all(static_cast<size_t>(ranks));
   std::iota(all.begin(), all.end(), 0);
@@ -26,7 +26,7 @@ std::optional<std::vector<int>> ranks_that_used(bool here, int users, int rank, 
   return all;
 }
 
-// Of the living optimizers, by parameter.
+// Names of the living optimizers, by parameter.
 std::unordered_map<const TensorImpl*, std::vector<std::string>> holders() {
   std::unordered_map<const TensorImpl*, std::vector<std::string>> found;
   std::map<std::string, int> seen;
@@ -121,7 +121,7 @@ Explanation DistributedDataParallelBase::explain() const {
 
 Explanation DistributedDataParallelBase::explain_with_peers(SourceLocation where) const {
   Explanation result = explain();
-  // Where the module has changed the ranks may list others: by name.
+  // Exchanged by name: if the module has changed, the ranks may list different parameters.
   std::string used;
   for (const ExplainedParameter& each : result.parameters) {
     if (each.used.value_or(false)) used += each.name + "\n";

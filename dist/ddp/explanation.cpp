@@ -1,4 +1,4 @@
-// An explanation as a table and as JSON.
+// Formats an explanation as a table and as JSON.
 #include <brigade/dist/ddp/explanation.h>
 
 #include <brigade/dist/errors/json.h>

@@ -1,4 +1,4 @@
-// The word that the ranks exchange, what a rank does that has no data left, and joins in joins.
+// Implements the word that the ranks exchange, the part of a rank without data, and nested joins.
 #include <brigade/dist/ddp/join.h>
 
 #include <fmt/format.h>
@@ -9,13 +9,13 @@
 
 namespace brigade::dist {
 
-// What a rank says, in 64 bits.
+// What a rank announces, in 64 bits.
 struct JoinWord {
   static constexpr int kNobody = 0;   // no data left
   static constexpr int kLayer = 255;  // a layer; other speakers are joinables, counted from 1
 
-  int joins = 0;     // of the rank that are open, one in another
-  int settings = 0;  // of the innermost: must be alike
+  int joins = 0;     // open joins of the rank, nested
+  int settings = 0;  // of the innermost join: must be alike
   int speaker = kNobody;
   int64_t what = 0;
 
@@ -34,9 +34,9 @@ struct JoinWord {
 
 namespace {
 
-// JoinWord::what of a layer: how many values, and the bit says that they are summed.
+// JoinWord::what of a layer: the number of values; this bit means that they are summed.
 constexpr int64_t kSummed = int64_t{1} << 39;
-// The same on ranks with data and on shadows.
+// The same topics on ranks with data and on shadows.
 Topic of_join(std::string_view purpose) { return {Phase::Join, Name(purpose)}; }
 Topic values_of_layer() { return of_join("join: values of a layer"); }
 Topic sums_of_layer() { return of_join("join: sums of a layer"); }
@@ -53,12 +53,12 @@ std::string settings_in_words(int settings) {
 
 }  // namespace
 
-// The joins of a rank over one group that are open, one in another.
+// The open, nested joins of a rank over one group.
 struct JoinContext {
   struct Member {
     Joinable* joinable;
     std::unique_ptr<JoinHook> hook;
-    bool shadowed = false;  // on some rank, since the last end of a join
+    bool shadowed = false;  // on some rank, since the last join ended
   };
   struct Level {
     const Join* join;
@@ -71,12 +71,12 @@ struct JoinContext {
   std::vector<Member> members;
   std::vector<Level> levels;
   bool shadows = false;          // this rank is in finish()
-  bool layers_exchange = false;  // in the forwards so far
+  bool layers_exchange = false;  // in any forward so far
 
-  // What all ranks say. Throws when those with data disagree, or on early termination.
+  // The words of all ranks. Throws if those with data disagree, or on early termination.
   struct Heard {
     JoinWord word;    // of the ranks with data
-    int source = -1;  // the highest of them
+    int source = -1;  // the highest rank with data
     bool someone_finished = false;
   };
   Heard exchange(int speaker, int64_t what, SourceLocation where);
@@ -147,7 +147,7 @@ JoinContext::Heard JoinContext::exchange(int speaker, int64_t what, SourceLocati
   return heard;
 }
 
-// This rank's part in what the others begin.
+// Takes this rank's part in what the others announce.
 void JoinContext::shadow(const Heard& heard, SourceLocation where) {
   const JoinWord& word = heard.word;
   if (word.speaker != JoinWord::kLayer) {
@@ -168,7 +168,7 @@ void JoinContext::shadow(const Heard& heard, SourceLocation where) {
 
 namespace {
 
-// The joins that are open on this thread.
+// The open joins of this thread.
 thread_local std::weak_ptr<JoinContext> open_joins;
 // The join that the running forward belongs to.
 thread_local std::shared_ptr<JoinContext> joined_forward;
@@ -231,7 +231,7 @@ Join::~Join() { leave(); }
 void Join::leave() noexcept {
   const std::shared_ptr<JoinContext> context = std::exchange(context_, nullptr);
   if (!context) return;
-  // Joins inside this one that were left open end with it.
+  // Joins that were left open inside this one end with it.
   while (!context->levels.empty()) {
     const bool own = context->levels.back().join == this;
     context->levels.pop_back();
@@ -268,7 +268,7 @@ void Join::finish(SourceLocation where) {
     is_last_joiner = false;
     context.shadow(heard, where);
   }
-  // Also those of an outer join that went on meanwhile.
+  // Includes members of an outer join that continued in the meantime.
   const size_t outer = context.levels.size() > 1 ? context.levels[context.levels.size() - 2].members : 0;
   for (size_t i = 0; i < context.members.size(); ++i) {
     if (std::exchange(context.members[i].shadowed, false) || i >= outer)

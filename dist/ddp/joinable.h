@@ -1,5 +1,5 @@
-// Joinable: what can take part in a join (join.h): a wrapper, an optimizer, a class of the user's
-// own that exchanges something in each iteration.
+// Joinable: what can take part in a join (join.h): a wrapper, an optimizer, or a user-defined class that exchanges
+// something in each iteration.
 //
 //   class Counter : public dist::Joinable {
 //    public:
@@ -11,9 +11,9 @@
 //     dist::ProcessGroup& join_process_group() const noexcept override { return *group_; }
 //   };
 //
-// Source: torch.distributed.algorithms.join. There the first joinable speaks for all, once in an
-// iteration; here each one announces its own collectives, so they may come in any order and number.
-// The words lie in host memory on every backend, so there is no join_device.
+// Source: torch.distributed.algorithms.join. There the first joinable notifies for all, once per iteration; here each
+// one announces its own collectives, so they may come in any order and number. The words are in host memory on every
+// backend, so there is no join_device.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -28,24 +28,23 @@ class Join;
 class JoinedForward;
 
 struct JoinOptions {
-  // true: a gradient is always divided by the world size, so each sample counts the same over the
-  // epoch. false: by the ranks that still have data.
+  // true: a gradient is always divided by the world size, so that each sample counts the same over the epoch. false:
+  // it is divided by the number of ranks that still have data.
   bool divide_by_initial_world_size = true;
-  // When a rank runs out of data: an error on every rank instead of shadowing.
+  // When a rank runs out of data, raise an error on every rank instead of shadowing.
   bool throw_on_early_termination = false;
-  // false: the Join does nothing at all, for inputs that are known to be even. The same on every
-  // rank.
+  // false: the Join does nothing, for inputs that are known to be even. Must be the same on every rank.
   bool enable = true;
 };
 
 // What ranks with data are about to do.
 struct JoinTurn {
-  int64_t what;  // as it was announced
+  int64_t what;  // as announced
   int source;    // the highest rank with data
   SourceLocation where;
 };
 
-// Made by a joinable for one join; lives as long as the join is open.
+// Created by a joinable for one join; lives as long as the join is open.
 class JoinHook {
  public:
   JoinHook() = default;
@@ -53,20 +52,20 @@ class JoinHook {
   JoinHook& operator=(const JoinHook&) = delete;
   virtual ~JoinHook() = default;
 
-  // On a rank without data, for each announcement of the joinable on the ranks with data: takes
-  // part in the collectives that follow it there.
+  // Called on a rank without data, for each announcement of the joinable on the ranks with data: takes part in the
+  // collectives that follow the announcement there.
   virtual void main_hook() {}
   // The same, for a joinable that announces different things.
   virtual void main_hook_at(const JoinTurn& turn) {
     static_cast<void>(turn);
     main_hook();
   }
-  // Once all ranks have finished, on every rank. `is_last_joiner`: this rank had data to the end,
-  // so its state is the newest; at least one rank has.
+  // Called once all ranks have finished, on every rank. `is_last_joiner`: this rank had data to the end, so its state
+  // is the newest; true on at least one rank.
   virtual void post_hook(bool is_last_joiner) { static_cast<void>(is_last_joiner); }
-  // Whether a backward reduces for this joinable, perhaps together with others.
+  // Whether a backward reduces for this joinable, possibly together with others.
   virtual bool reduces_in_backward() const noexcept { return false; }
-  // What is announced, for messages: "a reduced backward".
+  // The announcement in words, for messages: "a reduced backward".
   virtual std::string describe(int64_t what) const;
 };
 
@@ -78,13 +77,13 @@ class Joinable {
   virtual ~Joinable() = default;
 
   virtual std::unique_ptr<JoinHook> join_hook(const JoinOptions& options) = 0;
-  // One group for all joinables of a join.
+  // The same group for all joinables of a join.
   virtual ProcessGroup& join_process_group() const noexcept = 0;
 
  protected:
-  // Of the open join that this takes part in; null outside.
+  // Options of the open join that this object takes part in; null outside.
   const JoinOptions* join_options() const noexcept;
-  // The line that opened it, or the one that is ending it.
+  // The line that opened that join, or the line that is ending it.
   SourceLocation join_where() const noexcept;
 
  private:

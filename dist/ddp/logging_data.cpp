@@ -1,4 +1,4 @@
-// Reads sizes, options, buckets and the times of the last backwards from the wrapper.
+// Reads sizes, options, buckets and the times of recent backwards from the wrapper.
 #include <brigade/dist/ddp/logging_data.h>
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>
@@ -66,7 +66,7 @@ void add_reducer(const Reducer& reducer, LoggingData& data) {
   strings["prev_iteration_grad_ready_order_indices"] = fmt::format("{}", fmt::join(reducer.ready_order(), ", "));
 }
 
-// The last backward's, and the mean over those that the timeline keeps.
+// The times of the last backward, and the means over those in the timeline.
 void add_times(const Timeline& timeline, LoggingData& data) {
   int64_t count = 0;
   std::map<std::string, int64_t> sums;

@@ -1,5 +1,4 @@
-// What a wrapper knows about itself, under the names of PyTorch's DDP logging data where it has
-// them.
+// Statistics of a wrapper, under the names of PyTorch's DDP logging data where PyTorch has them.
 #pragma once
 
 #include <cstdint>

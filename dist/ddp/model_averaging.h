@@ -1,4 +1,4 @@
-// Model averaging: parameters instead of gradients are averaged, every so often (local SGD).
+// Model averaging: averages parameters instead of gradients, at regular intervals (local SGD).
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -9,30 +9,27 @@
 
 namespace brigade::dist {
 
-// Every parameter becomes its mean over the ranks: one all-reduce per dtype. Collective; the same
-// parameters, in the same order, on every rank. Gradients are left alone. Throws ValueError and
-// DTypeError, before anything is exchanged, for a tensor that is undefined or of a dtype without a
-// mean.
+// Replaces every parameter by its mean over the ranks, with one all-reduce per dtype. Collective; the same
+// parameters, in the same order, on every rank. Gradients are not changed. Throws ValueError for an undefined tensor
+// and DTypeError for a dtype without a mean, before anything is exchanged.
 void average_parameters(ProcessGroup& group, const std::vector<Tensor>& parameters,
                         SourceLocation where = SourceLocation::current());
 
 // PyTorch: torch.distributed.algorithms.model_averaging.averagers.PeriodicModelAverager.
 class PeriodicModelAverager {
  public:
-  // Averages at call number warmup_steps (from 0) and every `period` calls after it. Throws
-  // ValueError for a period
-  // < 1 and for an empty group.
+  // Averages at call number warmup_steps (from 0) and every `period` calls after it. Throws ValueError for a period
+  // below 1 and for an empty group.
   PeriodicModelAverager(ProcessGroupPtr group, uint64_t period, uint64_t warmup_steps = 0);
-  // To be called after each optimizer step. Returns whether it averaged.
+  // Call after each optimizer step. Returns whether it averaged.
   bool average_parameters(const std::vector<Tensor>& parameters, SourceLocation where = SourceLocation::current());
-  // Those parameters of the module that require a gradient: the others do not move. Buffers are
-  // left alone.
+  // Averages the parameters of the module that require a gradient: the others do not move. Buffers are not changed.
   bool average_parameters(const nn::Module& module, SourceLocation where = SourceLocation::current());
   template <nn::Holder H>
   bool average_parameters(const H& module, SourceLocation where = SourceLocation::current()) {
     return average_parameters(static_cast<const nn::Module&>(*module.ptr()), where);
   }
-  // Calls so far; a checkpoint keeps it.
+  // Number of calls so far; save it in a checkpoint.
   uint64_t step() const noexcept { return step_; }
   void set_step(uint64_t step) noexcept { step_ = step; }
 

@@ -1,4 +1,4 @@
-// Shuffles by seed and epoch, then takes every world_size-th index, from this rank's number on.
+// Shuffles by seed and epoch, then takes every world_size-th index, starting at this rank.
 #include <brigade/dist/ddp/sampler.h>
 
 #include <brigade/core/error.h>
@@ -16,7 +16,7 @@ void check_sampler_rank(const char* what, int rank, int world_size) {
     throw ValueError("Invalid rank {}, rank should be in the interval [0, {}]", rank, world_size - 1);
 }
 
-// `count` indices, every world_size-th from `rank` on, from the beginning again after the end.
+// `count` indices: every world_size-th from `rank` on, wrapping around at the end.
 std::vector<int64_t> share_of(const std::vector<int64_t>& order, int64_t count, int rank, int world_size) {
   std::vector<int64_t> mine;
   mine.reserve(static_cast<size_t>(count));

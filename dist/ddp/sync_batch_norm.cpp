@@ -17,10 +17,10 @@ namespace brigade::dist {
 
 namespace {
 
-// "SyncBatchNorm `features.1`"; a layer that is no part of a tree has no name.
+// "SyncBatchNorm `features.1`"; a layer that is not part of a module tree has no name.
 std::string layer(const std::string& name) { return name.empty() ? "SyncBatchNorm" : "SyncBatchNorm `" + name + "`"; }
 
-// Before anything is exchanged, so that a refused batch leaves no trace.
+// Runs before anything is exchanged, so that a refused batch has no effect.
 void check_shapes(const Tensor& x, const std::vector<std::pair<const char*, Tensor>>& per_channel,
                   const std::string& name, SourceLocation where) {
   if (x.dim() < 2) {
@@ -33,8 +33,8 @@ void check_shapes(const Tensor& x, const std::vector<std::pair<const char*, Tens
   }
 }
 
-// How many values per channel all ranks have: the host has to know, since that decides what happens next, and must not wait
-// for a device to learn it.
+// The number of values per channel over all ranks. The host needs it to decide how to continue, and must not wait for
+// a device to get it.
 int64_t count_of_all(ProcessGroup& group, int64_t count, const std::string& name, SourceLocation where) {
   const Tensor mine = group.allocate(1, kInt64);
   const Tensor all = group.allocate(group.size(), kInt64);
@@ -49,8 +49,8 @@ struct Combined {
   int64_t count = 0;  // per channel
 };
 
-// `moments` [2, C] of this rank's `count` values per channel. The ranks are combined in their order, so that all hold the
-// same bits.
+// `moments` [2, C] of this rank's `count` values per channel. The ranks are combined in rank order, so that all hold
+// the same bits.
 Combined combine(ProcessGroup& group, const JoinedLayer& joined, const Tensor& moments, int64_t count,
                  const std::string& name, SourceLocation where) {
   const Device device = moments.device();
@@ -79,9 +79,9 @@ Combined combine(ProcessGroup& group, const JoinedLayer& joined, const Tensor& m
 }
 
 struct SyncBatchNormNode final : autograd::Node {
-  // The statistics are kept as they were used, whatever happens to the running ones.
+  // The statistics as used in forward, independent of the running ones.
   autograd::SavedTensor x, weight, mean, invstd;
-  ProcessGroupPtr group;  // lives as long as a backward may want it
+  ProcessGroupPtr group;  // kept alive for backward
   JoinedLayer joined;
   int64_t count = 0;  // of all ranks
   DType weight_dtype = kFloat32, bias_dtype = kFloat32;
@@ -89,7 +89,7 @@ struct SyncBatchNormNode final : autograd::Node {
 
   void backward(autograd::BackwardContext& context) override {
     if (context.create_graph()) {
-      // The statistics follow the batches of all ranks, and so would a second derivative.
+      // The statistics depend on the batches of all ranks, and so would a second derivative.
       throw AutogradError(
           where,
           "{} has no second derivative: create_graph ran through it. Use BatchNorm, GroupNorm or the running "
@@ -102,8 +102,8 @@ struct SyncBatchNormNode final : autograd::Node {
     const Tensor center = mean.unpack(*this);
     const Tensor inverse = invstd.unpack(*this);
     const Tensor sums = kernels::batch_norm_gradient_sums(grad, input, center, inverse);
-    // Those of this rank alone: the wrapper averages the gradients of parameters. In their own
-    // dtype, which need not be that of x.
+    // Sums of this rank alone, since the wrapper averages the gradients of parameters; in their own dtype, which may
+    // differ from that of x.
     const auto row = [&](int64_t i, DType dtype) {
       const Tensor result = empty({sums.size(1)}, {dtype, sums.device()});
       kernels::copy(result, view::select(sums, 0, i));
@@ -125,7 +125,7 @@ struct SyncBatchNormNode final : autograd::Node {
 
 void synchronise(nn::BatchNormImpl& norm, const ProcessGroupPtr& group) {
   if (!group) throw ValueError("SyncBatchNorm: the process group is empty; see init_process_group");
-  // The module owns the function, so the function may know the module.
+  // The module owns the function, so capturing the module by reference is safe.
   norm.set_training_forward([&norm, group](const Tensor& x, double momentum, SourceLocation where) {
     return sync_batch_norm(group, x, norm.weight, norm.bias, norm.running_mean, norm.running_var, momentum,
                            norm.options.eps, norm.path(), where);

@@ -1,5 +1,5 @@
-// A wrapper in a join: what a rank without data does in the others' forwards and backwards, and the
-// model that all hold in the end.
+// Implements a wrapper in a join: the part of a rank without data in the others' forwards and backwards, and the
+// model that all ranks hold at the end.
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/core/factory.h>
@@ -46,7 +46,7 @@ class DistributedDataParallelBase::InJoin final : public JoinHook {
         uneven = true;
       }
     }
-    // Where each rank has buffers of its own, it keeps them.
+    // If each rank has its own buffers, it keeps them.
     ddp_.broadcast_model_from(source, ddp_.options_.broadcast_buffers, where);
     if (!uneven) return;
     take_gradients_of(source, is_last_joiner);
@@ -62,8 +62,8 @@ class DistributedDataParallelBase::InJoin final : public JoinHook {
   }
 
  private:
-  // Averaged gradients are the same on all ranks again: those of the source, which may have
-  // clipped or cleared them since. What a rank with data has gathered under no_sync stays.
+  // Makes averaged gradients the same on all ranks again: those of the source, which may have clipped or cleared them
+  // since. What a rank with data has accumulated under no_sync stays.
   void take_gradients_of(int source, bool is_last_joiner) const {
     const std::span<const NamedParameter> parameters = ddp_.reducer_->parameters();
     if (parameters.empty()) return;

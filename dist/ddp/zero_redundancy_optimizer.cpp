@@ -1,4 +1,4 @@
-// Deals out the parameters, broadcasts each owner's after a step, and joins and splits the states.
+// Assigns owners, broadcasts each owner's parameters after a step, and merges and splits the states.
 #include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 
 #include <brigade/core/device_runtime.h>
@@ -30,7 +30,7 @@ namespace {
 
 constexpr int64_t kPieceBytes = 25 << 20;
 
-// "3.exp_avg": entry ".exp_avg" of parameter 3. Entries of groups ("group0.lr") give nothing.
+// "3.exp_avg": entry ".exp_avg" of parameter 3. Returns nullopt for entries of groups ("group0.lr").
 struct Entry {
   size_t parameter;
   std::string rest;
@@ -42,7 +42,7 @@ std::optional<Entry> entry_of(const std::string& name) {
   return Entry{parameter, std::string(end, name.data() + name.size())};
 }
 
-// What the ranks compare of a state that each of them has loaded.
+// What the ranks compare of a state that each has loaded.
 std::vector<autograd::KeptState> summary_of(const optim::OptimizerState& state) {
   std::vector<autograd::KeptState> summary;
   for (const auto& [name, tensor] : state.tensors) {
@@ -57,8 +57,8 @@ std::vector<autograd::KeptState> summary_of(const optim::OptimizerState& state) 
   return summary;
 }
 
-// One rank's share of a state, under the names of the whole: without the tensors' values, which
-// travel separately. Numbers by their bits: JSON has no infinity.
+// One rank's share of a state, with the names of the whole state: without the tensors' values, which are sent
+// separately. Numbers are encoded by their bits, since JSON has no infinity.
 struct Share {
   struct Described {
     std::string name;
@@ -85,7 +85,7 @@ Share described(const optim::OptimizerState& state) {
   return share;
 }
 
-// The state as described, its tensors not filled yet.
+// Builds the described state, with uninitialized tensors.
 optim::OptimizerState state_from(const Share& share) {
   optim::OptimizerState state;
   for (const auto& [name, bits] : share.numbers)
@@ -99,8 +99,7 @@ optim::OptimizerState state_from(const Share& share) {
   return state;
 }
 
-// Copies bytes [begin, begin + piece) of the tensors, taken one after another, to or from the
-// piece.
+// Copies bytes [begin, begin + piece) of the concatenated tensors to or from the piece.
 void copy_piece(const optim::OptimizerState& share, int64_t begin, const Tensor& piece, bool to_piece) {
   auto* const memory = static_cast<char*>(piece.raw_data());
   const int64_t end = begin + piece.numel();
@@ -200,11 +199,11 @@ void ZeroRedundancyOptimizerBase::use_parameters_as_bucket_view(SourceLocation w
   buffers_ = detail::make_owner_buffers(*group_, parameters(), owners_, where);
 }
 
-// Takes what goes in buffers out of `to_send` (per parameter).
+// Broadcasts the parameters in buffers, and removes them from `to_send` (per parameter).
 void ZeroRedundancyOptimizerBase::send_buffers(const std::vector<Tensor>& all, std::vector<uint8_t>& to_send) {
   std::vector<std::pair<WorkPtr, const detail::OwnerBuffer*>> sent;
   for (const detail::OwnerBuffer& buffer : buffers_) {
-    bool whole = true;  // otherwise what has to stay would be overwritten
+    bool whole = true;  // otherwise it would overwrite parameters that must not change
     for (size_t k = 0; k < buffer.parameters().size(); ++k) {
       const size_t i = buffer.parameters()[k];
       whole = whole && to_send[i] && buffer.holds(k, all[i]);
@@ -233,9 +232,8 @@ void ZeroRedundancyOptimizerBase::do_step() {
   const std::vector<Tensor> all = parameters();
   std::vector<uint8_t> moved(all.size(), 0);  // in backward
   if (overlap_) moved = overlap_->take_moved(stepping_at());
-  // Every rank must name the same tensors. Whether a gradient arrived may differ between ranks,
-  // whether it is wanted not; a parameter that did not move costs bytes but is not written. Frozen
-  // ones stay home.
+  // Every rank must name the same tensors. Whether a gradient arrived may differ between ranks, but not whether one
+  // is required; a parameter that did not move costs bytes but is not written. Frozen parameters are not sent.
   std::vector<uint8_t> to_send(all.size(), 0);
   std::vector<Tensor> own;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -257,7 +255,7 @@ void ZeroRedundancyOptimizerBase::consolidate_state_dict(int to, SourceLocation 
   if (to < 0 || to >= group_->size()) {
     throw ValueError(where, "consolidate_state_dict: {} is not a rank 0..{}", to, group_->size() - 1);
   }
-  // This rank's share, under the names of the whole.
+  // This rank's share, with the names of the whole state.
   std::vector<size_t> owned;
   for (size_t i = 0; i < owners_.size(); ++i) {
     if (owns(i)) owned.push_back(i);
@@ -301,7 +299,7 @@ void ZeroRedundancyOptimizerBase::consolidate_state_dict(int to, SourceLocation 
     all.tensors.insert(all.tensors.end(), part.tensors.begin(), part.tensors.end());
   }
   if (group_->rank() != to) return;
-  // Through the plain optimizer, which copies and puts everything in its order.
+  // Goes through the plain optimizer, which copies everything and restores its order.
   whole->load_state_dict(all);
   consolidated_ = std::make_shared<const optim::OptimizerState>(whole->state_dict());
 }
@@ -313,7 +311,7 @@ optim::OptimizerState ZeroRedundancyOptimizerBase::state_dict() const {
         "since the last step; call consolidate_state_dict(to) on every rank, then state_dict() on rank `to`",
         group_->size(), group_->rank());
   }
-  // A schedule may have moved a rate since.
+  // A schedule may have changed a learning rate since.
   optim::OptimizerState state = *consolidated_;
   std::map<std::string, double> options;
   for (const auto& [name, number] : plain()->state_dict().numbers)
@@ -343,9 +341,9 @@ void ZeroRedundancyOptimizerBase::load_state_dict(const optim::OptimizerState& s
   if (optim::Optimizer* const own = inner()) {
     optim::OptimizerState share;
     for (auto& [name, number] : own->state_dict().numbers) {
-      if (!entry_of(name)) share.numbers.emplace_back(name, number);  // options come with each step
+      if (!entry_of(name)) share.numbers.emplace_back(name, number);  // options are set in each step
     }
-    std::vector<std::string> places(owners_.size());  // in the share
+    std::vector<std::string> places(owners_.size());  // position in the share
     size_t next = 0;
     for (size_t i = 0; i < owners_.size(); ++i) {
       if (owns(i)) places[i] = std::to_string(next++);

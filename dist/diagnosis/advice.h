@@ -1,9 +1,10 @@
-// Advice: what is said at the end of a backward whose gradients are sound, in warnings and notes
-// that do not stop training.
+// Advice: the warnings and notes given at the end of a backward whose gradients are sound. They do
+// not stop training.
 //
-// Each kind is a class in a file of its own, which makes itself known by a static object: those of
-// Brigade stand in dist/diagnosis/kinds, yours in your program. A reducer owns one of each, and
-// asks them after every backward that it reduces, in the order of their names.
+// Each kind of advice is a class in its own file and registers itself through a static object:
+// Brigade's own kinds are in dist/diagnosis/kinds, yours in your program. A reducer owns one
+// instance of each kind and calls it after every backward that it reduces, in the order of the
+// kinds' names.
 #pragma once
 
 #include <brigade/dist/diagnosis/finished_backward.h>
@@ -21,30 +22,32 @@ class Advice {
  public:
   virtual ~Advice() = default;
 
-  // Called on every rank, also where `diagnosis` finds nothing to look at: so the usual way has to
-  // cost next to nothing. What it keeps between backwards (how often it has looked, what it has
-  // said) are members.
+  // Called on every rank, even if `diagnosis` finds nothing to examine, so the common case must
+  // cost next to nothing. State kept between backwards (how often it has looked, what it has
+  // reported) belongs in members.
   //
-  // A verdict is kept, and a warning told, each time that one is returned: every rank has to return
-  // the same. Its severity is Warning or Note; an error has to be found before gradients are used.
+  // A verdict is kept, and a warning printed, each time one is returned; every rank must return the
+  // same verdict. Its severity is Warning or Note: an error must be found before the gradients are
+  // used.
   //
-  // exchange() is a collective: whether it is called may depend only on what all ranks have read
-  // alike (the first part of FinishedBackward, and texts that were exchanged), not on what this
-  // rank saw by itself. What is thrown leaves backward, after the others were asked; gradients are
-  // reduced then.
+  // exchange() is a collective: whether it is called may depend only on data that is the same on
+  // every rank (the first part of FinishedBackward and exchanged texts), not on what this rank
+  // alone observed. An exception propagates out of backward after the other kinds of advice have
+  // run; the gradients are reduced by then.
   virtual std::optional<Verdict> examine(FinishedBackward& backward) = 0;
 };
 
 // Called once for each reducer, on any thread.
 using AdviceMaker = std::function<std::unique_ptr<Advice>()>;
 
-// Makes advice known, from a static object or in main before anything is wrapped; in the programs
-// of all ranks alike. Throws ValueError for a name that is taken, and without a maker.
+// Registers advice, from a static object or in main before any module is wrapped. The programs of
+// all ranks must register the same advice. Throws ValueError for a name that is taken or an empty
+// maker.
 struct AddAdvice {
   AddAdvice(const std::string& name, AdviceMaker make);
 };
 
-// By name.
+// All registered advice, by name.
 const std::map<std::string, AdviceMaker>& all_advice();
 
 }  // namespace brigade::dist

@@ -1,4 +1,4 @@
-// Keeping advisories, and telling each once.
+// Keeps advisories and reports each one once.
 #include <brigade/dist/diagnosis/advisories.h>
 
 #include <string>
@@ -30,7 +30,7 @@ void Advisories::keep(const std::string& key, Verdict verdict, bool everywhere) 
   if (collector) {
     collector->verdicts_.push_back(verdict);
   } else if (verdict.severity == Severity::Note) {
-    // Only kept.
+    // Notes are only kept, not printed.
   } else if (everywhere) {
     if (rank_ == 0) tell(warning);
   } else if (alone_) {

@@ -1,5 +1,6 @@
-// Advisories: verdicts that do not stop training. Each is kept, and a warning is told once, by rank 0
-// (core/warning.h): at once where all ranks know it, otherwise when the ranks meet, with its ranks.
+// Advisories: verdicts that do not stop training. Each is kept, and each warning is printed once, by rank 0
+// (core/warning.h): at once if all ranks know of it, otherwise at the next exchange of warnings, with the ranks that it
+// concerns.
 #pragma once
 
 #include <brigade/core/warning.h>
@@ -15,19 +16,19 @@ namespace brigade::dist {
 class Advisories {
  public:
   explicit Advisories(int rank) noexcept : rank_(rank) {}
-  // Tells what the ranks have not met for.
+  // Prints the warnings that the ranks have not exchanged yet.
   ~Advisories();
   Advisories(const Advisories&) = delete;
   Advisories& operator=(const Advisories&) = delete;
 
-  // One that every rank adds alike. `key` says when two are the same; only the first is kept.
+  // Adds an advisory that every rank adds too. Advisories with the same `key` are the same; only the first is kept.
   void add(const std::string& key, Verdict verdict) { keep(key, std::move(verdict), true); }
-  // One that other ranks may not know of.
+  // Adds an advisory that other ranks may not know of.
   void add_own(const std::string& key, Verdict verdict) { keep(key, std::move(verdict), false); }
-  // The ranks will not meet: add_own() tells at once.
+  // For ranks that will not exchange warnings: add_own() prints at once.
   void tell_alone() noexcept { alone_ = true; }
   bool has_undelivered() const noexcept { return !undelivered_.empty(); }
-  // Whoever takes them tells them.
+  // The caller must print the warnings that it takes.
   std::vector<Warning> take_undelivered() { return std::exchange(undelivered_, {}); }
 
   bool has(const std::string& key) const { return keys_.contains(key); }
@@ -44,8 +45,7 @@ class Advisories {
   std::vector<Warning> undelivered_;
 };
 
-// While it lives, collects every advisory that this thread makes (and nothing is printed by it).
-// Nests.
+// RAII: collects the advisories that this thread makes, instead of printing them. Nests.
 class AdvisoryCollector {
  public:
   AdvisoryCollector() noexcept;

@@ -1,4 +1,4 @@
-// Following the tape from a parameter to where its path to the loss ends.
+// Follows the tape from a parameter to the point where its path to the loss ends.
 #include <brigade/dist/diagnosis/cause.h>
 
 #include <brigade/autograd/detail/early_detach.h>
@@ -72,15 +72,16 @@ void describe_cut(Cause& cause, const Tape& tape, const Tape::Record& record) {
   }
 }
 
-// The path that a called module has in the wrapped one; null where it is no part of that. Modules of other trees may have
-// the same paths.
+// The path of a called module inside the wrapped one; null if it is not part of the wrapped module. Modules of other
+// trees may have the same paths.
 const std::string* path_in(const WrappedModule& wrapped, const autograd::ModuleCall& call) {
   if (wrapped.paths.empty()) return call.path;
   const auto found = wrapped.paths.find(call.module);
   return found == wrapped.paths.end() ? nullptr : &found->second;
 }
 
-// A call of the module at `path`, or of one inside it, among the records that `fate` speaks of; null when there was none.
+// A call of the module at `path`, or of a module inside it, among the records that `fate` covers; null if there is
+// none.
 const autograd::ModuleCall* call_of(const Tape& tape, const std::string& path, const Fate& fate,
                                     const WrappedModule& wrapped) {
   return autograd::find_call(tape, fate, [&, inside = path + "."](const autograd::ModuleCall& call) {
@@ -89,7 +90,7 @@ const autograd::ModuleCall* call_of(const Tape& tape, const std::string& path, c
   });
 }
 
-// The latest call of the module before those; null when none is known.
+// The latest call of the module before those records; null if none is known.
 const autograd::ModuleCall* earlier_call(const Tape& tape, const std::string& path, const Fate& fate,
                                          const WrappedModule& wrapped) {
   const autograd::ModuleCall* latest = nullptr;
@@ -101,8 +102,9 @@ const autograd::ModuleCall* earlier_call(const Tape& tape, const std::string& pa
   return latest;
 }
 
-// A call of what stands in for the module at `path`: of its type, registered nowhere, called by a module that holds
-// `path`, and made after every parameter of the wrapped module. (A layer that was never registered is made with the others.)
+// A call of the stand-in for the module at `path`: of the same type, registered nowhere, called by a module that
+// contains `path`, and made after every parameter of the wrapped module. (A layer that was never registered is made
+// along with the others.)
 const autograd::ModuleCall* stand_in_call(const Tape& tape, const std::string& path, std::string_view type,
                                           uint64_t newest, const Fate& fate) {
   const auto holds = [&](const std::string& caller) {
@@ -116,7 +118,7 @@ const autograd::ModuleCall* stand_in_call(const Tape& tape, const std::string& p
   return found == calls.end() ? nullptr : &*found;
 }
 
-// Where the parameter was used last, when this tape still knows.
+// Adds where the parameter was last used, if this tape still knows.
 void note_older_use(Cause& cause, const Fate& fate, const autograd::ModuleCall* earlier) {
   if (!fate.older_use) return;
   cause.note = fmt::format("last taken by {} at {}", fate.older_use->op, to_string(fate.older_use->where));
@@ -124,14 +126,14 @@ void note_older_use(Cause& cause, const Fate& fate, const autograd::ModuleCall* 
     cause.note += fmt::format("; module `{}` was then called at {}", cause.module, to_string(earlier->where));
 }
 
-// The module whose call would use it: lists of parameters are not called, what holds them is.
+// The module whose call would use the parameter: parameter lists are not called, the module that holds them is.
 std::string called_for(const std::string& module, std::string_view type) {
   if (type != "ParameterList" && type != "ParameterDict") return module;
   const size_t dot = module.rfind('.');
   return dot == module.npos ? "" : module.substr(0, dot);
 }
 
-// No operation took the parameter of cause.module in this backward, which was called at `backward`.
+// Describes a parameter of cause.module that no operation used in this backward, which was called at `backward`.
 void describe_not_used(Cause& cause, const Tape& tape, const Fate& fate, SourceLocation backward, const char* type,
                        const WrappedModule& wrapped) {
   const std::string called = called_for(cause.module, type ? type : "");
@@ -162,7 +164,8 @@ void describe_not_used(Cause& cause, const Tape& tape, const Fate& fate, SourceL
   note_older_use(cause, fate, earlier_call(tape, cause.module, fate, wrapped));
 }
 
-// Forward used what had been detached from the parameter before there was a tape; false where it did not.
+// Describes a parameter that forward used through a tensor detached before there was a tape. Returns false if it did
+// not.
 bool describe_early_detach(Cause& cause, const Tape& tape, uint64_t id, const TracedBackward& backward) {
   for (const autograd::detail::EarlyDetach& each : autograd::detail::early_detaches(id)) {
     const Fate fate = backward.has_ended() ? autograd::trace(tape, each.result, backward.number())
@@ -178,8 +181,8 @@ bool describe_early_detach(Cause& cause, const Tape& tape, uint64_t id, const Tr
   return false;
 }
 
-// Read under no_grad outside all modules (an average, a copy) for nothing that the loss depends on, while its own module
-// was not called: that a gradient is missing has nothing to do with it.
+// Whether the parameter was read under no_grad outside all modules (an average, a copy), for nothing that the loss
+// depends on, while its own module was not called: such a read does not explain the missing gradient.
 bool is_read_beside(const Tape& tape, const Fate& fate, uint64_t id, const std::string& module,
                     const WrappedModule& wrapped) {
   const Tape::Record& record = *fate.record;
@@ -189,7 +192,7 @@ bool is_read_beside(const Tape& tape, const Fate& fate, uint64_t id, const std::
   return std::find(inputs.begin(), inputs.end(), id) != inputs.end();
 }
 
-// Where the value of one of the results was read as a number: in a log, or for the loss, which the tape cannot see.
+// Adds where one of the results was read as a number: for a log, or for the loss, which the tape cannot see.
 void note_reading(Cause& cause, const Tape& tape, const Tape::Record& record) {
   const auto results = tape.outputs(record);
   for (const Tape::Record& reader : tape.records()) {
@@ -201,8 +204,8 @@ void note_reading(Cause& cause, const Tape& tape, const Tape::Record& record) {
   }
 }
 
-// Read at one line with many other tensors, outside all modules, for numbers that a log wants (norms of all weights), while
-// its own module was not called.
+// Whether the parameter was read at one line with many other tensors, outside all modules, for numbers to log (norms of
+// all weights), while its own module was not called.
 bool is_logged(const Tape& tape, const Fate& fate, const std::string& module, const WrappedModule& wrapped) {
   constexpr size_t kMany = 3;
   const Tape::Record& last = *fate.record;
@@ -222,7 +225,7 @@ bool is_logged(const Tape& tape, const Fate& fate, const std::string& module, co
   return taken.size() > kMany;
 }
 
-// The last live result on the way of a tensor that no root depends on.
+// Describes a tensor that no root depends on, by the last live result on its way.
 void describe_dropped(Cause& cause, const Tape& tape, const Tape::Record& record) {
   cause.kind = CauseKind::OutputDropped;
   cause.op = record.op;
@@ -233,7 +236,7 @@ void describe_dropped(Cause& cause, const Tape& tape, const Tape::Record& record
   note_reading(cause, tape, record);
 }
 
-// A path exists, and a backward on it returned nothing; false where none did.
+// Describes a path that exists, but on which a backward returned no gradient. Returns false if none did so.
 bool describe_stopped(Cause& cause, const Tape& tape, uint64_t id) {
   const autograd::detail::StoppedGradients& stopped = autograd::detail::stopped_gradients();
   const std::vector<uint64_t> live = autograd::live_nodes(tape, id);
@@ -270,7 +273,7 @@ bool describe_stopped(Cause& cause, const Tape& tape, uint64_t id) {
   return true;
 }
 
-// A node behind the roots that was recorded at a line which the tape does not know, or null.
+// A node behind the roots that was recorded at a line unknown to the tape, or null.
 const autograd::Node* recorded_elsewhere(const Tape& tape, std::span<const Tensor> roots) {
   if (roots.empty()) return nullptr;
   const auto line_of = [](const SourceLocation& where) {
@@ -294,7 +297,7 @@ const autograd::Node* recorded_elsewhere(const Tape& tape, std::span<const Tenso
   return nullptr;
 }
 
-// The thread that runs backward knows nothing, or not all, about forward.
+// The thread that runs backward has no record of forward, or not a complete one.
 void describe_not_recorded(Cause& cause, bool diagnosis, const autograd::Node* elsewhere) {
   cause.kind = diagnosis ? CauseKind::OtherThread : CauseKind::NotRecorded;
   if (!diagnosis) {

@@ -12,7 +12,7 @@
 
 namespace brigade::dist {
 
-// The backward in which a parameter is missed: one that runs, or one that has ended.
+// The backward in which a parameter is missing: one that is running, or one that has ended.
 class TracedBackward {
  public:
   explicit TracedBackward(const autograd::Plan& plan)
@@ -33,16 +33,16 @@ class TracedBackward {
 
 // What the wrapper knows of its module as a whole.
 struct WrappedModule {
-  bool reached_any = false;  // the backward reached any parameter of it
-  bool diagnosis = true;     // the wrapper asked for a record
-  uint64_t newest = 0;       // the largest id of its parameters: what was made later has a larger one
-  // Of its modules, by their addresses. Empty: calls are told apart by the paths that they were recorded with.
+  bool reached_any = false;  // the backward reached at least one of its parameters
+  bool diagnosis = true;     // the wrapper requested a record
+  uint64_t newest = 0;       // the largest id of its parameters: objects made later have larger ones
+  // Paths of its modules, by their addresses. If empty, calls are identified by the paths that they were recorded with.
   std::unordered_map<const void*, std::string> paths = {};
 };
 
-// `parameter`: with its full name ("encoder.0.weight"). Looks at the tape of the calling thread.
+// Searches the tape of the calling thread. `parameter` has its full name ("encoder.0.weight").
 Cause find_cause(const NamedParameter& parameter, const TracedBackward& backward, const WrappedModule& wrapped);
-// Whether the roots of a backward that has ended depend on one of the parameters, but for a cut.
+// Whether the roots of a backward that has ended would depend on one of the parameters if its path were not cut.
 bool was_cut_off(std::span<const NamedParameter> parameters, const TracedBackward& backward);
 
 }  // namespace brigade::dist

@@ -1,4 +1,4 @@
-// What a rank says of numbers that are not finite.
+// NonFinite: attributes non-finite numbers to the loss.
 #include <brigade/dist/diagnosis/finished_backward.h>
 
 #include <fmt/format.h>

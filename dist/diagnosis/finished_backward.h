@@ -1,5 +1,5 @@
-// A reduced backward as advice sees it (advice.h): what all ranks have read, what this rank saw,
-// and the way to ask the others.
+// A reduced backward as advice sees it (advice.h): data that is the same on every rank, this rank's
+// own observations, and a way to exchange texts with the other ranks.
 #pragma once
 
 #include <brigade/dist/diagnosis/moment.h>
@@ -23,52 +23,52 @@ struct Outcome {
   int changed = 0;         // ranks whose graph changed (static_graph)
   int non_finite = 0;      // ranks with an infinite or NaN gradient
   bool same_round = true;
-  // Seen from means and variances, which rounding blurs: worth a look.
+  // Derived from means and variances, which rounding blurs: these only warrant a closer look.
   bool late = false;             // one rank is much later than the others
   bool outlier = false;          // one rank's gradients are much larger
   bool uneven = false;           // batches of different sizes
-  bool uneven_gathered = false;  // different numbers of backwards in the sums
-  bool uneven_factors = false;   // losses that were multiplied by different numbers
-  size_t alike = 0;              // buckets in which the gradients of all ranks seem the same, to the last bit
+  bool uneven_gathered = false;  // gradients accumulated over different numbers of backwards
+  bool uneven_factors = false;   // losses multiplied by different numbers
+  size_t alike = 0;              // buckets whose gradients seem bitwise equal on all ranks
   std::vector<Verdict> hooks;    // what the hook got wrong
 };
 
-// What this rank has seen of numbers that are not finite.
+// What this rank observed about non-finite numbers.
 struct NonFinite {
   std::vector<uint32_t> parameters;
-  std::vector<Tensor> device_losses;  // not looked at, since that would wait for the device
+  std::vector<Tensor> device_losses;  // not read, since that would wait for the device
   bool loss = false;
   Cause cause;
 
-  // `where`: of the backward.
+  // `where`: the call of the backward.
   void blame_loss(SourceLocation where);
 };
 
-// The numbers that a loss was multiplied by last, and what came before them.
+// The product of the numbers that a loss was last multiplied by, and the operation before them.
 struct LossFactor {
   double factor = 1;
-  Place at;        // of the latest of them; no line: there was none
-  std::string of;  // the operation that made what was multiplied
+  Place at;        // of the latest multiplication; no line: there was none
+  std::string of;  // the operation that made the multiplied tensor
   Place of_at;
   int64_t rows = 0;  // samples in the batch, 0 when not known
 };
 
-// Backwards that this rank's gradients still hold, and the latest of them.
+// The number of backwards that this rank's gradients still hold, and the latest of them.
 struct KeptBackwards {
   int64_t count = 0;
   Place at;
 };
 
-// Its gradients are sound and at their places.
+// A backward whose gradients are sound and in place.
 class FinishedBackward {
  public:
   virtual ~FinishedBackward() = default;
 
-  // --- Alike on every rank
+  // --- The same on every rank
 
   virtual Moment moment() const = 0;  // the line of the call is this rank's
   virtual const Outcome& outcome() const = 0;
-  // Those that the reducer manages. Their positions here are what "per parameter" counts.
+  // The parameters that the reducer manages. "Per parameter" refers to their positions here.
   virtual std::span<const NamedParameter> parameters() const = 0;
   virtual bool find_unused_parameters() const = 0;  // the option
   virtual size_t buckets() const = 0;
@@ -79,19 +79,20 @@ class FinishedBackward {
 
   virtual int rank() const = 0;
   virtual int64_t rows() const = 0;      // samples in its batch, 0 when not known
-  virtual int64_t gathered() const = 0;  // backwards in the sums: this one, those before
-  // Of those, averaged before, and neither cleared since nor used by a step.
+  virtual int64_t gathered() const = 0;  // backwards summed up in the gradients: this and earlier ones
+  // The earlier ones among them that were already averaged, and since then neither cleared nor used by a step.
   virtual KeptBackwards kept() const { return {}; }
   virtual const LossFactor& loss_factor() const = 0;            // of this backward's own loss
-  virtual std::span<const double> sums_of_squares() const = 0;  // of its gradients, per parameter; 0 without one
+  virtual std::span<const double> sums_of_squares() const = 0;  // of its gradients, per parameter; 0 without a gradient
   virtual const NonFinite& non_finite() const = 0;
-  // The backward that both are about, and `non_finite` and `outlier` of the outcome. Over nccl that
-  // is the one before, since nobody waits for the numbers of a device.
+  // The backward that sums_of_squares(), non_finite(), and `non_finite` and `outlier` of the
+  // outcome refer to. With nccl it is the previous one, since the host does not wait for the
+  // device's numbers.
   virtual Moment moment_of_numbers() const { return moment(); }
   virtual const RoundEvents& events() const = 0;
 
-  // Every rank's text, by rank: a collective. `about` says of what, and stands in the message when
-  // the ranks do not all ask the same. Throws what the group throws.
+  // Gathers the texts of all ranks, by rank: a collective. `about` is the topic; the error message
+  // names it if the ranks ask about different things. Throws what the group throws.
   virtual std::vector<std::string> exchange(const std::string& mine, const char* about) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Verdicts that say the same become one, with the ranks joined.
+// Merges equal verdicts of several ranks into one that lists all of these ranks.
 #include <brigade/dist/diagnosis/merge.h>
 
 #include <algorithm>

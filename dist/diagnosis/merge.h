@@ -1,4 +1,4 @@
-// One list of verdicts from those of all ranks.
+// Merges the verdicts of all ranks into one list.
 #pragma once
 
 #include <brigade/dist/errors/verdict.h>
@@ -8,8 +8,8 @@
 
 namespace brigade::dist {
 
-// Verdicts of the ranks (element r: of rank r) as one list: those that say the same are one, with
-// the ranks joined. The same on every rank.
+// Merges the verdicts of all ranks (element r: those of rank r) into one list: equal verdicts
+// become one, with their ranks joined. The result is the same on every rank.
 std::vector<Verdict> merge(std::span<const std::vector<Verdict>> by_rank);
 
 }  // namespace brigade::dist

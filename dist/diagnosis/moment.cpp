@@ -1,4 +1,4 @@
-// What all verdicts on a backward begin with.
+// The fields that all verdicts on a backward share.
 #include <brigade/dist/diagnosis/moment.h>
 
 #include <numeric>

@@ -1,4 +1,4 @@
-// The backward that a verdict is about, and what every verdict on it begins with.
+// The backward that a verdict is about, and the verdict fields that follow from it.
 #pragma once
 
 #include <brigade/dist/errors/verdict.h>
@@ -8,7 +8,7 @@
 
 namespace brigade::dist {
 
-// Its number among the reduced ones, the line of its call, and the ranks of the group.
+// Its number among the reduced backwards, the line of its call, and the number of ranks of the group.
 struct Moment {
   uint64_t iteration = 0;
   SourceLocation where;
@@ -16,7 +16,7 @@ struct Moment {
 
   std::vector<int> every_rank() const;
 };
-// A verdict at the line of that backward, with nothing said yet.
+// A verdict at the line of that backward, without a message yet.
 Verdict verdict_at(const Moment& moment, const char* kind, Severity severity, CauseKind cause);
 
 }  // namespace brigade::dist

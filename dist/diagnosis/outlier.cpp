@@ -1,4 +1,4 @@
-// Looking for one rank that is far from the middle.
+// Finds ranks whose gradients are far from those of the middle rank.
 #include <brigade/dist/diagnosis/outlier.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// Whose gradients are of another size: decided from sizes alone, for the advisory gradient_outlier.
+// Finds ranks whose gradients are of a different size, from the sizes alone, for the advisory gradient_outlier.
 //
 // A rank stands out in a parameter when its gradient is farther from the middle of the ranks than
-// 2^4.5 (22 times). What is only rounding noise on some rank says nothing: 2^-33 of the sum of
-// squares of all of its gradients.
+// 2^4.5 (22 times). A gradient that is mere rounding noise on some rank is ignored: its sum of
+// squares is below 2^-33 of that of all gradients of the rank.
 #pragma once
 
 #include <brigade/core/place.h>
@@ -13,10 +13,10 @@
 
 namespace brigade::dist {
 
-// Of one parameter on one rank, before the reduction.
+// The size of one parameter's gradient on one rank, before the reduction.
 struct GradientSize {
   double log2 = kNone;  // of the sum of squares
-  Place hook;           // of its last gradient hook, not known without one
+  Place hook;           // its last gradient hook; no line if it has none
 
   static constexpr double kNone = -999;  // no gradient
   bool is_there() const noexcept { return log2 > -900; }
@@ -29,17 +29,17 @@ struct Outlier {
     std::vector<int> others;  // the other ranks that have one
   };
   std::vector<Parameter> parameters;
-  std::vector<int> ranks;     // who stands out in some parameter, in the order of the parameters
+  std::vector<int> ranks;     // ranks that stand out in some parameter, in the order of the parameters
   double distance = 0;        // the largest, as log2 of the sums of squares
   Place hook;                 // the hook of the parameter with that distance, on that rank
-  bool hooks_differ = false;  // and its hook is not on every rank
+  bool hooks_differ = false;  // not every rank has that hook
 };
 
 // `by_rank`: one entry per parameter, all of one length.
 Outlier find_outlier(std::span<const std::vector<GradientSize>> by_rank);
 
-// Backwards in a row in which the same ranks stood out: size by itself varies in a sound training
-// too (a batch that one rank has learnt by heart).
+// Counts backwards in a row in which the same ranks stood out: sizes also vary in sound training (a
+// batch that one rank has memorized).
 class OutlierStreak {
  public:
   static constexpr int kBackwards = 6;

@@ -1,5 +1,4 @@
-// Composing the error of all ranks: the kind of error first, its verdicts, and the words of PyTorch
-// after them.
+// Composes the error of all ranks: the kind of error first, then its verdicts, then PyTorch's message.
 #include <brigade/dist/diagnosis/report.h>
 
 #include <fmt/format.h>
@@ -14,8 +13,7 @@ constexpr const char* kAfterwards =
     "The gradients of this backward were cleared on every rank before any optimizer step; training can go on without "
     "wrapping again.";
 
-// The text of an error: what Brigade knows, and after it what PyTorch says in this case, for those
-// who search for that.
+// The text of an error: what Brigade knows, followed by PyTorch's message for this case, for users who search for it.
 std::string compose_text(std::span<const Verdict> verdicts, uint64_t round, SourceLocation where,
                          const std::string& words_of_pytorch) {
   std::vector<std::string> paragraphs;

@@ -1,4 +1,4 @@
-// From what each rank saw to the one error that all ranks raise.
+// Turns what each rank saw into the one error that all ranks raise.
 #pragma once
 
 #include <brigade/dist/diagnosis/cause.h>
@@ -18,13 +18,13 @@ struct RankReport {
   Place backward;                    // of the call
   std::string failure;               // text of the exception that ended its backward, "" when it ran through
   std::vector<bool> ready;           // per parameter
-  std::vector<bool> reached;         // per parameter: ready in an earlier one of backwards that may reach all together
+  std::vector<bool> reached;         // per parameter: ready in an earlier backward of a set that may jointly reach all
   std::vector<bool> recorded;        // static_graph: what its first backward used; else empty
   Place recorded_at;                 // of that backward
-  std::map<uint32_t, Cause> causes;  // of the parameters that were not
+  std::map<uint32_t, Cause> causes;  // of the parameters that were not ready
 };
 
-// What kind of error it is, and what the reports do not say.
+// The kind of the error, and what the reports do not contain.
 struct ErrorContext {
   bool find_unused_parameters = false;
   bool report_at_once = true;     // not in the next forward (ReducerOptions::ReportAt)
@@ -41,14 +41,13 @@ struct ErrorContext {
 // per rank, in rank order.
 Verdict rank_failed(std::span<const RankReport> reports);
 Verdict backward_mismatch(std::span<const RankReport> reports);
-// One for each parameter.
+// Returns one verdict per parameter.
 std::vector<Verdict> static_graph_changed(std::span<const RankReport> reports,
                                           std::span<const NamedParameter> parameters, SourceLocation where);
-// One for each group of parameters that are missing on the same ranks for the same cause.
+// Returns one verdict for each group of parameters that are missing on the same ranks for the same cause.
 std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
                                        const ErrorContext& context);
-// What is printed of such a verdict: the cause first, then whom it concerns (`parameters`), then
-// what to do.
+// The printed paragraph of such a verdict: the cause, the parameters that it concerns (`parameters`), and the fix.
 std::string paragraph(const Verdict& verdict, const std::string& parameters);
 
 ReductionError compose_error(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,

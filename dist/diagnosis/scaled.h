@@ -1,4 +1,4 @@
-// Whether gradients are those of a scaled loss.
+// Tests whether gradients are those of a scaled loss.
 #pragma once
 
 #include <brigade/autograd/meta.h>
@@ -9,7 +9,7 @@
 
 namespace brigade::dist {
 
-// Of one of the parameters, as this rank's backward has made its gradient.
+// Whether this rank's backward computed the gradient of any of the parameters from a scaled loss.
 inline bool any_is_scaled(std::span<const NamedParameter> parameters) {
   return std::any_of(parameters.begin(), parameters.end(), [](const NamedParameter& each) {
     const autograd::AutogradMeta* const known = autograd::meta(each.tensor);

@@ -1,4 +1,4 @@
-// Comparing the times at which the ranks' gradients became ready.
+// Compares the times at which the ranks' gradients became ready.
 #include <brigade/dist/diagnosis/slow_rank.h>
 
 #include <brigade/dist/diagnosis/spread.h>
@@ -17,7 +17,7 @@ int64_t median(std::vector<int64_t> times) {
   return *middle;
 }
 
-// What the others needed for one parameter.
+// The times of the other ranks for one parameter.
 std::vector<int64_t> times_of_others(std::span<const ReadyTimes> ranks, size_t slow, uint32_t parameter) {
   std::vector<int64_t> others;
   for (size_t r = 0; r < ranks.size(); ++r) {

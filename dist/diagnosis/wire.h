@@ -1,4 +1,4 @@
-// What ranks tell each other about a backward and a step, as JSON.
+// JSON serialization of what ranks exchange about a backward and a step.
 #pragma once
 
 #include <brigade/dist/diagnosis/kinds.h>

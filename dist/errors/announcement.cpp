@@ -19,7 +19,7 @@ namespace brigade::dist {
 
 namespace {
 
-// Names in the abstract space of Linux: no file, gone with the socket.
+// Names in the Linux abstract socket namespace: there is no file, and the name disappears with the socket.
 sockaddr_un abstract(const std::string& name, socklen_t& length) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -29,9 +29,9 @@ sockaddr_un abstract(const std::string& name, socklen_t& length) {
   return address;
 }
 
-// Verdicts about the same are the same, also where each rank adds what it saw itself (how long it
-// waited). Of two subgroups the ranks have the same numbers: global ranks tell them apart, which the
-// text about the cause has or the legend at the end. Elsewhere the message names the rank that waits.
+// Verdicts about the same fault have the same key, even if each rank adds its own observations (how long it waited).
+// Ranks of different subgroups have the same numbers: the global ranks in the text of the cause, or in the legend at
+// the end, distinguish the subgroups. The rest of the message is not used, since it names the rank that waits.
 std::string key_of(const std::string& message, const std::vector<Verdict>& verdicts) {
   if (verdicts.empty()) return message;
   std::string key;
@@ -58,7 +58,7 @@ void announce(const std::string& message, const std::vector<Verdict>& verdicts) 
   if (slash == std::string::npos) return;
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return;
-  // The launcher is always about to read; if it hangs, this rank does not.
+  // The launcher normally reads at once; if it hangs, this rank must not.
   const timeval limit{1, 0};
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   socklen_t length = 0;

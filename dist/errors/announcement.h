@@ -1,6 +1,6 @@
-// How a launcher on this host learns which errors its ranks raise, so that it can show an error
-// that several of them raise once (dist/rendezvous/launch/error_once.h). A rank sends the text before
-// it throws, so before it can print it; to a socket whose name stands in its environment.
+// Announces errors to the launcher of this host, so that an error raised by several ranks is shown once
+// (dist/rendezvous/launch/error_once.h). A rank sends the text before it throws, hence before it can print it, to a
+// socket whose name is in its environment.
 #pragma once
 
 #include <brigade/dist/errors/verdict.h>
@@ -11,22 +11,21 @@
 
 namespace brigade::dist {
 
-// In a rank: tells the launcher, where there is one that listens. Never fails: at worst a text is
-// shown twice.
-// Called by every error that carries verdicts, when it is made.
+// Called in a rank: sends the error to the launcher, if one listens. Never fails: at worst a text
+// is shown twice. Every error that carries verdicts calls it when it is constructed.
 void announce(const std::string& message, const std::vector<Verdict>& verdicts) noexcept;
 
-// In the launcher.
+// The launcher's end of the socket.
 class AnnouncementSocket {
  public:
-  AnnouncementSocket();  // where no socket can be had, nothing is announced
+  AnnouncementSocket();  // if no socket can be made, nothing is announced
   ~AnnouncementSocket();
   AnnouncementSocket(const AnnouncementSocket&) = delete;
   AnnouncementSocket& operator=(const AnnouncementSocket&) = delete;
 
-  // Becomes readable when an announcement has come; -1: there is none.
+  // Becomes readable when an announcement has come; -1: there is no socket.
   int fd() const noexcept { return fd_; }
-  // What a rank needs in its environment: the variable BRIGADE_ANNOUNCE_TO and this value.
+  // The value of BRIGADE_ANNOUNCE_TO that a rank needs in its environment.
   std::string address_for(int rank) const;
   // Calls back for each announcement that has come: the rank, a key that is the same for the same
   // verdicts, the text.

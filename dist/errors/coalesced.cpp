@@ -1,4 +1,4 @@
-// Makes one collective of several, and compares two such.
+// Combines several collectives into one, and describes how two such collectives differ.
 #include <brigade/dist/errors/coalesced.h>
 
 #include <brigade/core/fnv.h>
@@ -52,7 +52,7 @@ std::optional<std::string> how_parts_differ(const CollectiveInfo& a, std::string
     return fmt::format("{} issues {} here, {} this one by itself", name_of_a, together(a.parts), name_of_b);
   if (a.parts != b.parts)
     return fmt::format("{} issues {} here, {} {}", name_of_a, together(a.parts), name_of_b, b.parts);
-  // The same call with other values, each posted by itself.
+  // The same part of the same call, posted by itself, with different values.
   if (a.part > 0 && a.part == b.part && a.topic == b.topic && a.id().text == b.id().text) return std::nullopt;
   const auto size = [&](const CollectiveInfo::Part& part) {
     return a.mixed_dtype || b.mixed_dtype ? fmt::format("{} x {}", part.count, name(part.dtype))

@@ -1,4 +1,4 @@
-// Where a rank is, in words.
+// Formats the status of a rank.
 #include <brigade/dist/errors/collective.h>
 
 #include <fmt/format.h>

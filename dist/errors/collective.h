@@ -1,5 +1,4 @@
-// Verdicts on collectives that went wrong: ranks that met in different ones, that did not come,
-// that are gone.
+// Verdicts on failed collectives: the ranks met in different ones, some did not arrive, or some are gone.
 #pragma once
 
 #include <brigade/dist/errors/departure.h>
@@ -14,26 +13,26 @@
 
 namespace brigade::dist {
 
-// Where a rank is, as its peers know it.
+// The status of a rank as its peers know it.
 struct Whereabouts {
   RankName rank;
   CollectiveInfo last;          // sequence 0: none yet
   bool finished = true;         // with `last`
   RankActivity activity;        // what it does outside of collectives
-  double activity_seconds = 0;  // since when
-  double silent_seconds = -1;   // since it was last heard of; -1: not known
-  std::string unasked;          // why nobody could be asked for it: then nothing else is known
+  double activity_seconds = 0;  // for how long
+  double silent_seconds = -1;   // since the last sign of life; -1: unknown
+  std::string unasked;          // why its status could not be queried; then nothing else is known
 };
 std::string in_words(const Whereabouts& place);
 
 struct Mismatch;  // mismatch.h
 
-// At least two of its ranks differ. The same on every rank. Names no rank where neither most of them
-// nor what came before speaks against one.
+// At least two of the ranks differ. The same on every rank. Names no rank unless a majority or the preceding
+// collectives point to one.
 Verdict collective_mismatch(const Mismatch& mismatch, const RankNames& names = {});
-// `missing` did not come to `waiting` within the time-out.
+// The ranks `missing` did not join the collective `waiting` within the timeout.
 Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const Whereabouts> missing);
-// `lost` is not coming.
+// The rank `lost` will not join the collective `waiting`.
 Verdict rank_lost(const CollectiveInfo& waiting, const Whereabouts& lost, const Departure& end);
 
 }  // namespace brigade::dist

@@ -1,4 +1,4 @@
-// The numbers of a collective, and its words.
+// The ids of collectives, and their description as text.
 #include <brigade/dist/errors/collective_info.h>
 
 #include <brigade/core/fnv.h>

@@ -1,7 +1,7 @@
-// What a collective is: numbers, which ranks compare, and the names that belong to them, which people read.
+// CollectiveInfo: a collective as numbers, which ranks compare, and the names that go with them, which people read.
 //
-// Two ranks are in the same collective if and only if their CollectiveIds are equal. No text is compared, and none is searched:
-// words are made from the numbers at the end, by describe() and in_words().
+// Two ranks are in the same collective if and only if their CollectiveIds are equal. No text is compared or searched:
+// describe() and in_words() format the numbers at the end.
 #pragma once
 
 #include <brigade/core/dtype.h>
@@ -21,13 +21,13 @@ const char* name(ReduceOp op) noexcept;  // "sum"
 enum class CollectiveKind : uint8_t { AllReduce, Broadcast, AllGather, ReduceScatter, Barrier, NewGroup, Message };
 const char* name(CollectiveKind kind) noexcept;  // "all_reduce"
 
-// What a collective serves.
+// What a collective is issued for.
 enum class Phase : uint8_t {
   Program,       // a call of the program itself
   Construction,  // of a wrapper or an optimizer that the ranks make together
   Buffers,       // of a wrapper's forward
   Layer,         // a layer that exchanges values: SyncBatchNorm
-  Backward,      // buckets, and what is asked about a backward
+  Backward,      // buckets, and exchanges about a backward
   Report,        // the error of a backward
   Step,          // the agreement on an optimizer's step
   Optimizer,     // what an optimizer exchanges: ZeroRedundancyOptimizer
@@ -37,8 +37,8 @@ enum class Phase : uint8_t {
   Inspection  // explanations, timelines, checks of values
 };
 
-// The object that a collective belongs to, the same on every rank: in words "DDP(Net)", or "DDP(Net)#2" for the second of one
-// name on a group.
+// The object that a collective belongs to, the same on every rank. Printed as "DDP(Net)", or "DDP(Net)#2" for the
+// second one of that name on a group.
 struct Owner {
   Name name = {};
   uint32_t number = 1;
@@ -62,16 +62,16 @@ std::string in_words(const Topic& topic);
 // Topic::purpose of a bucket of gradients.
 const Name& bucket_purpose();
 
-// What ranks compare. Numbers alone, no padding: the bytes may be hashed.
+// What ranks compare. Numbers only, without padding, so that the bytes can be hashed.
 struct CollectiveId {
   static constexpr uint8_t kNone = 0xFF;     // no operation, no dtype
-  static constexpr uint8_t kSeveral = 0xFE;  // of collectives that are issued together
+  static constexpr uint8_t kSeveral = 0xFE;  // coalesced collectives that differ in it
 
   uint64_t sequence = 0;                      // in its group, from 1
   int64_t count = 0;                          // elements
   uint64_t purpose = 0, owner = 0, hook = 0;  // Name::hash
   uint64_t text = 0;                          // hash of the program's own description
-  uint64_t parts_digest = 0;                  // of collectives that are issued together: of everything in each of them
+  uint64_t parts_digest = 0;                  // coalesced collectives: digest of everything in each of them
   int32_t root = -1;                          // broadcast; -1 elsewhere
   int32_t index = -1;
   uint32_t owner_number = 1;
@@ -94,11 +94,11 @@ struct CollectiveInfo {
   std::optional<DType> dtype = {};  // none for a barrier
   int64_t count = 0;                // elements
   int root = -1;                    // broadcast; -1 elsewhere
-  Topic topic = {};                 // of the library's own
-  std::string text = {};            // the program's words, where it has described its call
-  uint64_t text_hash = 0;           // of all of a text that another rank has cut off; 0: see `text`
-  // Collectives that are issued together. As one: `parts` of them, with the first sizes in `sizes` and different dtypes or
-  // operations left out above. Posted by itself: `part`, from 1, of `parts`.
+  Topic topic = {};                 // of the library's own collectives
+  std::string text = {};            // the program's own description of its call, if it gave one
+  uint64_t text_hash = 0;           // of the whole text, if another rank truncated it; 0: use `text`
+  // Coalesced collectives. Combined into one: `parts` of them, with the first sizes in `sizes`; mixed_op and
+  // mixed_dtype say whether their operations and dtypes differ. Posted by itself: number `part`, from 1, of `parts`.
   uint32_t part = 0, parts = 0;
   struct Part {
     int64_t count = 0;
@@ -114,10 +114,10 @@ struct CollectiveInfo {
   int64_t finished = 0;                        // 0: in flight
 
   CollectiveId id() const noexcept;
-  // Whether it is the same call, in whichever place of the order.
+  // Whether both are the same call, regardless of their sequence numbers.
   bool matches(const CollectiveInfo& other) const noexcept;
 };
-// "bucket 0 of DDP(Net)", "part 2 of 3: gradients", "3 coalesced: 10, 20, 5"; "" where nothing is said.
+// "bucket 0 of DDP(Net)", "part 2 of 3: gradients", "3 coalesced: 10, 20, 5"; "" without a description.
 std::string describe(const CollectiveInfo& info);
 // "avg", "float32"; "" for none, "several" and "several dtypes" for parts that differ.
 std::string op_in_words(const CollectiveInfo& info);

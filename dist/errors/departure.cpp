@@ -1,4 +1,4 @@
-// One sentence for each way to end.
+// Formats each way in which a rank can end.
 #include <brigade/dist/errors/departure.h>
 
 #include <fmt/format.h>

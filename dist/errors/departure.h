@@ -1,4 +1,4 @@
-// How a rank has left the others: a number that decides, and words for people.
+// How a rank left the others: a code that decides, and text for people.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ struct Departure {
     Running,          // it has not
     Left,             // its group was destroyed, or its process ended with status 0
     LeftByException,  // its group was destroyed while an exception was in flight
-    Failed,           // it said that it failed; `words`: those of its exception
+    Failed,           // it reported a failure; `words`: the text of its exception
     Died,             // its process ended otherwise
-    GaveUp,           // it waited for others too long
-    Unknown,          // it is not there any more
+    GaveUp,           // it gave up waiting for others
+    Unknown,          // it is gone, for an unknown reason
   };
   How how = How::Running;
   std::string words;
@@ -24,7 +24,7 @@ struct Departure {
   bool operator==(const Departure&) const = default;
 };
 
-// What stands behind "rank 1": "left the group", "failed: no label", "died (process 12 has ended)".
+// The text that follows "rank 1": "left the group", "failed: no label", "died (process 12 has ended)".
 std::string in_words(const Departure& end);
 
 }  // namespace brigade::dist

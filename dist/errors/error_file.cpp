@@ -30,7 +30,7 @@ std::string time_in_utc() {
   return {text, length};
 }
 
-// One record of this process: errors are made on several threads.
+// The record of this process, with a lock: errors are made on several threads.
 class OwnRecord {
  public:
   void take(const std::string& text, bool consequence, const std::vector<int>& because_of) {
@@ -50,7 +50,7 @@ class OwnRecord {
     try {
       write_file(path, head + "\n" + time_in_utc() + "\n" + text_);
     } catch (const IoError&) {
-      // The launcher says what it sees of the rank then.
+      // The launcher then reports what it sees of the rank.
     }
   }
 
@@ -72,7 +72,7 @@ std::terminate_handler previous_handler = nullptr;
     if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
     own_record().take("std::terminate", false, {});
   } catch (const Diagnosed&) {
-    // Written when it was made.
+    // Written when it was constructed.
   } catch (const PeerError& error) {
     own_record().take(error.what(), true, {});
   } catch (const TimeoutError& error) {
@@ -97,7 +97,7 @@ void leave_error_file(const std::string& text, const std::vector<Verdict>& verdi
   static_cast<void>(installed);
   const char* const own = std::getenv("RANK");
   if (!own || !std::getenv(kFileVariable)) return;
-  // An error in which others went wrong and this rank did not is their error.
+  // An error for which only other ranks are at fault is a consequence of theirs.
   std::vector<int> others;
   for (const Verdict& verdict : verdicts) {
     if (verdict.severity == Severity::Error) others.insert(others.end(), verdict.ranks.begin(), verdict.ranks.end());

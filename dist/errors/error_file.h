@@ -1,6 +1,6 @@
-// What a rank leaves for the launcher of its host when it fails: a file that says when, and whether
-// the error is its own or the consequence of what another rank did. The order in which processes
-// end tells little: the victims of a rank are often gone before it is.
+// The error file, which a failing rank leaves for the launcher of its host: when it failed, and
+// whether the error is its own or the consequence of what another rank did. The order in which
+// processes end is a poor guide: the victims of a rank often end before it does.
 #pragma once
 
 #include <brigade/dist/errors/verdict.h>
@@ -15,22 +15,22 @@ namespace brigade::dist {
 struct ErrorRecord {
   int64_t time_ns = 0;          // std::chrono::steady_clock, which the processes of a host share
   bool consequence = false;     // of what a peer did
-  std::vector<int> because_of;  // these ranks, where they are known
+  std::vector<int> because_of;  // these ranks, if known
   std::string clock;            // date and time in UTC
   std::string text;
 };
 
-// In a rank: writes the file that BRIGADE_ERROR_FILE names, whole or not at all; without that
-// variable nothing. Called by every error that carries verdicts; an uncaught exception is written
-// by a terminate handler. The first error stays, unless an own one follows the consequence of
-// another rank's. Never fails.
+// Called in a rank: writes the file named by BRIGADE_ERROR_FILE, whole or not at all; does nothing
+// without that variable. Every error that carries verdicts calls it; a terminate handler writes
+// uncaught exceptions. The first error stays, unless it is the consequence of another rank's error
+// and one of this rank's own follows. Never fails.
 void leave_error_file(const std::string& text, const std::vector<Verdict>& verdicts) noexcept;
 
 // The same for an error without verdicts that is the consequence of what these ranks did (global
-// numbers; empty: of what is not known).
+// numbers; empty: unknown).
 void leave_consequence(const std::string& text, const std::vector<int>& because_of) noexcept;
 
-// In the launcher: nullopt when there is no such file, or none that a rank has written.
+// Called in the launcher: nullopt if there is no such file, or none that a rank has written.
 std::optional<ErrorRecord> read_error_file(const std::string& path);
 
 }  // namespace brigade::dist

@@ -1,4 +1,4 @@
-// Keeps the latest collectives, puts them in words, and writes them to the rank's file.
+// Keeps the latest collectives, formats them, and writes them to the rank's file.
 #include <brigade/dist/errors/flight_recorder.h>
 
 #include <brigade/core/clock.h>
@@ -71,7 +71,7 @@ void FlightRecorder::write(const RecordedGroup& group, const std::string& reason
     }
     std::ofstream(fmt::format("{}/{}", folder, file_name(group))) << text << "\n]}\n";
   } catch (const std::exception&) {
-    // The error that brought us here matters more.
+    // The error that led here matters more.
   }
 }
 

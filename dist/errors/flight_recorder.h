@@ -1,7 +1,7 @@
-// The flight recorder: the last collectives of one rank, with what they were about. When a wait
-// ends in an error it says who was where; with BRIGADE_FLIGHT_RECORDER=FOLDER each rank also writes
-// its entries to FOLDER/rank-R.json, and those of a subgroup to rank-G-in-A-B-C-group-N.json: G is the global rank, A, B, C
-// those of all members, and N the identity of the subgroup, since several may have the same members.
+// The flight recorder: the last collectives of one rank, with their descriptions. An error that ends a wait reports
+// from it where each rank was; with BRIGADE_FLIGHT_RECORDER=FOLDER each rank also writes its entries to
+// FOLDER/rank-R.json, and those of a subgroup to rank-G-in-A-B-C-group-N.json: G is the global rank, A, B, C are those
+// of all members, and N is the identity of the subgroup, since several may have the same members.
 #pragma once
 
 #include <brigade/dist/errors/collective_info.h>
@@ -14,11 +14,11 @@
 
 namespace brigade::dist {
 
-// Whose collectives they are.
+// The group that the recorded collectives belong to.
 struct RecordedGroup {
   int rank = 0;
   int size = 1;
-  std::vector<int> global_ranks;  // of the members of a subgroup; empty for the group from which groups are made
+  std::vector<int> global_ranks;  // of the members of a subgroup; empty for the group that subgroups are made from
   std::string identity;           // of a subgroup (RankNames::identity)
   std::string backend;
 };
@@ -32,7 +32,7 @@ class FlightRecorder {
   void finish(uint64_t sequence);
   // Oldest first.
   std::vector<CollectiveInfo> entries() const;
-  // To the folder of BRIGADE_FLIGHT_RECORDER, if it is set; never throws.
+  // Writes to the folder of BRIGADE_FLIGHT_RECORDER, if it is set; never throws.
   void write(const RecordedGroup& group, const std::string& reason) const noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// JSON text between ranks.
+// JSON text exchanged between ranks.
 #include <brigade/dist/errors/json.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace brigade::dist {
 
 namespace {
 
-// JSON has no words for these numbers: they travel as strings that no text of ours is like.
+// JSON cannot represent these numbers: they travel as strings that no other text of ours equals.
 constexpr const char* kNaN = "\x01nan";
 constexpr const char* kInfinity = "\x01inf";
 constexpr const char* kMinusInfinity = "\x01-inf";

@@ -1,4 +1,4 @@
-// What ranks tell each other in words: JSON text.
+// JSON text for the messages that ranks exchange.
 #pragma once
 
 #include <brigade/core/error.h>
@@ -17,12 +17,12 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Place, file, line)
 
 namespace brigade::dist {
 
-// Bytes that are not UTF-8 are replaced. Numbers that are not finite come back from from_text() as they are.
+// Bytes that are not UTF-8 are replaced. from_text() restores non-finite numbers.
 std::string to_text(const nlohmann::json& json);
 // Throws DistError for a text that to_text() did not make.
 nlohmann::json from_text(const std::string& text);
 
-// What to_text() made of a T on another rank. Throws DistError for anything else.
+// Decodes the text that to_text() made of a T on another rank. Throws DistError for anything else.
 template <class T>
 T decoded(const std::string& text) {
   try {

@@ -8,7 +8,7 @@
 
 namespace brigade::dist {
 
-// The first rank that holds what most hold; on a tie, rank 0. `values`: one for each rank.
+// The first rank that holds the most common value; on a tie, the lowest of these ranks. `values`: one for each rank.
 template <class Values, class Same = std::equal_to<>>
 size_t usual_rank(const Values& values, Same same = {}) {
   const auto count = [&](const auto& value) {
@@ -21,7 +21,7 @@ size_t usual_rank(const Values& values, Same same = {}) {
   return usual;
 }
 
-// The ranks that do not hold the same as that one.
+// The ranks whose values differ from that of usual_rank().
 template <class Values, class Same = std::equal_to<>>
 std::vector<int> odd_ranks(const Values& values, Same same = {}) {
   const size_t usual = usual_rank(values, same);
@@ -32,7 +32,7 @@ std::vector<int> odd_ranks(const Values& values, Same same = {}) {
   return odd;
 }
 
-// Of the odd ranks, those that stand against more than half of all: none of two, where either may be the wrong one.
+// The odd ranks if they are outvoted by more than half of all ranks, else none: of two ranks, either may be wrong.
 inline std::vector<int> outvoted(const std::vector<int>& odd, size_t ranks) {
   return 2 * odd.size() < ranks ? odd : std::vector<int>{};
 }

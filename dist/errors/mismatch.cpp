@@ -14,7 +14,7 @@ namespace brigade::dist {
 
 namespace {
 
-// What a collective belongs to, for the rules below.
+// The part of the program that a collective belongs to, for the rules below.
 enum class Part : uint8_t { Own, Construction, Buffers, Layer, Backward, Step, Other };
 
 Part part_of(const CollectiveInfo& info) {
@@ -47,7 +47,7 @@ std::string short_words(const CollectiveInfo& info) {
   return info.where ? fmt::format("{} at {}", what, to_string(info.where)) : what;
 }
 
-// One of the ranks that differ, and how texts call it.
+// One of the two ranks that differ, and its name in texts.
 struct Side {
   const CollectiveInfo* info;
   Part part;
@@ -58,7 +58,7 @@ struct Sides {
   Side first, second;
 
   bool both(Part part) const { return first.part == part && second.part == part; }
-  // The one that is in `part` first; nothing when both are, or none.
+  // Both sides, the one in `part` first; nothing if both or neither are in it.
   std::optional<Sides> alone_in(Part part) const {
     if ((first.part == part) == (second.part == part)) return std::nullopt;
     return first.part == part ? *this : Sides{second, first};
@@ -68,7 +68,7 @@ struct Sides {
 using Found = std::optional<MismatchReason>;
 Found advise(std::string text) { return MismatchReason{"", std::move(text), {}}; }
 
-// One call with other values.
+// The same call with different values.
 Found same_call(const Mismatch&, const Sides& sides) {
   const CollectiveInfo& a = *sides.first.info;
   const CollectiveInfo& b = *sides.second.info;
@@ -83,14 +83,14 @@ Found same_call(const Mismatch&, const Sides& sides) {
       "and call in the same order");
 }
 
-// The ranks' own words of the group that they want to make.
+// Both ranks make a group, but describe it differently.
 Found other_groups(const Mismatch&, const Sides& sides) {
   if (sides.first.info->kind != CollectiveKind::NewGroup || sides.second.info->kind != CollectiveKind::NewGroup)
     return std::nullopt;
   return advise("give the same list of ranks and time-out on every rank of the group, members or not");
 }
 
-// Issued together with others, or with other ones.
+// Coalesced on one rank only, or with different collectives.
 Found other_parts(const Mismatch&, const Sides& sides) {
   std::optional<std::string> how =
       how_parts_differ(*sides.first.info, sides.first.name, *sides.second.info, sides.second.name);
@@ -105,7 +105,7 @@ Found other_hooks(const Mismatch&, const Sides& sides) {
   const Topic& second = sides.second.info->topic;
   if (first.owner != second.owner || first.index != second.index || first.index < 0) return std::nullopt;
   if (first.hook == second.hook) {
-    // The same bucket in the same backward, and yet another number of values or another kind.
+    // The same bucket in the same backward, but with a different number of values or another kind of collective.
     if (first.hook.empty() || first.purpose != second.purpose ||
         sides.first.info->iteration != sides.second.info->iteration)
       return std::nullopt;
@@ -127,14 +127,14 @@ Found constructions(const Mismatch&, const Sides& sides) {
     return advise("the ranks make different wrappers here: make the same ones, in the same order, on every rank");
   const auto found = sides.alone_in(Part::Construction);
   if (!found) return std::nullopt;
-  const bool is_zero = found->first.info->topic.owner.name.empty();  // of a wrapper there is one
+  const bool is_zero = found->first.info->topic.owner.name.empty();  // wrappers have an owner
   return advise(
       fmt::format("{} makes a {} here that {} does not make, or not yet: make the same ones at the same "
                   "place of the program on every rank",
                   found->first.name, is_zero ? "ZeroRedundancyOptimizer" : "wrapper", found->second.name));
 }
 
-// Nothing where it is not known.
+// Empty if the activity is unknown.
 const RankActivity& activity_of(const Mismatch& mismatch, const Side& side) {
   static const RankActivity unknown;
   return mismatch.activities.size() == mismatch.by_rank.size() ? mismatch.activities[side.rank] : unknown;
@@ -153,8 +153,8 @@ Found step_under_no_sync(const Mismatch& mismatch, const Sides& sides) {
 
 bool is_at(const CollectiveInfo& info, const Line& line) { return line && info.where == place_of(line); }
 
-// `other` reduces a backward of a wrapper, or copies its buffers. The same forward was not recorded on `side`, so that no
-// backward of it can come there.
+// `other` reduces a backward of a wrapper, or copies its buffers. The same forward was not recorded on `side`, so no
+// backward of it can follow there.
 Found forward_under_no_grad(const RankActivity& activity, const RankActivity& of_other, const Side& side,
                             const Side& other) {
   const Owner& wrapper = other.info->topic.owner;
@@ -177,7 +177,7 @@ Found forward_under_no_grad(const RankActivity& activity, const RankActivity& of
   return std::nullopt;
 }
 
-// Whether the backward that `other` is in has reached nothing of its wrapper on the rank of that activity.
+// Whether the backward that `other` is in reached nothing of its wrapper on the rank of `activity`.
 bool passes_by(const RankActivity& activity, const Side& other) {
   return other.part == Part::Backward &&
          std::ranges::any_of(activity.missed(), [&](const RankActivity::Missed& missed) {
@@ -186,8 +186,8 @@ bool passes_by(const RankActivity& activity, const Side& other) {
          });
 }
 
-// The same backward reaches the wrapper on `other` alone. Where each is in the backward of a wrapper that the other has
-// passed by, they are in other backwards of one line.
+// The same backward reaches the wrapper only on `other`. If each side is in the backward of a wrapper that the other
+// side's backward did not reach, the two are in different backwards of one line.
 Found backward_reaches_nothing(const RankActivity& activity, const RankActivity& of_other, const Side& side,
                                const Side& other) {
   if (!passes_by(activity, other) || passes_by(of_other, side)) return std::nullopt;
@@ -202,11 +202,11 @@ Found backward_reaches_nothing(const RankActivity& activity, const RankActivity&
       {static_cast<int>(side.rank)}};
 }
 
-// A rank goes on without a wrapper, and has said why.
+// A rank goes on without a wrapper, and its activity says why.
 Found missed_wrapper(const Mismatch& mismatch, const Sides& sides) {
   for (const auto& [side, other] : {std::pair(sides.first, sides.second), std::pair(sides.second, sides.first)}) {
     if (other.part != Part::Backward && other.part != Part::Buffers) continue;
-    // Elsewhere it does not train any more.
+    // Otherwise the rank is not training any more.
     const bool trains = side.part == Part::Backward || side.part == Part::Buffers || side.part == Part::Step;
     if (!trains && side.info->topic.phase != Phase::Report) continue;
     const RankActivity& activity = activity_of(mismatch, side);
@@ -218,7 +218,8 @@ Found missed_wrapper(const Mismatch& mismatch, const Sides& sides) {
   return std::nullopt;
 }
 
-// What it reduces are zeros, for the others to learn of it; where these exchange something before, they do not.
+// After a refused backward a rank reduces zeros to inform the others; they miss that if they exchange something else
+// first.
 Found refused_backward(const Mismatch& mismatch, const Sides& sides) {
   for (const Side& side : {sides.first, sides.second}) {
     if (side.part != Part::Backward || activity_of(mismatch, side).doing != Doing::RefusedBackward) continue;
@@ -229,14 +230,14 @@ Found refused_backward(const Mismatch& mismatch, const Sides& sides) {
   return std::nullopt;
 }
 
-// How many reduced backwards came before each step at this line, and how many since the latest.
+// The numbers of reduced backwards before each step at this line, and since the latest step.
 struct BackwardsPerStep {
   std::set<size_t> before;
   size_t since = 0;
 };
 BackwardsPerStep count_backwards(const Mismatch& mismatch, const CollectiveInfo& step) {
   BackwardsPerStep found;
-  // What was before the oldest that is known may have been a backward.
+  // A backward may have preceded the oldest known collective.
   bool whole = mismatch.before.empty() || mismatch.before.front().sequence <= 1;
   for (const CollectiveInfo& each : mismatch.before) {
     if (each.topic == step.topic && each.where == step.where) {
@@ -250,7 +251,7 @@ BackwardsPerStep count_backwards(const Mismatch& mismatch, const CollectiveInfo&
   return found;
 }
 
-// A rank is at a step, another goes on without.
+// One rank is at a step, another goes on without it.
 Found step_or_not(const Mismatch& mismatch, const Sides& sides) {
   const auto found = sides.alone_in(Part::Step);
   if (!found || found->second.part == Part::Own || found->second.part == Part::Other) return std::nullopt;
@@ -285,7 +286,7 @@ Found step_or_not(const Mismatch& mismatch, const Sides& sides) {
                   other.name, stepping.name));
 }
 
-// Optimizers that move parameters of one wrapper each.
+// Both ranks step optimizers that update the parameters of one wrapper each.
 Found steps_of_wrappers(const Mismatch&, const Sides& sides) {
   if (!sides.both(Part::Step)) return std::nullopt;
   return advise(
@@ -334,14 +335,14 @@ Found backwards_of_wrappers(const Mismatch&, const Sides& sides) {
   return advise("run the backwards of the wrappers in the same order on every rank, and all of them");
 }
 
-// The one that is in `phase`, first; nothing when both are, or none.
+// Both sides, the one in `phase` first; nothing if both or neither are in it.
 std::optional<Sides> alone_in(Phase phase, const Sides& sides) {
   const bool first = sides.first.info->topic.phase == phase;
   if (first == (sides.second.info->topic.phase == phase)) return std::nullopt;
   return first ? sides : Sides{sides.second, sides.first};
 }
 
-// All ranks have the same flags of who is used, and only one finds a fault in them.
+// All ranks have the same flags of used parameters, but only one finds a fault in them.
 Found reports(const Mismatch&, const Sides& sides) {
   const auto found = alone_in(Phase::Report, sides);
   if (!found) return std::nullopt;
@@ -356,13 +357,13 @@ bool is_of_join(const CollectiveInfo& info) {
   return info.topic.phase == Phase::Join || info.topic.phase == Phase::EndOfJoin;
 }
 
-// Whether the latest that all ranks did of a join was not its end.
+// Whether the latest collective of a join that all ranks ran was not the end of the join.
 bool are_in_join(const Mismatch& mismatch) {
   const auto latest = std::find_if(mismatch.before.rbegin(), mismatch.before.rend(), is_of_join);
   return latest != mismatch.before.rend() && latest->topic.phase != Phase::EndOfJoin;
 }
 
-// A rank asks the others for what comes next in a join.
+// A rank in a join asks the others what comes next.
 Found joins(const Mismatch& mismatch, const Sides& sides) {
   const bool first = is_of_join(*sides.first.info);
   if (first == is_of_join(*sides.second.info)) return std::nullopt;
@@ -379,7 +380,7 @@ Found joins(const Mismatch& mismatch, const Sides& sides) {
                   in_join.name, other.name));
 }
 
-// Parameters instead of gradients, every so often.
+// One rank averages parameters, periodically, instead of gradients.
 Found averaging(const Mismatch&, const Sides& sides) {
   const auto found = alone_in(Phase::Averaging, sides);
   if (!found) return std::nullopt;
@@ -395,7 +396,7 @@ Found own_call(const Mismatch& mismatch, const Sides& sides) {
   const auto found = sides.alone_in(Part::Own);
   if (!found) return std::nullopt;
   const auto& [own, other] = *found;
-  // In a function of the program's own, or a hook: the call comes between the plan of a backward and its end.
+  // Inside a custom function or a hook: the call comes between the plan of a backward and its end.
   if (activity_of(mismatch, own).doing == Doing::Backward && other.part == Part::Backward) {
     return advise(fmt::format(
         "{} calls {} in its backward, to which that of {} does not come: let the loss reach the same functions "

@@ -1,5 +1,5 @@
-// Why ranks met in different collectives: what each of them stands for, what all ranks did together
-// before, and which explanations that leaves.
+// Explains why ranks met in different collectives, from the collective of each rank and from what
+// all ranks did together before.
 #pragma once
 
 #include <brigade/dist/errors/collective.h>
@@ -10,23 +10,23 @@
 
 namespace brigade::dist {
 
-// What a rank of a group that met in different collectives can know.
+// What a rank knows when its group met in different collectives.
 struct Mismatch {
-  std::span<const CollectiveInfo> by_rank;  // what each rank is in
-  // What each rank was doing then; empty where nobody could be asked.
+  std::span<const CollectiveInfo> by_rank;  // the collective that each rank is in
+  // What each rank was doing then; empty if the ranks could not be asked.
   std::vector<RankActivity> activities = {};
-  // What all ranks have done together before, oldest first: the latest of it, of this same group.
+  // The latest collectives that all ranks of this group ran together before, oldest first.
   std::vector<CollectiveInfo> before = {};
 };
 
-// The explanations that are left.
+// The explanations that remain.
 struct MismatchReason {
-  std::string likely;      // the only one, with what speaks for it; "" where there are several
-  std::string advice;      // right for all that are left
-  std::vector<int> ranks;  // to which it points; empty: to no rank more than to another
+  std::string likely;      // the only one, with its evidence; "" if several remain
+  std::string advice;      // valid for all that remain
+  std::vector<int> ranks;  // that the evidence points to; empty: no rank in particular
 };
 
-// The ranks differ as `usual` and `odd`, positions in by_rank. `names`: of the ranks in texts.
+// `usual` and `odd`: positions in by_rank of two ranks that differ. `names`: of the ranks in texts.
 MismatchReason reason_for(const Mismatch& mismatch, size_t usual, size_t odd, const RankNames& names);
 
 }  // namespace brigade::dist

@@ -18,11 +18,11 @@ struct Hash {
 
 struct Table {
   std::mutex mutex;
-  std::unordered_map<std::string, Name::Entry, Hash, std::equal_to<>> entries;  // nodes stay where they are
-  std::unordered_map<uint64_t, Name::Entry> cut;                                // whose text is not whole
+  std::unordered_map<std::string, Name::Entry, Hash, std::equal_to<>> entries;  // nodes have stable addresses
+  std::unordered_map<uint64_t, Name::Entry> cut;                                // names whose text is truncated
 };
 
-// Never destroyed: static objects have names, and may outlive it otherwise.
+// Never destroyed: static objects have names, and could outlive the table.
 Table& table() {
   static Table* const one = new Table;
   return *one;

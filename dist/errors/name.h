@@ -7,16 +7,16 @@
 
 namespace brigade::dist {
 
-// The same on every rank for the same text; 0 for "" alone.
+// The same on every rank for the same text; 0 only for "".
 uint64_t hash_of_text(std::string_view text) noexcept;
 
-// As cheap to copy as a pointer. Each text is kept once, to the end of the process: use it for names of which a program has a
-// bounded number, not for texts that change with every step. Thread-safe.
+// As cheap to copy as a pointer. Each text is kept once, until the process ends: use Name for a bounded number of
+// names, not for texts that change with every step. Thread-safe.
 class Name {
  public:
   Name() noexcept = default;  // ""
   explicit Name(std::string_view text);
-  // As another rank has sent it: `text` may have been cut off, `hash` is of all of it.
+  // A name that another rank sent: `text` may be truncated, `hash` is that of the whole text.
   Name(std::string_view text, uint64_t hash);
 
   const std::string& text() const noexcept;

@@ -1,4 +1,4 @@
-// A parameter by the name that it has in its module.
+// A parameter with the name that it has in its module.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -10,7 +10,7 @@ namespace brigade::dist {
 struct NamedParameter {
   std::string name;
   Tensor tensor;
-  const char* module_type = "";  // of the module that holds it, as the tape has it ("Linear"); "" where not known
+  const char* module_type = "";  // of the module that holds it, as on the tape ("Linear"); "" if unknown
 };
 
 }  // namespace brigade::dist

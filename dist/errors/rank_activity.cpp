@@ -1,4 +1,4 @@
-// An activity and its words.
+// Records an activity and formats it as text.
 #include <brigade/dist/errors/rank_activity.h>
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ std::string in_words(const RankActivity::Missed& missed) {
 
 Line::Line(const SourceLocation& where) : number(where.line()) {
   if (number == 0) return;
-  // By the address of the text, which is a literal of the compiler's; what stands there is compared nevertheless.
+  // Cached by the address of the file name, a literal of the compiler's; the text there is compared all the same.
   struct Known {
     std::string path;
     Name file;

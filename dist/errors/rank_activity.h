@@ -1,4 +1,4 @@
-// What a rank does outside of collectives: numbers and names, which mismatch.h compares, and their words.
+// What a rank does outside of collectives: numbers and names, which mismatch.h compares, and their text.
 #pragma once
 
 #include <brigade/core/place.h>
@@ -27,10 +27,10 @@ Place place_of(const Line& line);
 
 enum class Doing : uint8_t {
   Nothing,
-  Program,          // what the program itself has said
+  Program,          // as the program itself described it
   Forward,          // of a wrapper
   AfterForward,     // code of the program
-  Backward,         // of the wrappers in forwards(); of none of them where it is empty
+  Backward,         // of the wrappers in forwards(); empty: of no wrapper
   AfterBackward,    // code of the program
   RefusedBackward,  // its loss has no history
   Step,             // of an optimizer
@@ -44,7 +44,7 @@ struct RankActivity {
   // A wrapper and a forward of it that the backward comes from.
   struct OfForward {
     Owner wrapper = {};
-    Line forward = {};  // not known where it has no number
+    Line forward = {};  // unknown if it has no number
     bool operator==(const OfForward&) const = default;
   };
   // A wrapper that the rank goes on without.
@@ -61,15 +61,15 @@ struct RankActivity {
   Owner owner = {};              // the wrapper, or the optimizer that steps
   uint32_t local_backwards = 0;  // Step: backwards under no_sync that it uses
   Line after = {};               // AfterBackward, AfterStep: that backward or step
-  Line where = {};               // where it does so
-  std::string text = {};         // Program: its words
+  Line where = {};               // where the rank does it
+  std::string text = {};         // Program: its description
 
   // Filled by add().
   std::array<OfForward, kMostForwards> first_forwards = {};
   std::array<Missed, kMostMissed> first_missed = {};
   uint8_t forward_count = 0, missed_count = 0;
 
-  // More than there is room for are left out.
+  // Entries for which there is no room are left out.
   void add(const OfForward& forward) noexcept;
   void add(const Missed& missed) noexcept;
   std::span<const OfForward> forwards() const noexcept { return std::span(first_forwards).first(forward_count); }
@@ -78,8 +78,9 @@ struct RankActivity {
   bool operator==(const RankActivity&) const = default;
 };
 
-// "a step of SGD, with 2 backwards under no_sync not reduced"; "a backward of DDP(A), of the forward at a.cpp:3; of DDP(B), of
-// the forward at a.cpp:4, after the backward at a.cpp:9 reached nothing of DDP(C)"; "" for nothing. Without `where`.
+// "a step of SGD, with 2 backwards under no_sync not reduced"; "a backward of DDP(A), of the forward at a.cpp:3; of
+// DDP(B), of the forward at a.cpp:4, after the backward at a.cpp:9 reached nothing of DDP(C)"; "" for nothing. Leaves
+// out `where`.
 std::string in_words(const RankActivity& activity);
 
 }  // namespace brigade::dist

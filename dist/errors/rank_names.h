@@ -1,6 +1,6 @@
-// How errors call the ranks of a group: by their numbers in it, and where those of the whole job are
-// others, by these as well. A group that is a step of a larger one (the ranks of one host, say)
-// calls them by their numbers there, since users know no others.
+// Names of ranks in errors: their numbers in the group, plus their global numbers in the job if those differ. A group
+// that is a step of a larger one (the ranks of one host, say) uses their numbers in the larger group, since users know
+// no others.
 #pragma once
 
 #include <fmt/core.h>
@@ -15,21 +15,21 @@
 
 namespace brigade::dist {
 
-// Of one rank. In texts: "1", or "1 (global rank 3)".
+// The name of one rank. In texts: "1", or "1 (global rank 3)".
 struct RankName {
   RankName(int rank = 0) noexcept : number(rank), global(rank) {}  // NOLINT: a number is a RankName
   RankName(int number_in_group, int global_rank) noexcept : number(number_in_group), global(global_rank) {}
 
   int number;
-  int global;  // in the group from which its groups are made
+  int global;  // in the group that subgroups are made from
 
   friend std::string to_string(const RankName& name) { return name.in_words(); }
   std::string in_words() const;
 };
 
-// With which RankNames::legend begins.
+// The beginning of RankNames::legend.
 inline constexpr std::string_view kLegend = "\nRanks are those of this process group: ";
-// The global ranks that a text names beside others ("rank 1 (global rank 3)"), in its order.
+// The global ranks that a text names ("rank 1 (global rank 3)"), in the order of the text.
 std::vector<int> globals_in(std::string_view text);
 
 class RankNames {
@@ -40,7 +40,7 @@ class RankNames {
   RankNames(std::vector<int> numbers) : numbers_(std::move(numbers)) {}  // NOLINT: a list of numbers is a RankNames
   // Whether ranks are called by their own numbers.
   bool own() const noexcept { return numbers_.empty(); }
-  // Whether the group, or that of which it is a step, is a subgroup of another.
+  // Whether the group, or the group that it is a step of, is a subgroup of another.
   bool of_subgroup() const noexcept { return !globals_.empty(); }
   RankName operator()(int rank) const noexcept {
     const auto at = static_cast<size_t>(rank);
@@ -52,15 +52,16 @@ class RankNames {
   // The rank with this global number; -1: none has it.
   int find_global(int global_rank, int size) const noexcept;
 
-  // A line that says which global ranks those of a subgroup are, for texts that call them by their
-  // numbers there; "" where the numbers are the same.
+  // A line that lists the global ranks of a subgroup's ranks, for texts that use the numbers in the
+  // subgroup; "" if the numbers are the same.
   std::string legend(int size) const;
 
-  // Of a subgroup of these ranks. `number` tells it from others of this group with the same ranks.
+  // The names in a subgroup of these ranks. `number` distinguishes it from other subgroups of this
+  // group with the same ranks.
   RankNames subgroup(std::span<const int> ranks, uint64_t number = 0) const;
-  // Tells subgroups apart, also those of subgroups: their numbers, "4.2" for number 2 of number 4. "" for the first group.
+  // Identifies a subgroup, nested ones too, by its numbers: "4.2" is subgroup 2 of subgroup 4. "" for the first group.
   const std::string& identity() const noexcept { return identity_; }
-  // Of a step in which these ranks take part.
+  // The names in a step in which these ranks take part.
   RankNames step(std::span<const int> ranks) const;
 
  private:
@@ -71,7 +72,7 @@ class RankNames {
 
 }  // namespace brigade::dist
 
-// Takes no format of its own. (The formatter of strings, which could lend one, is whole only after <fmt/format.h>.)
+// Takes no format specification. (The formatter of strings, which has one, is complete only after <fmt/format.h>.)
 template <>
 struct fmt::formatter<brigade::dist::RankName> {
   constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }

@@ -1,4 +1,4 @@
-// Names, words and advice that verdicts share.
+// Names, texts and advice that verdicts share.
 #include <brigade/dist/errors/verdict.h>
 
 #include <fmt/format.h>
@@ -126,7 +126,7 @@ std::string bytes_in_words(int64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
 }
 
-// Where forward's record shows no cut, or there is no record; "" for any other cause.
+// For causes where forward's record shows no cut, or there is no record; "" for any other cause.
 static std::string advice_without_cut(CauseKind kind) {
   switch (kind) {
     case CauseKind::GradientNotReturned:
@@ -140,7 +140,7 @@ static std::string advice_without_cut(CauseKind kind) {
   }
 }
 
-// Where a way to the loss was cut; "" for any other cause.
+// For causes where a path to the loss was cut; "" for any other cause.
 static std::string advice_for_cut(CauseKind kind, const std::string& tail) {
   switch (kind) {
     case CauseKind::Detached:

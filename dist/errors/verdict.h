@@ -1,5 +1,4 @@
-// What the diagnosis says: for each group of parameters with one cause, who is concerned, why, and
-// what to do.
+// Verdicts: for each group of parameters with one cause, which ranks and parameters are concerned, why, and what to do.
 #pragma once
 
 #include <brigade/core/place.h>
@@ -49,16 +48,16 @@ enum class CauseKind : uint8_t {
   ModesDiffer,          // a layer trains on some ranks and evaluates on others
   CollectiveDiffers,    // the ranks met in different collectives
   RankGone,             // a rank left or died
-  RankBehind,           // a rank has not come
+  RankBehind,           // a rank has not arrived
   Exception,            // an exception on a rank
   WrongScale,           // a communication hook does not give the mean, or a gradient carries a loss scaler's factor
   Overflow,             // finite before a communication hook, not after
   NonFinite,            // infinite or NaN on some rank before the reduction
-  NormOutlier,          // one rank's gradients are of another size
+  NormOutlier,          // one rank's gradients are of a different size
   UnevenBatches,        // ranks average over different numbers of samples
   SameBatches,          // all ranks compute the same gradients
   Slow,                 // one rank is late
-  Wasteful,             // right, but dearer than needed
+  Wasteful,             // correct, but more expensive than necessary
   Unknown,              // a path exists, and backward did not take it
 };
 // "module_not_called", ...
@@ -101,7 +100,7 @@ struct Verdict {
   uint64_t iteration = 0;  // number of the reduced backward; 0: outside of one
 };
 
-// What errors with verdicts have in common: catch (const dist::Diagnosed& error).
+// Base of errors that carry verdicts: catch (const dist::Diagnosed& error).
 class Diagnosed {
  public:
   explicit Diagnosed(std::vector<Verdict> verdicts) : verdicts_(std::move(verdicts)) {}
@@ -112,11 +111,11 @@ class Diagnosed {
   std::vector<Verdict> verdicts_;
 };
 
-// Errors with more verdicts than this tell the first ones; Diagnosed has all.
+// Errors with more verdicts than this print the first ones; Diagnosed has all.
 inline constexpr size_t kMostParagraphs = 8;
-// What stands before advice in a text.
+// Precedes the advice in a text.
 inline constexpr const char* kFix = "\n  fix: ";
-// The text with what to do about each verdict, where it does not say that yet.
+// Appends the advice of the printed error verdicts that `text` does not contain yet.
 std::string with_advice(std::string text, const std::vector<Verdict>& verdicts);
 
 // See dist/errors/announcement.h.
@@ -151,7 +150,7 @@ class CollectiveError : public DiagnosedAs<DistError> {
   using DiagnosedAs::DiagnosedAs;
 };
 
-// The first `most` of them with `separator` between them, then "and 298 more".
+// The first `most` parts with `separator` between them, then "and 298 more".
 std::string first_of(std::span<const std::string> parts, size_t most, std::string_view separator);
 // "0, 1 and 3"; of many ranks "0 to 5, 7 and 9 to 40".
 std::string list_of(const std::vector<int>& ranks);

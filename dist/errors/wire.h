@@ -1,4 +1,4 @@
-// What ranks tell each other about collectives, and verdicts, as JSON.
+// JSON serialization of what ranks exchange about collectives, and of verdicts.
 #pragma once
 
 #include <brigade/dist/errors/collective_info.h>
@@ -7,7 +7,7 @@
 #include <brigade/dist/errors/rank_activity.h>
 #include <brigade/dist/errors/verdict.h>
 
-// Numbers that may be missing: null.
+// Optional values: null if missing.
 template <class T>
 struct nlohmann::adl_serializer<std::optional<T>> {
   static void to_json(json& json, const std::optional<T>& value) { json = value ? nlohmann::json(*value) : nullptr; }
@@ -21,7 +21,7 @@ namespace brigade::dist {
 inline void to_json(nlohmann::json& json, const Name& name) { json = name.text(); }
 inline void from_json(const nlohmann::json& json, Name& name) { name = Name(json.get<std::string>()); }
 
-// Objects by the names of their members. Numbers for the enums: every rank runs the same program.
+// Objects are keyed by the names of their members. Enums are numbers: every rank runs the same program.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Cause, kind, op, place, module, text, note)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ParameterVerdict, name, bytes, ready_ranks, missing_ranks)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verdict, kind, message, parameters, ranks, cause, advice, severity, iteration)

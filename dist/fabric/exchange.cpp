@@ -1,4 +1,4 @@
-// What ranks of a Fabric tell each other: tensors, texts, and that a file was read or written.
+// Communication between the ranks of a Fabric: tensors, texts, and the results of reading or writing a file.
 #include <brigade/dist/fabric/fabric.h>
 
 #include <brigade/core/factory.h>
@@ -56,8 +56,8 @@ optim::Checkpoint Fabric::checkpoint() {
 
 namespace {
 
-// Runs `body`, tells the other ranks how it went, and throws where it went wrong anywhere: so that no
-// rank goes on alone. `what`: "could not read".
+// Runs `body`, shares its result with the other ranks, and throws if it failed on any, so that no rank continues
+// alone. `what`: "could not read".
 template <class F>
 void all_or_none(ProcessGroup& group, const std::string& path, const char* what, SourceLocation where, F&& body) {
   std::exception_ptr own;
@@ -90,7 +90,7 @@ void Fabric::load(const std::string& path, optim::Checkpoint& checkpoint, Source
 }
 
 void Fabric::print(std::string_view text) const {
-  // In one piece, so that lines of several programs do not mix.
+  // Written in one piece, so that lines of several programs do not mix.
   rank_zero_only([&] { std::cout << std::string(text) + "\n" << std::flush; });
 }
 

@@ -1,4 +1,4 @@
-// Setting up, backward, clipping, and which optimizer is toggled.
+// Implements setup, backward, clipping, and toggling of optimizers.
 #include <brigade/core/place.h>
 #include <brigade/core/warning.h>
 #include <brigade/dist/ddp/sampler.h>
@@ -58,8 +58,7 @@ void Fabric::share_out(data::DataLoaderBase& loader) const {
       loader.set_sampler(std::make_shared<DistributedSamplerWrapper>(options.sampler, global_rank(), ranks));
     return;
   }
-  // For one rank too: the order is that of the loader, and the position that it saves is known again on
-  // any number of ranks.
+  // Also with one rank: the order stays the loader's, and a saved position can be resumed on any number of ranks.
   const DistributedSamplerOptions shared{
       .shuffle = options.shuffle, .seed = options.seed, .drop_last = options.drop_last};
   loader.set_sampler(std::make_shared<DistributedSampler>(loader.dataset_size(), global_rank(), ranks, shared));
@@ -110,8 +109,8 @@ void Fabric::toggle_optimizer(const FabricOptimizer& optimizer, SourceLocation w
   expect_toggled(*optimizer);
 }
 
-// Of each module the parameters that are in the optimizer; the others' flags are off, so that no
-// backward can reach them.
+// Expects the optimizer's parameters in each module; requires_grad of the others is off, so that no backward can
+// reach them.
 void Fabric::expect_toggled(const optim::Optimizer& optimizer) const {
   for (const auto& each : wrappers_) {
     const std::shared_ptr<DistributedDataParallelBase> wrapper = each.lock();

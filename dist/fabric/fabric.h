@@ -1,5 +1,5 @@
-// Fabric: one object for the device, the ranks, the strategy and the precision of a training loop, as
-// Lightning's Fabric: the loop stays the user's own.
+// Fabric: one object for the device, the ranks, the strategy and the precision of a training loop, like Lightning's
+// Fabric: the user writes the loop.
 //
 //   dist::Fabric fabric({.devices = 2, .strategy = "ddp", .precision = "bf16-mixed"});
 //   fabric.launch([](dist::Fabric& fabric) {
@@ -16,9 +16,8 @@
 //     }
 //   });
 //
-// The ranks are those of the launcher that has started the program (brigade run, torchrun, mpirun,
-// srun); without one, `devices` threads of this process. What differs from Lightning is in
-// docs/fabric.md.
+// The ranks are those of the launcher that started the program (brigade run, torchrun, mpirun, srun); without one,
+// `devices` threads of this process. docs/fabric.md lists the differences from Lightning.
 #pragma once
 
 #include <brigade/amp/precision.h>
@@ -48,66 +47,64 @@
 namespace brigade::dist {
 
 struct FabricOptions {
-  std::string accelerator = "auto";  // "cpu", "cuda" or "gpu", "cuda:1" for all ranks, "auto": cuda where there is one
-  int devices = -1;                  // ranks of this host; -1: as the launcher says, else all GPUs, or one CPU
+  std::string accelerator = "auto";  // "cpu", "cuda" or "gpu", "cuda:1" for all ranks, "auto": cuda if available
+  int devices = -1;                  // ranks of this host; -1: those of the launcher, else all GPUs, or one CPU
   int num_nodes = 1;
   Strategy strategy = "auto";          // a name, or DDPStrategy{...}
   std::string precision = "32-true";   // amp::precision_names()
-  amp::GradScalerOptions scaler = {};  // for "16-mixed"; `enabled` and `device` follow from the rest
+  amp::GradScalerOptions scaler = {};  // for "16-mixed"; `enabled` and `device` are overridden
   std::vector<std::shared_ptr<Logger>> loggers = {};
-  InitOptions group = {};  // backend, time-outs and how to meet, for ranks of a launcher
+  InitOptions group = {};  // backend, time-outs and rendezvous, for launched ranks
 };
 
 struct ClipGradients {
-  // One of the two.
+  // Set exactly one of the two.
   std::optional<double> max_norm = std::nullopt;
   std::optional<double> clip_val = std::nullopt;
   double norm_type = 2;
-  // Unless given: true, but under a loss scaler, which skips such a step and lowers its scale.
+  // Default: true without a loss scaler; false with one, which skips such a step and lowers its scale.
   std::optional<bool> error_if_nonfinite = std::nullopt;
 };
 
 class Fabric {
  public:
-  // Starts no rank: see launch(). Where there is to be one rank, this object is it. Throws ValueError for an unknown
-  // accelerator, strategy or precision, with those that are known, and for numbers of devices and nodes that make no
-  // sense or are not what the launcher has started.
+  // Starts no rank (see launch()), except that with a single rank this object is that rank. Throws ValueError for an
+  // unknown accelerator, strategy or precision, listing the known ones, and for numbers of devices and nodes that are
+  // invalid or do not match the launcher's.
   explicit Fabric(FabricOptions options = {}, SourceLocation where = SourceLocation::current());
-  // A rank of a group that is there already; where it is the rank that a launcher has started, the launcher says which of
-  // its host it is.
+  // A rank of an existing group; if it is the rank that a launcher started, the launcher provides its local rank.
   Fabric(FabricOptions options, ProcessGroupPtr group, SourceLocation where = SourceLocation::current());
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
 
   // --- Ranks.
 
-  // Runs `body` on every rank with the Fabric of that rank, and returns when those of this process have
-  // ended. Throws what the body of the first rank that failed has thrown (the others are told), and
-  // what init_process_group throws.
+  // Runs `body` on every rank with that rank's Fabric, and returns when those of this process have ended. Throws what
+  // the body of the first failed rank threw (the others are notified), and what init_process_group throws.
   void launch(const std::function<void(Fabric&)>& body, SourceLocation where = SourceLocation::current());
-  // Makes this object a rank: of the launcher, or the only one. Throws ValueError where the ranks would
-  // have to be threads.
+  // Makes this object a rank: the launcher's, or the only one. Throws ValueError if the ranks would have to be
+  // threads.
   void launch(SourceLocation where = SourceLocation::current());
   int global_rank() const { return group()->rank(); }
   int world_size() const { return group()->size(); }
-  // Among those of this host, and which host it is.
+  // The rank within this host, and the index of this host.
   int local_rank() const;
   int node_rank() const;
   bool is_global_zero() const { return global_rank() == 0; }
-  // Calls `body` on rank 0 alone; nobody waits for it.
+  // Calls `body` on rank 0 only; the other ranks do not wait for it.
   template <class F>
   void rank_zero_only(F&& body) const {
     if (is_global_zero()) body();
   }
-  // Throws ValueError "To use Fabric with more than one device, you must call `.launch()`" (all of the
-  // calls below do so too).
+  // Throws ValueError "To use Fabric with more than one device, you must call `.launch()`" before launch() (all calls
+  // below do so, too).
   const ProcessGroupPtr& group() const;
   Device device() const;
   const amp::Precision& precision() const noexcept { return *precision_; }
   const Strategy& strategy() const noexcept { return options_.strategy; }
 
-  // Seeds the generator of this rank, with the same number on all, as in Lightning: models begin alike.
-  // Draw with number + rank afterwards where ranks should differ (dropout, noise). Returns it.
+  // Seeds the generator of this rank, with the same number on all ranks as in Lightning, so that models start
+  // identical. Seed with number + rank afterwards if ranks should differ (dropout, noise). Returns the seed.
   static uint64_t seed_everything(uint64_t seed) noexcept {
     manual_seed(seed);
     return seed;
@@ -115,10 +112,10 @@ class Fabric {
 
   // --- Setting up.
 
-  // The module in the precision's dtype, on this rank's device, and reduced over the ranks if the
-  // strategy wraps; its parameters keep their identity, so that optimizers may be made before. Collective.
-  // Throws ValueError "A model should be passed only once to the `setup` method" and what
-  // DistributedDataParallel throws.
+  // Converts the module to the precision's dtype, moves it to this rank's device, and wraps it for reduction over the
+  // ranks if the strategy wraps. Parameters keep their identity, so optimizers may be created first. Collective.
+  // Throws ValueError "A model should be passed only once to the `setup` method" and what DistributedDataParallel
+  // throws.
   template <nn::Holder Module>
   FabricModule<Module> setup_module(Module module, SourceLocation where = SourceLocation::current()) {
     prepare_module(module.ptr(), where);
@@ -129,20 +126,20 @@ class Fabric {
     }
     return {std::move(module), std::move(ddp), *precision_, device()};
   }
-  // One optimizer gives its handle, several a tuple of handles in their order. They have to live as long
-  // as this. Throws ValueError, with the caller's line, for one that was set up before.
+  // Returns a handle for one optimizer, a tuple of handles in their order for several. The optimizers must outlive
+  // this object. Throws ValueError, with the caller's line, for one that was already set up.
   //   auto [first, second] = fabric.setup_optimizers(adam, sgd);
   template <std::derived_from<optim::Optimizer>... More>
   auto setup_optimizers(OptimizerArg first, More&... more) {
     if constexpr (sizeof...(More) == 0) {
       return set_up(first.optimizer, first.where);
     } else {
-      // Braces: from left to right.
+      // Braces guarantee left-to-right evaluation.
       return std::tuple{set_up(first.optimizer, first.where), set_up(more, first.where)...};
     }
   }
-  // A module with any number of optimizers: auto [model, optimizer] = fabric.setup(net, adam). Warns of an optimizer
-  // that holds no parameter of the module.
+  // Sets up a module with any number of optimizers: auto [model, optimizer] = fabric.setup(net, adam). Warns about an
+  // optimizer that holds no parameter of the module.
   template <nn::Holder Module>
   FabricModule<Module> setup(Module module, SourceLocation where = SourceLocation::current()) {
     return setup_module(std::move(module), where);
@@ -154,10 +151,9 @@ class Fabric {
       expect_optimizer_of(*model, *optimizer, first.where);
     return std::tuple{std::move(model), set_up(first.optimizer, first.where), set_up(more, first.where)...};
   }
-  // Where there are several ranks each gets its part of the examples (DistributedSampler, with the
-  // loader's shuffle, seed and drop_last); a sampler that already knows several ranks stays, and of
-  // one of the user's own each rank takes every world_size-th index. Batches come on this rank's
-  // device.
+  // With several ranks each gets its share of the examples (DistributedSampler, with the loader's shuffle, seed and
+  // drop_last). A sampler that is already distributed stays; from any other user sampler each rank takes every
+  // world_size-th index. Batches arrive on this rank's device.
   template <class E, class Batch>
   FabricDataLoader<E, Batch> setup_dataloaders(data::DataLoader<E, Batch> loader) {
     share_out(loader);
@@ -170,84 +166,84 @@ class Fabric {
 
   // --- The loop.
 
-  // In place of loss.backward(): scales the loss where the precision asks for it. Throws what backward
-  // throws.
+  // Replaces loss.backward(): scales the loss if the precision needs it. Throws what backward throws.
   void backward(const Tensor& loss, const BackwardOptions& options = {},
                 SourceLocation where = SourceLocation::current());
   void backward(const Tensor& loss, SourceLocation where) { backward(loss, {}, where); }
-  // The same, as LightningModules call it.
+  // The name that LightningModules use for backward().
   void manual_backward(const Tensor& loss, const BackwardOptions& options = {},
                        SourceLocation where = SourceLocation::current()) {
     backward(loss, options, where);
   }
-  // While the guard lives, and if `enabled`, backwards accumulate gradients on each rank; the next one
-  // outside reduces what has gathered. Around *backward*: where forward runs does not matter.
+  // While the guard lives, and if `enabled`, backwards accumulate gradients on each rank; the next one outside
+  // reduces the accumulated gradients. Guards the *backward*: where forward runs does not matter.
   template <nn::Holder Module>
   [[nodiscard]] std::optional<DistributedDataParallelBase::NoSync> no_backward_sync(
       const FabricModule<Module>& module, bool enabled = true, SourceLocation where = SourceLocation::current()) const {
     if (!enabled || !module.ddp()) return std::nullopt;
     return std::optional<DistributedDataParallelBase::NoSync>(module.ddp()->no_sync(where));
   }
-  // Of the optimizer's gradients, which are unscaled before. Returns the norm before clipping, 0 for
-  // clip_val. Throws ValueError "Only one of `clip_val` or `max_norm` can be set ...", "You have to
-  // specify either `clip_val` or `max_norm` to do gradient clipping!", and what clip_grad_norm_ throws.
+  // Unscales and clips the optimizer's gradients. Returns the norm before clipping, 0 for clip_val. Throws ValueError
+  // "Only one of `clip_val` or `max_norm` can be set ...", "You have to specify either `clip_val` or `max_norm` to do
+  // gradient clipping!", and what clip_grad_norm_ throws.
   double clip_gradients(const FabricOptimizer& optimizer, const ClipGradients& options,
                         SourceLocation where = SourceLocation::current());
-  // For what is computed outside of a module: the region of the precision while it lives.
+  // RAII: the autocast region of the precision, for computation outside of a module.
   [[nodiscard]] PrecisionRegion autocast(SourceLocation where = SourceLocation::current()) const {
     return {*precision_, device(), where};
   }
 
   // --- Several optimizers (manual optimization).
 
-  // Only this optimizer's parameters require grad until untoggle_optimizer(): of those of all
-  // optimizers that were set up. A backward then has to reach those of them that a module of this
-  // Fabric holds, and no others, so that a generator and a discriminator may share one wrapper. The same
-  // on every rank. Throws ValueError while another one is toggled.
+  // Until untoggle_optimizer(), of the parameters of all optimizers that were set up, only this optimizer's require
+  // grad. A backward then has to reach those of them that a module of this Fabric holds, and no others, so that a
+  // generator and a discriminator may share one wrapper. Must be the same on every rank. Throws ValueError while
+  // another optimizer is toggled.
   void toggle_optimizer(const FabricOptimizer& optimizer, SourceLocation where = SourceLocation::current());
-  // Everything requires grad, and has to be reached, as before. Nothing to do for one that is not toggled.
+  // Restores requires_grad of all parameters, and expects backward to reach all of them again. Does nothing for an
+  // optimizer that is not toggled.
   void untoggle_optimizer(const FabricOptimizer& optimizer, SourceLocation where = SourceLocation::current());
-  // Called in the place of every optimizer's step (LightningModule.optimizer_step); nothing: none.
+  // Sets a hook that replaces every optimizer's step (LightningModule.optimizer_step); empty: none.
   void set_optimizer_step(OptimizerStepHook hook) { steps()->set_hook(std::move(hook)); }
-  // The loss scaler, which is not enabled but under "16-mixed"; the Fabric calls it.
+  // The loss scaler, enabled only under "16-mixed"; Fabric itself calls it.
   const amp::GradScaler& scaler() const { return steps()->scaler(); }
 
   // --- Between ranks. Collective: every rank calls them, in the same order.
 
-  // A new tensor: `op` over the ranks. Throws what ProcessGroup::all_reduce throws (Avg takes floating
+  // Returns a new tensor: `op` over the ranks. Throws what ProcessGroup::all_reduce throws (Avg takes floating
   // dtypes).
   Tensor all_reduce(const Tensor& tensor, ReduceOp op = ReduceOp::Avg,
                     SourceLocation where = SourceLocation::current()) const;
   double all_reduce(double value, ReduceOp op = ReduceOp::Avg, SourceLocation where = SourceLocation::current()) const;
-  // [..] on each rank -> [world_size, ..], also for one rank.
+  // [..] on each rank -> [world_size, ..], with a single rank too.
   Tensor all_gather(const Tensor& tensor, SourceLocation where = SourceLocation::current()) const;
-  // That of rank `src`, in a new tensor; all have one of the same shape and dtype.
+  // Returns rank `src`'s tensor in a new tensor; all ranks pass the same shape and dtype.
   Tensor broadcast(const Tensor& tensor, int src = 0, SourceLocation where = SourceLocation::current()) const;
-  // Any length.
+  // The text may have any length; those of other ranks are ignored.
   std::string broadcast(const std::string& text, int src = 0, SourceLocation where = SourceLocation::current()) const;
   void barrier(SourceLocation where = SourceLocation::current()) const;
 
-  // --- Files and words.
+  // --- Files and output.
 
-  // To which modules, optimizers, schedules, loaders and numbers are added. Under "16-mixed" the loss
-  // scaler is in it already, as "scaler".
+  // A checkpoint to which modules, optimizers, schedules, loaders and numbers are added. Under "16-mixed" it already
+  // holds the loss scaler, as "scaler".
   optim::Checkpoint checkpoint();
-  // Rank 0 writes what is alike on all ranks; all wait for it. Collective. Throws, on every rank, what
+  // Rank 0 writes the state, which is the same on all ranks; all wait for it. Collective. Throws, on every rank, what
   // Checkpoint::save throws on rank 0.
   void save(const std::string& path, const optim::Checkpoint& checkpoint,
             SourceLocation where = SourceLocation::current()) const;
-  // Every rank reads the file. Collective. Throws what Checkpoint::load throws; where another rank could
-  // not read it, IoError that names the rank and its reason.
+  // Every rank reads the file. Collective. Throws what Checkpoint::load throws; if another rank could not read it,
+  // IoError with that rank and its reason.
   void load(const std::string& path, optim::Checkpoint& checkpoint,
             SourceLocation where = SourceLocation::current()) const;
-  // A line on standard output, from rank 0.
+  // Prints a line to standard output, from rank 0.
   void print(std::string_view text) const;
-  // To all loggers, from rank 0. Average what the ranks have of their own before: all_reduce().
+  // Logs to all loggers, from rank 0. Average values that differ by rank first: all_reduce().
   void log(const std::string& name, double value, int64_t step = -1) const { log_dict({{name, value}}, step); }
   void log_dict(const std::map<std::string, double>& metrics, int64_t step = -1) const;
 
  private:
-  // How many ranks there have to be, and who starts them.
+  // The required number of ranks, and whether a launcher starts them.
   struct Plan {
     int ranks = 1;
     bool is_launched = false;
@@ -272,7 +268,7 @@ class Fabric {
   std::shared_ptr<OptimizerSteps> steps_;
   std::vector<std::weak_ptr<DistributedDataParallelBase>> wrappers_;
   std::vector<std::weak_ptr<nn::Module>> modules_;
-  // While an optimizer is toggled: what required grad before.
+  // While an optimizer is toggled: the previous requires_grad of each parameter.
   const optim::Optimizer* toggled_ = nullptr;
   std::vector<std::pair<Tensor, bool>> required_grad_;
 };

@@ -1,5 +1,5 @@
-// FabricDataLoader: a DataLoader that was set up by a Fabric: each rank has its part of the examples,
-// and batches come on the rank's device.
+// FabricDataLoader: a DataLoader set up by a Fabric: each rank gets its share of the examples, and batches arrive on
+// the rank's device.
 #pragma once
 
 #include <brigade/data/data_loader.h>
@@ -12,7 +12,7 @@
 
 namespace brigade::dist {
 
-// What a batch is on another device; batches of other types stay where they are.
+// Moves a batch to a device; batches of other types stay where they are.
 inline Tensor on_device(Tensor tensor, Device device) { return tensor.defined() ? tensor.to(device) : tensor; }
 inline data::Example on_device(data::Example example, Device device) {
   return {on_device(std::move(example.data), device), on_device(std::move(example.target), device)};
@@ -27,7 +27,7 @@ T on_device(T batch, Device) {
   return batch;
 }
 
-// A handle: copies mean the same loader. for (const auto& batch : loader) as for a DataLoader.
+// A handle: copies refer to the same loader. Iterates like a DataLoader: for (const auto& batch : loader).
 template <class E, class Batch>
 class FabricDataLoader {
  public:

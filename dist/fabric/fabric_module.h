@@ -1,5 +1,4 @@
-// FabricModule: a module that was set up by a Fabric: on its device, in its precision, and reduced
-// over its ranks.
+// FabricModule: a module set up by a Fabric: on its device, in its precision, and reduced over its ranks.
 #pragma once
 
 #include <brigade/amp/autocast.h>
@@ -13,7 +12,7 @@
 
 namespace brigade::dist {
 
-// The region in which a precision computes; nothing where it has none.
+// RAII: the autocast region of a precision; empty if it has none.
 class PrecisionRegion {
  public:
   PrecisionRegion(const amp::Precision& precision, Device device, SourceLocation where) {
@@ -26,15 +25,14 @@ class PrecisionRegion {
   std::optional<amp::autocast> region_;
 };
 
-// A handle: copies mean the same module. A call runs the module's forward (under
-// DistributedDataParallel where the strategy wraps) in the autocast of the precision: floating inputs
-// become the dtype of the parameters, half results float32, so that the loss is computed in float32.
-// Tensors and vectors of tensors are converted, and in results pairs and tuples of them; other types go as
-// they are.
+// A handle: copies refer to the same module. A call runs the module's forward (under DistributedDataParallel if the
+// strategy wraps) in the precision's autocast: floating inputs are cast to the parameters' dtype, half results to
+// float32, so that the loss is computed in float32. This converts tensors and vectors of tensors, and in results also
+// pairs and tuples of them; other types pass unchanged.
 //
-// A submodule that is called round it (model->student(x)) computes without that conversion and that
-// region (write fabric.autocast() where they matter), and its gradients are reduced all the same: a
-// reducer hears the backward, not the forward.
+// A submodule that is called directly (model->student(x)) runs without that conversion and autocast (use
+// fabric.autocast() where they matter); its gradients are still reduced, because a reducer observes the backward, not
+// the forward.
 template <nn::Holder Module>
 class FabricModule {
  public:
@@ -64,7 +62,7 @@ class FabricModule {
   const Module& module() const noexcept { return module_; }
   ImplType* operator->() const { return module_.get(); }
   ImplType& operator*() const { return *module_; }
-  // Null where the strategy does not wrap.
+  // Null if the strategy does not wrap.
   const std::shared_ptr<DistributedDataParallel<Module>>& ddp() const noexcept { return ddp_; }
 
  private:

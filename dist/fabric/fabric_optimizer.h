@@ -1,4 +1,4 @@
-// FabricOptimizer: an optimizer that was set up by a Fabric, which steps it as the precision asks.
+// FabricOptimizer: an optimizer set up by a Fabric, which steps it as the precision requires.
 #pragma once
 
 #include <brigade/dist/fabric/optimizer_steps.h>
@@ -9,8 +9,7 @@
 
 namespace brigade::dist {
 
-// An optimizer to set up, with the line that does so: behind a list of any length there is no room for a
-// default argument.
+// An optimizer to set up, with the line of the caller: a default argument cannot follow a parameter pack.
 struct OptimizerArg {
   optim::Optimizer& optimizer;
   SourceLocation where;
@@ -18,7 +17,7 @@ struct OptimizerArg {
       : optimizer(given), where(line) {}
 };
 
-// A handle: copies mean the same optimizer, which has to live as long as its Fabric.
+// A handle: copies refer to the same optimizer, which must outlive its Fabric.
 class FabricOptimizer {
  public:
   FabricOptimizer(optim::Optimizer& optimizer, std::shared_ptr<OptimizerSteps> steps) noexcept

@@ -1,4 +1,4 @@
-// Which ranks there are, who starts them, and which device each has.
+// Determines the ranks, what starts them, and the device of each.
 #include <brigade/dist/fabric/fabric.h>
 
 #include <brigade/core/device_runtime.h>
@@ -14,7 +14,7 @@ namespace {
 
 bool names_one_gpu(const std::string& accelerator) { return accelerator.starts_with("cuda:"); }
 
-// As choose_device() takes it.
+// The form that choose_device() takes.
 std::string device_text(const std::string& accelerator, SourceLocation where) {
   if (accelerator == "gpu") return "cuda";
   if (accelerator == "cpu" || accelerator == "cuda" || accelerator == "auto") return accelerator;
@@ -57,7 +57,7 @@ Fabric::Fabric(FabricOptions options, SourceLocation where) : options_(std::move
 Fabric::Fabric(FabricOptions options, ProcessGroupPtr group, SourceLocation where) : options_(std::move(options)) {
   check(where);
   if (!group) throw ValueError(where, "Fabric: the process group is empty; see init_process_group");
-  if (group->rank() < 0) group->barrier({}, where);  // throws: this rank is no member of it
+  if (group->rank() < 0) group->barrier({}, where);  // throws: this rank is not a member
   plan_.ranks = group->size();
   const std::optional<LaunchedRank> launched = find_launched_rank(launch_variables());
   plan_.is_launched = launched && launched->world_size == group->size() && launched->rank == group->rank();

@@ -1,4 +1,4 @@
-// Each line goes out in one write, so that a reader never sees half of one for long.
+// Writes each line in one piece, so that readers rarely see a partial line.
 #include <brigade/dist/fabric/logger.h>
 
 #include <brigade/core/error.h>

@@ -1,4 +1,4 @@
-// Loggers: where the metrics of a training go.
+// Loggers: destinations for training metrics.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace brigade::dist {
 class Logger {
  public:
   virtual ~Logger() = default;
-  // `step`: -1 where none was given. Called on rank 0 only.
+  // `step`: -1 if none was given. Called on rank 0 only.
   virtual void log_metrics(const std::map<std::string, double>& metrics, int64_t step) = 0;
 };
 
-// A line of JSON for each call: {"loss": 0.5, "step": 3}. Numbers that are not finite are null.
+// Writes one line of JSON per call: {"loss": 0.5, "step": 3}. Non-finite numbers become null.
 class JsonLinesLogger : public Logger {
  public:
-  // Appends to the file, which is made with the first line.
+  // Appends to the file, which the first line creates.
   explicit JsonLinesLogger(std::string path) : path_(std::move(path)) {}
   // Throws IoError when the file cannot be written.
   void log_metrics(const std::map<std::string, double>& metrics, int64_t step) override;

@@ -1,4 +1,4 @@
-// Steps by the scaler, and finds out where an iteration ends.
+// Steps optimizers through the loss scaler, and infers where an iteration ends.
 #include <brigade/dist/fabric/optimizer_steps.h>
 
 #include <brigade/autograd/meta.h>
@@ -14,7 +14,7 @@ namespace brigade::dist {
 
 namespace {
 
-// What the scaler's own advice leaves out: its calls are Fabric's.
+// Advice for Fabric, which calls the scaler itself; empty if the scaler's own message suffices.
 std::string advice_for(const std::string& message, const std::string& precision, const std::string& optimizer) {
   const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };
   if (says("not scaled") || says("_scale is None")) {
@@ -28,7 +28,7 @@ std::string advice_for(const std::string& message, const std::string& precision,
   return "";
 }
 
-// Calls the scaler; an error of its own goes on with that advice.
+// Calls the scaler, and adds that advice to its errors.
 template <class Call>
 auto advised(const std::string& precision, const optim::Optimizer& optimizer, SourceLocation where, const Call& call) {
   try {
@@ -92,7 +92,7 @@ void OptimizerSteps::unscale(optim::Optimizer& optimizer, SourceLocation where) 
 
 namespace {
 
-// By a wrapper, or by the user.
+// Whether a wrapper or the user averages the parameter or its gradient.
 bool is_averaged(const Tensor& parameter, const autograd::AutogradMeta& known) {
   return known.stamp.by_hand || was_reduced_by_hand(known.grad) || was_reduced_by_hand(parameter) ||
          is_reduced(parameter);
@@ -100,14 +100,14 @@ bool is_averaged(const Tensor& parameter, const autograd::AutogradMeta& known) {
 
 }  // namespace
 
-// Parameters are averaged in one piece as well, or by all_gather, and copied back: then something has written them, and
+// Detects averages of flattened parameters, or by all_gather, that are copied back: the parameters were written, and
 // there was a collective.
 bool OptimizerSteps::are_averaged_since(const Entry& entry) {
   if (collectives_of_this_thread() == entry.collectives) return false;
   return entry.lone.any_left([](const Tensor& parameter, uint32_t version) { return parameter.version() != version; });
 }
 
-// An optimizer that was set up, and its module not.
+// Counts steps of an optimizer that was set up while its module was not.
 void OptimizerSteps::look_for_averages(Entry& entry, SourceLocation where) const {
   if (!expects_averages_ || entry.lone.is_over()) return;
   bool has_gradient = false;
@@ -147,7 +147,7 @@ void OptimizerSteps::tell_of_lone_steps() {
 }
 
 OptimizerSteps::~OptimizerSteps() {
-  if (std::uncaught_exceptions() > 0) return;  // that says more
+  if (std::uncaught_exceptions() > 0) return;  // the exception says more
   try {
     tell_of_lone_steps();
   } catch (...) {  // NOLINT(bugprone-empty-catch): a warning is not worth the end of the process

@@ -1,4 +1,4 @@
-// The known strategies, each with the options of DDP that it stands for.
+// The known strategies and the DDP options that each implies.
 #include <brigade/dist/fabric/strategy.h>
 
 #include <array>

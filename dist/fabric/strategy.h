@@ -1,5 +1,4 @@
-// Strategy: how the ranks of a training job synchronise, by a name as Lightning spells it or by the
-// options of DDP.
+// Strategy: how the ranks of a training job synchronize, given by a name as in Lightning or by DDP options.
 //
 //   Fabric fabric({.strategy = "ddp_find_unused_parameters_true"});
 //   Fabric fabric({.strategy = dist::DDPStrategy{.find_unused_parameters = true, .bucket_cap_mb = 50}});
@@ -16,16 +15,15 @@ using DDPStrategy = DDPOptions;
 
 class Strategy {
  public:
-  // "auto" (DDP where there are several ranks, no wrapper for one), "ddp",
-  // "ddp_find_unused_parameters_true", "ddp_find_unused_parameters_false", "ddp_static_graph". Throws
-  // ValueError that lists them for another name.
+  // "auto" (DDP with several ranks, no wrapper with one), "ddp", "ddp_find_unused_parameters_true",
+  // "ddp_find_unused_parameters_false", "ddp_static_graph". Throws ValueError listing these for any other name.
   Strategy(const std::string& name);                                            // NOLINT: written as an option
   Strategy(const char* name) : Strategy(std::string(name)) {}                   // NOLINT
   Strategy(DDPOptions options) : name_("ddp"), options_(std::move(options)) {}  // NOLINT
 
   const std::string& name() const noexcept { return name_; }
   const DDPOptions& options() const noexcept { return options_; }
-  // Whether a module of that many ranks is wrapped in DistributedDataParallel.
+  // Whether modules are wrapped in DistributedDataParallel at this world size.
   bool wraps(int world_size) const noexcept { return name_ != "auto" || world_size > 1; }
 
  private:

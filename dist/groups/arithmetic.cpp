@@ -1,4 +1,4 @@
-// Elements of all ranks are reduced block by block; halves are widened to float32 and rounded once.
+// Reduces the elements of all ranks block by block; half types are widened to float32 and rounded once.
 #include <brigade/dist/groups/arithmetic.h>
 
 #include <brigade/kernels/cpu/vector/half.h>
@@ -30,7 +30,7 @@ struct Smaller {
   C operator()(C a, C b) const { return a < b ? a : b; }
 };
 
-// Elements in the type that they are computed in, and back; halves many at a time.
+// Convert elements to the compute type and back; half types in vectorized batches.
 template <class T, class C>
 void load(const T* from, C* to, int64_t n) {
   if constexpr (std::is_same_v<T, C>) {
@@ -66,7 +66,7 @@ void reduce_typed(std::span<void* const> inputs, std::span<void* const> outputs,
   for (int64_t start = begin; start < end; start += kBlock) {
     const int64_t n = std::min(kBlock, end - start);
     if (std::is_same_v<T, C> && inputs.size() == 2 && outputs.size() == 2) {
-      // The commonest case in one pass.
+      // Fast path: two ranks in one pass.
       const T* a = static_cast<const T*>(inputs[0]) + start;
       const T* b = static_cast<const T*>(inputs[1]) + start;
       T* x = static_cast<T*>(outputs[0]) + start;

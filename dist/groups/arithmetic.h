@@ -1,4 +1,4 @@
-// The arithmetic of reductions over ranks on a cpu.
+// CPU arithmetic for reductions over ranks.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -7,9 +7,9 @@
 
 namespace brigade::dist {
 
-// Elements [begin, end): combines `inputs` (one per rank, in rank order: the order fixes the bits)
-// and writes the result to every one of `outputs`, which may be the inputs. Half types are combined
-// in float; Avg multiplies the sum by 1 / inputs.size().
+// Reduces elements [begin, end) of `inputs` (one per rank, in rank order, which makes the result bitwise deterministic)
+// and writes the result to each of `outputs`, which may alias the inputs. Half types are combined in float; Avg
+// multiplies the sum by 1 / inputs.size().
 void reduce_elements(std::span<void* const> inputs, std::span<void* const> outputs, DType dtype, ReduceOp op,
                      int64_t begin, int64_t end);
 

@@ -1,4 +1,4 @@
-// The list of backends.
+// The backend registry.
 #include <brigade/dist/groups/backends.h>
 
 #include <brigade/dist/groups/chain.h>
@@ -39,7 +39,7 @@ ProcessGroupPtr make_nccl(StorePtr store, int rank, int size, Milliseconds timeo
   return make_nccl_group(control.make(std::move(store), rank, size, timeout, prefix));
 }
 
-// Not static objects of their own files, which a linker would drop with them.
+// The built-in backends are listed here because the linker would drop registrar objects in unreferenced files.
 std::vector<Backend>& registry() {
   static std::vector<Backend> backends{
       {"shm", "processes of one host",

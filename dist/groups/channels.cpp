@@ -1,12 +1,12 @@
-// A message is a broadcast in a group of two ranks, made when the first one is posted. So whatever holds of a collective
-// holds of it: comparison of what both have posted, time-outs, ranks that die. A thread for each channel meets the peer
-// and waits, in the order of the messages; no channel waits for another.
+// A message is a broadcast in a group of two ranks, which is made when the first message is posted. So messages behave
+// like collectives: both sides compare what they have posted, and timeouts and dead ranks are detected. Each channel
+// has a thread that connects to the peer and waits for the messages in order; no channel waits for another.
 //
-// A message of a device's tensor has two steps on the thread. The ranks compare it in the group of two, before anything is
-// issued: a device that got another size than it waits for would hang, or write over the end. Then a group on devices
-// beside that one sends it (ProcessGroup::make_device_channel), on a stream of the channel's own, between an event of the
-// caller's stream and one that wait() lets the caller's stream wait for. So each direction has a communicator of its own,
-// and no order between channels, nor between messages and collectives, can make two devices wait for each other.
+// A message of a device tensor takes two steps on that thread. First the ranks compare it in the two-rank group, before
+// anything is issued: a device that received another size than expected would hang, or write past the end. Then a
+// second group, on the devices, sends it (ProcessGroup::make_device_channel) on the channel's own stream, between an
+// event of the caller's stream and an event that wait() makes the caller's stream wait for. So each direction has its
+// own communicator, and no order between channels, or between messages and collectives, can deadlock two devices.
 #include <brigade/dist/groups/channels.h>
 
 #include <brigade/core/device_runtime.h>
@@ -27,7 +27,7 @@ namespace brigade::dist {
 
 namespace {
 
-// Tells channels from each other and from the groups of new_group, whose numbers are those of collectives.
+// Distinguishes channels from each other and from the groups of new_group, which are numbered by collective sequence.
 uint64_t number_of(int src, int dst, int tag) {
   return uint64_t{1} << 63 | static_cast<uint64_t>(src) << 40 | static_cast<uint64_t>(dst) << 16 |
          static_cast<uint64_t>(tag);
@@ -86,7 +86,7 @@ class Channels::Channel {
   }
 
  private:
-  // On the thread of the queue.
+  // Runs on the queue's thread.
   void run(const Tensor& tensor, const CollectiveInfo& message, SourceLocation where,
            const DeviceTurn* turn = nullptr) {
     if (failure_) std::rethrow_exception(failure_);
@@ -145,10 +145,10 @@ class Channels::Channel {
   const int peer_, root_, tag_, root_name_;
   Subgroup members_;
   uint64_t posted_ = 0;
-  std::exception_ptr failure_;  // of the thread, as what follows
+  std::exception_ptr failure_;  // used only on the queue's thread, like the next two
   std::map<Device, std::unique_ptr<DeviceStream>> streams_;
-  ProcessGroupPtr device_group_;  // made when the first message of a device comes
-  std::mutex mutex_;              // of what follows
+  ProcessGroupPtr device_group_;  // made at the first message of a device
+  std::mutex mutex_;              // guards the next two
   ProcessGroupPtr group_;
   bool ended_ = false;
   WorkQueue queue_;  // last: its thread uses the rest

@@ -1,4 +1,4 @@
-// The channels of a rank: groups of two, each for the messages of one sender, receiver and tag.
+// Channels of a rank: two-rank groups, each of which carries the messages of one (sender, receiver, tag).
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -12,14 +12,14 @@ namespace brigade::dist {
 
 class Channels {
  public:
-  // Of this rank in `group`, which outlives them.
+  // Channels of this rank in `group`, which must outlive them.
   explicit Channels(ProcessGroup& group);
-  // What is not complete ends with an error. Waits for a channel that is being made, at most the group's timeout.
+  // Incomplete messages fail with an error. Waits for a channel under construction, at most for the group's timeout.
   ~Channels();
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
 
-  // One of `src` and `dst` is this rank, and the other is not.
+  // Exactly one of `src` and `dst` must be this rank.
   WorkPtr post(const Tensor& tensor, int src, int dst, int tag, SourceLocation where);
 
  private:

@@ -7,7 +7,7 @@
 
 namespace brigade::dist {
 
-// What the works wait for; they may outlive everything else.
+// Shared state of the returned works, which may outlive everything else.
 struct Coalescing::Outcome {
   WorkPtr whole;
   std::exception_ptr error;

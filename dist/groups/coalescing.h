@@ -1,4 +1,4 @@
-// What a coalescing manager has collected, and the works that it has promised for it.
+// The calls that a coalescing manager has collected, and the works that it has returned for them.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -10,7 +10,7 @@
 
 namespace brigade::dist {
 
-// A call whose text is its own: it is posted later.
+// A call that owns its description, because it is posted later.
 struct KeptCall {
   explicit KeptCall(const CollectiveCall& given) : call(given), description(given.options.description) {}
   CollectiveCall get() const {
@@ -24,16 +24,16 @@ struct KeptCall {
 
 class Coalescing {
  public:
-  // `where` made the manager.
+  // `where`: the line that made the manager.
   explicit Coalescing(SourceLocation where);
 
   SourceLocation where() const noexcept { return where_; }
-  // Its work is not to be waited for before settle(). Throws ValueError, DeviceError for a call that cannot be issued
-  // together with those before: another kind, another device, memory that one of them uses.
+  // The returned work must not be waited for before settle(). Throws ValueError or DeviceError for a call that cannot
+  // be issued together with the previous ones: a different kind, a different device, or memory that one of them uses.
   WorkPtr add(const CollectiveCall& call);
-  // Good as long as this lives.
+  // Valid while this object lives.
   std::vector<CollectiveCall> calls() const;
-  // The works are all `whole` from now on; or they throw `error`.
+  // Completes the returned works: they forward to `whole`, or throw `error`.
   void settle(WorkPtr whole);
   void settle(const std::exception_ptr& error);
 

@@ -1,4 +1,4 @@
-// Begins and ends the collecting of a group's collectives.
+// Starts and ends the coalescing of a group's collectives.
 #include <brigade/dist/groups/coalescing_manager.h>
 
 #include <brigade/core/error.h>

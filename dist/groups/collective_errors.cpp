@@ -1,4 +1,4 @@
-// Puts what is known of a failed collective in words, with its verdict.
+// Formats the errors of failed collectives, and adds their verdicts.
 #include <brigade/dist/groups/collective_errors.h>
 
 #include <brigade/dist/errors/mismatch.h>
@@ -19,7 +19,7 @@ CollectiveError mismatch_error(std::span<const Whereabouts> by_rank, const Fligh
     mismatch.activities.push_back(each.activity);
   }
   mismatch.by_rank = infos;
-  // The recorder of a part of a larger group has the steps of its collectives.
+  // The recorder of a group that is part of a larger one holds the steps of the larger group's collectives.
   if (names.own()) mismatch.before = recorder.entries();
   std::erase_if(mismatch.before, [&](const CollectiveInfo& each) { return each.sequence >= infos[0].sequence; });
   Verdict verdict = collective_mismatch(mismatch, names);

@@ -1,5 +1,5 @@
-// The errors of a collective that cannot come to its end: the same types, ranks and words whichever
-// transport runs. Pure functions of what a rank knows; announced as they are made (Diagnosed).
+// Errors of collectives that cannot complete: the same types, ranks and texts on every transport. Pure functions of
+// what a rank knows; each error is announced on construction (Diagnosed).
 #pragma once
 
 #include <brigade/dist/errors/collective.h>
@@ -12,40 +12,40 @@
 
 namespace brigade::dist {
 
-// `by_rank`: where each rank is, rank order; at least two differ. `recorder`: of this rank, for what
-// all did together before.
+// `by_rank`: the status of each rank, in rank order; at least two differ. `recorder`: this rank's, for the collectives
+// that all ranks did together before the mismatch.
 CollectiveError mismatch_error(std::span<const Whereabouts> by_rank, const FlightRecorder& recorder,
                                const RankNames& names);
 
-// What a rank that waits knows of itself.
+// The rank that waits, and its collective.
 struct WaitingRank {
   RankName rank;
   CollectiveInfo collective;
 };
 
-// `lost` is not coming, because of `end`. `remark` is put behind the message.
+// `lost` will not arrive, because of `end`. `remark` is appended to the message.
 DiagnosedAs<PeerError> lost_rank_error(const WaitingRank& waiting, const Whereabouts& lost, const Departure& end,
                                        std::string_view remark = {});
 
-// `missing` did not come. `time_out` begins the message: "timed out after 100 ms".
+// The ranks `missing` did not arrive. `time_out` begins the message: "timed out after 100 ms".
 DiagnosedAs<TimeoutError> missing_ranks_error(const WaitingRank& waiting, std::span<const Whereabouts> missing,
                                               std::string_view time_out);
 
-// `error` is that of a step of the collective, which had less time: speaks of the collective.
-// `where`: "inside its host".
+// Rewrites `error`, which comes from a step of the collective with a shorter timeout, as an error of the whole
+// collective. `where`: "inside its host".
 DiagnosedAs<TimeoutError> late_step_error(const WaitingRank& waiting, const DistError& error, std::string_view time_out,
                                           std::string_view where);
 
-// What another rank has found and said, raised here, with its verdicts: TimeoutError,
-// CollectiveError or PeerError, as the first of them has it. `text` without verdicts is that of
-// the exception by which that rank failed.
+// The error to throw on this rank for an error that rank `by` has found and published, with its verdicts: TimeoutError,
+// CollectiveError or PeerError, by the kind of the first verdict. Without verdicts, `text` is the message of the
+// exception that made that rank fail.
 std::exception_ptr told_error(const WaitingRank& waiting, const RankName& by, const std::string& text,
                               std::vector<Verdict> verdicts);
 
-// Those of an error that has any.
+// The verdicts of `error`; empty when it has none.
 std::vector<Verdict> verdicts_of(const std::exception& error);
 
-// For a Work whose group is destroyed before it is complete.
+// For a Work whose group is destroyed before the Work is complete.
 std::exception_ptr group_gone_error();
 
 }  // namespace brigade::dist

@@ -1,4 +1,4 @@
-// Asks each of the works.
+// A Work that forwards to several works.
 #include <brigade/dist/groups/combined_work.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ class CombinedWork final : public Work {
  public:
   explicit CombinedWork(std::vector<WorkPtr> works) : works_(std::move(works)) {}
 
-  // Asks all, since each question may do a share of the work.
+  // Queries all of them, since each query may make progress.
   bool is_completed() override {
     bool all = true;
     for (const WorkPtr& work : works_)

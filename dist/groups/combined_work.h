@@ -1,4 +1,4 @@
-// Several works as one.
+// Combines several works into one.
 #pragma once
 
 #include <brigade/dist/groups/work.h>
@@ -7,8 +7,9 @@
 
 namespace brigade::dist {
 
-// Complete when all are. wait() waits for each in its order and throws what the first of them throws; a timeout is for all
-// together. Its times are those of the last, on a device from the first beginning to the last end. Of no works: complete.
+// Complete when all works are. wait() waits for each in order and throws the first error; a timeout covers all of them
+// together. times() are those of the last work; the device span runs from the first start to the last end. Without
+// works it is complete.
 WorkPtr combined_work(std::vector<WorkPtr> works);
 
 }  // namespace brigade::dist

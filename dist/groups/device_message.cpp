@@ -18,7 +18,7 @@ class DeviceMessage final : public Work {
     try {
       posted_->wait();
     } catch (const std::exception&) {
-      return true;  // an error is known
+      return true;  // failed
     }
     return turn_->done->query();
   }

@@ -1,4 +1,4 @@
-// The work of a message of a device's tensor, which another thread issues when both ranks have called.
+// Work of a message of a device tensor, which another thread issues once both ranks have called.
 #pragma once
 
 #include <brigade/core/device_runtime.h>
@@ -8,16 +8,16 @@
 
 namespace brigade::dist {
 
-// Where it has its place in the streams of its caller.
+// The position of a message in the stream of its caller.
 struct DeviceTurn {
-  // Now, on the current stream of `device`.
+  // Records `ready` on the current stream of `device`.
   explicit DeviceTurn(Device device);
 
-  std::unique_ptr<DeviceEvent> ready;  // what was queued before it
-  std::unique_ptr<DeviceEvent> done;   // recorded before `posted` is complete, unless that has an error
+  std::unique_ptr<DeviceEvent> ready;  // after the work that was queued before the message
+  std::unique_ptr<DeviceEvent> done;   // recorded before `posted` completes, unless that fails
 };
 
-// wait() waits for `posted` on the host, and lets the current stream wait for the message.
+// wait() waits for `posted` on the host, then makes the current stream wait for the message.
 WorkPtr device_message(WorkPtr posted, std::shared_ptr<DeviceTurn> turn);
 
 }  // namespace brigade::dist

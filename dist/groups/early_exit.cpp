@@ -1,4 +1,4 @@
-// A function that exit() calls, and what it looks at.
+// An exit handler that turns a premature exit(0) into status 1.
 #include <brigade/dist/groups/early_exit.h>
 
 #include <brigade/autograd/detail/backward_under_way.h>

@@ -1,15 +1,14 @@
-// A process of ranks that ends before its work is done must not end well: its launcher, a script or a
-// scheduler would take it for done.
+// A process that exits before its ranks have finished must not report success: its launcher, a script or a scheduler
+// would take the job for done.
 #pragma once
 
 namespace brigade::dist {
 
-// From now on exit(0), on any thread, ends the process with status 1 and says why on standard error
-// where a backward runs on another thread, or ranks that are threads have not ended (RanksAreThreads).
-// Other statuses stay.
+// After this call, exit(0) on any thread ends the process with status 1 and a message on standard error when a backward
+// runs on another thread, or when ranks that are threads have not ended (RanksAreThreads). Other statuses are kept.
 void fail_early_exits() noexcept;
 
-// While it lives.
+// RAII: marks that this process has ranks that are threads.
 class RanksAreThreads {
  public:
   RanksAreThreads() noexcept;

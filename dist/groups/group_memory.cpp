@@ -1,4 +1,4 @@
-// The memory of buckets, whichever group gives it out.
+// Bucket memory, for every kind of group.
 #include <brigade/dist/groups/group_memory.h>
 
 #include <brigade/core/error.h>

@@ -1,4 +1,4 @@
-// Tensors in memory that a process group gives out, for buckets.
+// Tensors in memory that a process group allocates, for buckets.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -7,14 +7,16 @@
 
 namespace brigade::dist {
 
-// `numel` elements in what `allocate(bytes)` gives, 1-d, uninitialised. They know their home: writes to them are noted with
-// their lines, and nobody takes them for memory of one gradient alone. Throws ShapeError for a negative number.
+// A 1-d uninitialized tensor of `numel` elements in the memory that `allocate(bytes)` returns. Its storage carries
+// `home`: writes to it are recorded with their source lines, and it is never mistaken for the memory of a single
+// gradient. Throws ShapeError when `numel` is negative.
 Tensor memory_of_group(const void* home, int64_t numel, DType dtype, Device device,
                        const std::function<Allocation(size_t bytes)>& allocate);
 
 class ProcessGroup;
-// Room for numbers that are exchanged once, 1-d, uninitialised: memory of the group, which saves copies; on a device the
-// allocator's, since there the group's is made by a call that waits, and that no graph can capture.
+// A 1-d uninitialized tensor for values that are exchanged once. On the CPU it is memory of the group, which saves
+// copies; on a device it comes from the allocator, since there the group allocates with a call that blocks and cannot
+// be captured into a graph.
 Tensor room_to_exchange(ProcessGroup& group, int64_t numel, DType dtype, Device device);
 
 }  // namespace brigade::dist

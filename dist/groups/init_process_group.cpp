@@ -1,4 +1,4 @@
-// From the environment of a launcher to a process group.
+// Makes a process group from the environment of a launcher.
 #include <brigade/core/detail/standard_descriptors.h>
 #include <brigade/core/fnv.h>
 #include <brigade/core/warning.h>
@@ -37,7 +37,7 @@ Timeouts timeouts_of(const InitOptions& options, const Variables& variables) {
       throw ValueError("init_process_group: expected a {} from 1 ms to 365 days, got {} ms", what, value.count());
     return value;
   };
-  // Both are read, whether or not the options say more: a mistake in them is found at once.
+  // Reads both variables even when the options override them, so that a malformed one is always reported.
   const auto wanted = timeout_variable(variables, "BRIGADE_TIMEOUT");
   const auto wanted_to_meet = timeout_variable(variables, "BRIGADE_MEETING_TIMEOUT");
   const auto collective = options.timeout ? options.timeout : wanted;
@@ -47,13 +47,13 @@ Timeouts timeouts_of(const InitOptions& options, const Variables& variables) {
           checked(meeting.value_or(std::chrono::minutes(5)), "meeting_timeout")};
 }
 
-// A program that runs by itself, too.
+// Whether this is a world of one: "env://?alone" and no launcher.
 bool is_alone(const InitOptions& options, const Variables& variables) {
   return options.init_method == "env://?alone" && options.rank < 0 && options.world_size < 0 &&
          !find_launched_rank(variables);
 }
 
-// Rank and world size as the options say, else as the launcher does.
+// Rank and world size from the options, otherwise from the launcher.
 LaunchedRank rank_of(const InitOptions& options, const Variables& variables) {
   LaunchedRank result{.launcher = "the options of init_process_group"};
   if (options.rank < 0 || options.world_size < 0) result = launched_rank(variables);
@@ -65,13 +65,13 @@ LaunchedRank rank_of(const InitOptions& options, const Variables& variables) {
   return result;
 }
 
-// Before anybody waits.
+// Checked before any rank waits.
 void check_backend(const std::string& name) {
   const std::string& missing = find_backend(name).missing;
   if (!missing.empty()) throw DistError(missing);
 }
 
-// `wanted`: by rank. Ranks of two backends would wait for each other at different places.
+// `wanted`: indexed by rank. Ranks with different backends would wait for each other forever at different places.
 void check_same_backend(const std::vector<std::string>& wanted) {
   const auto other = std::ranges::find_if(wanted, [&](const std::string& each) { return each != wanted.front(); });
   if (other == wanted.end()) return;
@@ -103,8 +103,7 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   const std::string generation = variable("TORCHELASTIC_RESTART_COUNT");
   // Several groups may be made in one run: each rank counts its own calls.
   static std::atomic<int> calls{0};
-  // With the name of the run: should two runs derive the same port, they do not take each other's
-  // ranks for their own.
+  // The prefix contains the name of the run: two runs that derive the same port do not mix up their ranks.
   const std::string run = launched.job.empty() ? "" : fmt::format("run{:x}.", fnv(launched.job));
   const std::string prefix = fmt::format("{}group{}.{}", run, generation, calls.fetch_add(1));
   if (store->add(fmt::format("{}/rank/{}", prefix, rank), 1) > 1) {
@@ -113,7 +112,7 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
         "(BRIGADE_RUN_ID, the same on the ranks of a job, tells jobs apart)",
         rank);
   }
-  // Also by those that need not know: so all have come before the shorter waits begin.
+  // Also when the backend is given: it ensures that all ranks have arrived before the shorter timeouts apply.
   std::vector<std::string> wanted(1, backend);
   const HostLayout layout = exchange_hosts(*store, rank, size, timeouts.meeting, prefix, {}, &wanted);
   check_same_backend(wanted);
@@ -121,7 +120,7 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   if (is_auto) backend = fastest_backend(layout, size);
   if (rank > 0) hold_warnings(rank);
   ProcessGroupPtr group = find_backend(backend).make(store, rank, size, timeouts.collective, prefix);
-  // A program that brings no tensor of a device never chooses, and loads nothing.
+  // A program that uses no device tensor never makes the choice, and does not load NCCL.
   const bool has_devices = is_auto && find_backend("nccl").missing.empty();
   return has_devices ? make_nccl_or_staged_group(std::move(group)) : group;
 }

@@ -1,4 +1,4 @@
-// The ranks of a group agree on a list before those on it become a group.
+// The ranks of a group agree on a list before the listed ranks form a group.
 #include <brigade/dist/groups/new_group.h>
 
 #include <brigade/core/error.h>
@@ -25,7 +25,7 @@ const ProcessGroup& checked(const ProcessGroupPtr& group, const char* what, Sour
   return *group;
 }
 
-// What each rank wants, in words that are compared. Throws CollectiveError where they differ.
+// Compares the requests of all ranks. Throws CollectiveError when they differ.
 void compare(ProcessGroup& group, const CollectiveInfo& own, SourceLocation where) {
   std::vector<Whereabouts> by_rank;
   for (const std::string& text : group.all_gather_text(to_text(own), kKind, where)) {
@@ -37,7 +37,7 @@ void compare(ProcessGroup& group, const CollectiveInfo& own, SourceLocation wher
   if (!same) throw mismatch_error(by_rank, group.flight_recorder(), group.names());
 }
 
-// After all ranks have given the same list, so that all of them throw.
+// Called after all ranks have given the same list, so that all of them throw.
 void check(const ProcessGroup& group, const Subgroup& members, SourceLocation where) {
   const std::string list = fmt::format("{}", fmt::join(members.ranks, ", "));
   if (members.ranks.empty()) throw ValueError(where, "new_group: expected at least one rank, got none");

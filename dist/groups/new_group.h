@@ -1,5 +1,5 @@
-// Groups of some ranks of a group, with traffic of their own: pairs of ranks that average among
-// themselves, leaders of hosts, stages of a pipeline.
+// Subgroups: groups of some ranks of a group, with separate traffic, such as pairs of ranks that average among
+// themselves, leaders of hosts, or stages of a pipeline.
 //
 //   const auto low = dist::new_group(group, {0, 1});
 //   const auto high = dist::new_group(group, {2, 3});
@@ -16,30 +16,29 @@
 namespace brigade::dist {
 
 struct NewGroupOptions {
-  // Of every collective of the new group, and for its ranks to meet. Without it that of `group`.
+  // For every collective of the new group, and for its ranks to meet. Default: the timeout of `group`.
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;
 };
 
-// Collective over `group`, also for ranks that are not on the list: all give the same one. Ranks of
-// the new group are numbered from 0 in the order of their numbers in `group`, whatever the order of
-// the list, as in PyTorch. The new group has the backend of `group` and outlives it. A rank that is
-// not on the list gets a group that it is no member of: its rank() and size() are -1, and every collective on it
-// throws DistError that says so.
+// Collective over `group`: every rank must call it with the same list, also ranks that are not on it. Ranks of the new
+// group are numbered from 0 in the order of their ranks in `group`, whatever the order of the list, as in PyTorch. The
+// new group has the backend of `group` and may outlive it. A rank that is not on the list gets a non-member group: its
+// rank() and size() are -1, and every collective on it throws DistError.
 //
-// All of these are thrown on every rank alike, and `group` goes on after them: CollectiveError for
-// lists or time-outs that differ, with the lines of both ranks; ValueError for a list that is empty,
-// has a rank twice or one that `group` does not have, and for a time-out that is not above 0.
-// TimeoutError names ranks that did not come, PeerError those that are gone.
+// The following are thrown on every rank, and `group` stays usable after them: CollectiveError when lists or timeouts
+// differ, with the lines of both ranks; ValueError for a list that is empty, contains a rank twice or contains a rank
+// that `group` does not have, and for a timeout that is not positive. TimeoutError names the ranks that did not arrive,
+// PeerError the ranks that are gone.
 ProcessGroupPtr new_group(const ProcessGroupPtr& group, std::vector<int> ranks, const NewGroupOptions& options = {},
                           SourceLocation where = SourceLocation::current());
 
-// --- As PyTorch's functions. Global ranks are those of the group from which groups were made first
-// (of init_process_group or run_threads). All throw ValueError for a null group.
+// --- Equivalents of PyTorch's functions. Global ranks are those of the top-level group (from init_process_group or
+// run_threads). All throw ValueError for a null group.
 
-// Of this process in the group, and how many there are; -1 where it is no member.
+// The rank of this process in the group, and the number of ranks; -1 when it is not a member.
 int get_rank(const ProcessGroupPtr& group, SourceLocation where = SourceLocation::current());
 int get_world_size(const ProcessGroupPtr& group, SourceLocation where = SourceLocation::current());
-// The global ranks of its members, ascending.
+// The global ranks of the group's members, ascending.
 std::vector<int> get_process_group_ranks(const ProcessGroupPtr& group,
                                          SourceLocation where = SourceLocation::current());
 // Throw ValueError for a rank that the group does not have.

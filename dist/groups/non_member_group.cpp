@@ -1,4 +1,4 @@
-// A group whose every collective says that the rank is no member.
+// A group whose collectives all throw, because the rank is not a member.
 #include <brigade/dist/groups/non_member_group.h>
 
 #include <brigade/core/error.h>
@@ -24,7 +24,7 @@ class NonMemberGroup final : public ProcessGroup {
   using ProcessGroup::allocate;
   Tensor allocate(int64_t, DType) override { refuse("allocate", {}); }
   Tensor allocate(int64_t, DType, Device) override { refuse("allocate", {}); }
-  // There is nobody to tell.
+  // There are no peers to notify.
   void abort(std::string_view) override {}
   ProcessGroupPtr make_subgroup(const Subgroup&) override { refuse("new_group", {}); }
 

@@ -1,4 +1,4 @@
-// What a rank gets of a group that it is no member of (PyTorch: GroupMember.NON_GROUP_MEMBER).
+// The group that a rank gets when it is not a member (PyTorch: GroupMember.NON_GROUP_MEMBER).
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -6,8 +6,8 @@
 
 namespace brigade::dist {
 
-// Its rank() and its size() are -1, so that nobody takes it for a group of one. Every collective, and allocate(), throws
-// DistError that names the rank, the members and the line at which the group was made.
+// Its rank() and size() are -1, so that it is not mistaken for a group of one. Every collective, and allocate(), throws
+// DistError that names the rank, the members and the line that made the group.
 ProcessGroupPtr make_non_member_group(const ProcessGroup& parent, const Subgroup& members);
 
 }  // namespace brigade::dist

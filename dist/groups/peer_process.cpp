@@ -1,4 +1,4 @@
-// Asks the kernel for the exit status of a process that is not this one's child.
+// Asks the kernel for the exit status of a process that is not a child of this process.
 #include <brigade/dist/groups/peer_process.h>
 
 #include <fmt/format.h>
@@ -21,8 +21,8 @@ namespace brigade::dist {
 
 namespace {
 
-// As in <linux/pidfd.h> of Linux 6.15, the first that tells of processes whose parent has taken
-// note of their end.
+// As in <linux/pidfd.h> of Linux 6.15, the first version that reports the exit code of processes that their parent has
+// already reaped.
 struct PidfdInfo {
   uint64_t mask = 0;
   uint64_t cgroup = 0;
@@ -38,7 +38,7 @@ std::optional<int> status_by_pidfd(int pidfd) {
   return info.exit_code;
 }
 
-// While its parent has not: the last field of the line that describes it.
+// Before the parent has reaped the process, its exit status is the last field of /proc/PID/stat.
 std::optional<int> status_of_zombie(int process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
   std::string line;
@@ -69,7 +69,7 @@ PeerProcess::PeerProcess(int process) noexcept
 
 Departure PeerProcess::end() const {
   if (!watched_) return {};
-  // Readable once the process has ended, even while nobody has asked for its exit status.
+  // Readable once the process has ended, even while it has not been reaped.
   pollfd entry{watched_.fd(), POLLIN, 0};
   if (poll(&entry, 1, 0) <= 0) return {};
   std::optional<int> status = status_of_zombie(process_);

@@ -1,4 +1,4 @@
-// A process of this host that a rank watches: whether it has ended, and how.
+// Watches another process of this host: whether it has ended, and how.
 #pragma once
 
 #include <brigade/dist/errors/departure.h>
@@ -8,14 +8,14 @@ namespace brigade::dist {
 
 class PeerProcess {
  public:
-  // Watches none.
+  // Watches no process.
   PeerProcess() = default;
-  // Of this host, and alive; watches none where the kernel does not let it. Throws nothing.
+  // `process` must be alive and on this host. Watches no process when the kernel does not allow it.
   explicit PeerProcess(int process) noexcept;
 
-  // Running while it does, or where none is watched. Then, as far as this process may know it: Left ("its process (12) ended
-  // with status 0"), or Died ("process 12 was ended by signal 9, Killed", "process 12 ended with status 3", "process 12 has
-  // ended"). Cheap while it runs.
+  // Running while the process runs, or when none is watched. After its end, as far as the kernel reveals it: Left ("its
+  // process (12) ended with status 0"), or Died ("process 12 was ended by signal 9, Killed", "process 12 ended with
+  // status 3", "process 12 has ended"). Cheap while the process runs.
   Departure end() const;
 
  private:

@@ -1,5 +1,5 @@
-// Checks and records every collective before the transport gets it, collects those that are to be issued together, and
-// stages tensors of devices.
+// Checks and records every collective before the transport gets it, coalesces calls that are issued together, and
+// stages device tensors.
 #include <brigade/dist/groups/process_group.h>
 
 #include <brigade/autograd/tape.h>
@@ -23,8 +23,8 @@ namespace brigade::dist {
 
 namespace {
 
-// Ids of tensors that this thread has all-reduced, the latest. A step asks about each of its gradients: most are ruled out by
-// how many ids fall into their place of a table.
+// The most recent ids of tensors that this thread has all-reduced. A step looks up each of its gradients; a table that
+// counts ids per hash slot rules out most of them.
 class LatestIds {
  public:
   void add(uint64_t id) noexcept {
@@ -56,8 +56,8 @@ void check_tensor(const Tensor& tensor, const char* what, SourceLocation where) 
   }
 }
 
-// The result has the values of the input, and no path of gradients to it: said on the tape, so that a gradient that is
-// missed for it can be explained.
+// A collective's result has no gradient path to its input. Records this on the tape, so that a missing gradient can be
+// explained.
 void note_on_tape(const char* what, const Tensor& output, const Tensor& input, SourceLocation where) {
   autograd::Tape* tape = autograd::Tape::current();
   if (!tape || output.requires_grad()) return;
@@ -73,13 +73,13 @@ void check_one_device(const Tensor& a, const Tensor& b, const char* what, Source
 
 void check_sizes(const ProcessGroup& group, const Tensor& large, const Tensor& small, const char* what,
                  SourceLocation where) {
-  if (group.rank() < 0) return;  // no member, which is told so
+  if (group.rank() < 0) return;  // not a member: the collective throws
   if (large.dtype() == small.dtype() && large.numel() == group.size() * small.numel()) return;
   throw ShapeError(where, "{}: expected {} elements of one dtype ({} ranks x {}), got {} and {}", what,
                    group.size() * small.numel(), group.size(), small.numel(), describe(large), describe(small));
 }
 
-// Posts each by itself, as a part of all.
+// Posts the calls one by one, each as a part of the coalesced collective.
 template <class Post>
 WorkPtr post_parts(std::span<const CollectiveCall> calls, const Post& post) {
   std::vector<WorkPtr> works;

@@ -1,4 +1,4 @@
-// Where the sums lie, and how a share is measured.
+// Layout of the sums, and the measuring of a share.
 #include <brigade/dist/groups/slot_sums.h>
 
 #include <brigade/dist/groups/shm/share.h>
@@ -59,7 +59,8 @@ double* SlotSums::sums_by(int measured_by, void* elements) const noexcept {
 
 double SlotSums::sum(int rank, size_t slot) const noexcept {
   if (!taken() || edges_[slot] == edges_[slot + 1]) return 0;
-  // The last that begins at or before the slot, and those after it that begin within it: some of them may be empty.
+  // The last rank whose share begins at or before the slot, then the ranks whose shares begin within it. Shares may be
+  // empty.
   auto by = static_cast<size_t>(std::ranges::upper_bound(bounds_, edges_[slot]) - bounds_.begin()) - 1;
   double total = 0;
   for (; by < static_cast<size_t>(ranks_) && bounds_[by] < edges_[slot + 1]; ++by) {

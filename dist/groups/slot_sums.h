@@ -1,9 +1,9 @@
-// Sums of squares that the all-reduce of a bucket takes on its way.
+// Sums of squares that the all-reduce of a bucket computes on the way.
 //
-// Ranks that share memory read the elements of all ranks anyway, before the mean is written over them; measuring them there
-// costs no pass over memory. What a rank finds in its share goes into room behind the elements of every rank, so afterwards
-// all know the sizes of all ranks' gradients, and know them alike. Each rank measures the share that it reduces (shm/share.h):
-// [elements | per slot: whether this rank's are to be measured | per rank that measured: sums by rank and slot].
+// Ranks that share memory read the elements of all ranks anyway, before the mean overwrites them, so measuring them
+// there costs no extra pass over memory. Each rank measures the share that it reduces (shm/share.h) and writes its sums
+// behind the elements of every rank, so afterwards all ranks have the same norms of all ranks' gradients. Memory
+// layout: [elements | per slot: whether to measure this rank's elements | per measuring rank: sums by rank and slot].
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -16,33 +16,35 @@ namespace brigade::dist {
 
 class SlotSums {
  public:
-  // Of a bucket of `count` elements; slot i is [edges[i], edges[i + 1]).
+  // For a bucket of `count` elements; slot i is [edges[i], edges[i + 1]).
   SlotSums(int rank, int ranks, DType dtype, int64_t count, std::vector<int64_t> edges);
 
-  // Elements of the bucket and of the room behind them, in elements of its dtype.
+  // The size of the bucket with the room behind it, in elements of its dtype.
   int64_t numel_with_room() const noexcept;
-  // 1-d, contiguous, numel_with_room() elements that the peers reach. Nothing is wanted yet.
+  // `memory`: 1-d, contiguous, numel_with_room() elements, accessible to the peers. Clears all requests.
   void place_in(const Tensor& memory);
 
   size_t slots() const noexcept { return edges_.size() - 1; }
-  // Whether `elements` are the ones that have room behind them.
+  // Whether `elements` is the bucket that was placed with place_in().
   bool are_of(const Tensor& elements) const noexcept;
-  // Before the all-reduce: which of this rank's slots are to be measured.
+  // Called before the all-reduce: requests measurement of this rank's `slot`.
   void want(size_t slot) noexcept { wanted_of(elements_)[slot] = 1; }
   void want_none() noexcept;
 
-  // --- For the group: not when the all-reduce is posted, and then, once all ranks have come, whether all measure.
+  // --- For the group: sets false when the all-reduce is posted, then, once all ranks have arrived, whether all of them
+  // measure.
   void set_taken(bool taken) noexcept { taken_ = taken; }
   class Measuring;
 
-  // --- After the all-reduce. Whether it has measured.
+  // --- After the all-reduce: whether it has measured.
   bool taken() const noexcept { return taken_; }
-  // Of a rank's slot; 0 where that rank did not want it. Infinite or NaN exactly when an element is. The same on all ranks.
+  // The sum of squares of a rank's slot; 0 when that rank did not request it. Infinite or NaN exactly when an element
+  // is. The same on all ranks.
   double sum(int rank, size_t slot) const noexcept;
 
  private:
   uint8_t* wanted_of(void* elements) const noexcept;
-  // By rank that they are of, and slot.
+  // Indexed by the rank that owns the elements, and by slot.
   double* sums_by(int measured_by, void* elements) const noexcept;
   size_t bytes_of_sums() const noexcept;
 
@@ -52,27 +54,29 @@ class SlotSums {
   int64_t count_;
   std::vector<int64_t> edges_;
   void* elements_ = nullptr;
-  std::vector<int64_t> bounds_;  // the rank r measures elements [bounds[r], bounds[r + 1])
+  std::vector<int64_t> bounds_;  // rank r measures elements [bounds[r], bounds[r + 1])
   bool taken_ = false;
 };
 
-// One rank's share of the elements of all, part by part, each before it is reduced; a part lies in one slot, or behind the
-// slots. `ranks`: where the elements of each begin. What is found gathers in this rank's own room.
+// Measures one rank's share of the elements of all ranks, part by part, each part before it is reduced; a part lies in
+// one slot, or behind all slots. `ranks`: the start of each rank's elements. The sums accumulate in this rank's own
+// room.
 class SlotSums::Measuring {
  public:
   // The share: elements [begin, end).
   Measuring(const SlotSums& sums, std::span<void* const> ranks, int64_t begin, int64_t end);
-  // Goes on to the next part, which ends at `limit` at the latest; false when all up to there has been.
+  // Advances to the next part, which ends at `limit` at the latest; returns false when everything up to `limit` is
+  // done.
   bool next(int64_t limit);
   int64_t from() const noexcept { return from_; }
   int64_t to() const noexcept { return to_; }
-  // Whether some rank wants this part to be measured.
+  // Whether some rank requested this part.
   bool is_wanted() const noexcept;
-  // Of the part, as its rank has it; left out unless that rank wants it.
+  // Adds the sum over the part of `rank`'s elements; ignored unless that rank requested it.
   void add(size_t rank, double sum_of_squares) noexcept;
   // Measures the part.
   void measure();
-  // Tells the other ranks.
+  // Copies the sums to the other ranks.
   void finish();
 
  private:
@@ -80,10 +84,10 @@ class SlotSums::Measuring {
 
   const SlotSums& sums_;
   std::span<void* const> ranks_;
-  double* found_;  // by rank and slot
-  size_t first_;   // the first slot that the share touches,
-  size_t end_;     // and behind the last
-  size_t slot_;    // that of the part, or behind the last
+  double* found_;  // indexed by rank and slot
+  size_t first_;   // the first slot that the share touches
+  size_t end_;     // one past the last slot that it touches
+  size_t slot_;    // the part's slot, or one past the last
   int64_t from_;
   int64_t to_;
 };

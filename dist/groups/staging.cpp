@@ -1,4 +1,4 @@
-// Copies in, posts the group's collective and copies back, each when the step before is done.
+// Copies in, posts the group's collective and copies back, each step when the previous one is done.
 #include <brigade/dist/groups/staging.h>
 
 #include <brigade/core/factory.h>
@@ -39,12 +39,12 @@ class StagedWork final : public Work {
     if (!transfer_->finished) staging_.wait_for(transfer_, timeout);
     if (transfer_->error) std::rethrow_exception(transfer_->error);
     transfer_->returned->block();
-    // What comes next on this stream comes after the copy.
+    // Later work on this stream is ordered after the copy.
     transfer_->tensors.clear();
     transfer_->on_host.clear();
   }
 
-  Staging& staging_;  // while the transfer is not finished
+  Staging& staging_;  // valid while the transfer is not finished
   Staging::TransferPtr transfer_;
 };
 
@@ -86,7 +86,7 @@ WorkPtr Staging::stage(std::vector<Tensor> tensors, uint32_t reads, uint32_t wri
   transfer->post = std::move(post);
   transfer->arrived = runtime.new_event(device.index);
   transfer->returned = runtime.new_event(device.index);
-  // The copy follows what is queued now.
+  // The copy runs after the work that is queued now.
   const Side& side = side_of(device);
   side.ready->record();
   const DeviceStreamGuard guard(*side.stream);
@@ -111,7 +111,7 @@ void Staging::post(Transfer& transfer) {
   }
 }
 
-// The collective is over: the result goes back.
+// The collective is done: copies the result back.
 void Staging::finish(const TransferPtr& given) {
   Transfer& transfer = *given;
   transfer.finished = true;
@@ -133,7 +133,7 @@ void Staging::let_go() {
   while (!returning_.empty()) {
     const Transfer& oldest = *returning_.front();
     const auto is_captured = [&] { return device_runtime(oldest.device).is_capturing(oldest.device.index); };
-    // One that was waited for holds nothing. No event can be asked about in a capture.
+    // A transfer that was waited for holds no tensors. Events cannot be queried during graph capture.
     if (!oldest.tensors.empty() && (is_captured() || !oldest.returned->query())) return;
     returning_.pop_front();
   }

@@ -1,10 +1,9 @@
-// Collectives on tensors of a device, for a group that reduces in the host's memory.
+// Collectives on device tensors, for a group that reduces in host memory.
 //
-// A tensor is copied to page-locked memory on a stream of its own, once what is queued for it has
-// run; the group's own collective runs there; the result is copied back on that stream. Nothing
-// blocks the caller, and backward goes on beside all three. The steps move on whenever this rank
-// asks (progress, Work), in the order of the calls, so that all ranks post the same collectives in
-// the same order.
+// A tensor is copied to page-locked memory on a separate stream, after the work already queued for it; the group's
+// collective runs on the copy; the result is copied back on that stream. Nothing blocks the caller, and backward
+// overlaps with all three steps. The steps advance when this rank calls progress() or queries the Work, in the order of
+// the calls, so that all ranks post the same collectives in the same order.
 #pragma once
 
 #include <brigade/core/device_runtime.h>
@@ -22,7 +21,7 @@ namespace brigade::dist {
 class Staging {
  public:
   Staging() = default;
-  // Ends what is not finished with an error.
+  // Unfinished collectives fail with an error.
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -31,14 +30,12 @@ class Staging {
   // stage().
   using Post = std::function<WorkPtr(std::span<const Tensor> on_host)>;
 
-  // `reads` and `writes` say which of the tensors (all on one device) the collective reads and
-  // writes. wait() of the Work returns when the result is on its way: what is queued on the current
-  // stream from then on sees it.
+  // `reads` and `writes` are bit masks of the tensors (all on one device) that the collective reads and writes. wait()
+  // of the Work returns when the copy back is queued: work queued on the current stream afterwards sees the result.
   WorkPtr stage(std::vector<Tensor> tensors, uint32_t reads, uint32_t writes, Post post);
-  // As much as can be done without waiting.
+  // Does as much as possible without blocking.
   void progress();
-  // Posts what has not been posted, waiting for the device: before a collective that needs no
-  // staging.
+  // Posts every pending collective, waiting for the device. Called before a collective that needs no staging.
   void post_all();
 
  private:
@@ -48,11 +45,11 @@ class Staging {
 
   void post(Transfer& transfer);
   void finish(const TransferPtr& transfer);
-  // Of what is back on the device. Nobody has to wait for a work: the last who holds a tensor may let go of it while it is
-  // written.
+  // Releases the transfers whose results are back on the device. They keep their tensors alive, since the caller may
+  // drop the Work and the tensors while the copy runs.
   void let_go();
   void wait_for(const TransferPtr& transfer, const std::chrono::milliseconds* timeout);
-  // Where the copies of a device run, and what they wait for.
+  // The stream of a device's copies, and the event that they wait for.
   struct Side {
     std::unique_ptr<DeviceStream> stream;
     std::unique_ptr<DeviceEvent> ready;

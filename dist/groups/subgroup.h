@@ -1,4 +1,4 @@
-// What the ranks of a process group have agreed on before some of them become a group of their own.
+// Describes a subgroup that the ranks of a process group have agreed on, before it is made.
 #pragma once
 
 #include <brigade/dist/errors/rank_names.h>
@@ -12,18 +12,18 @@
 namespace brigade::dist {
 
 struct Subgroup {
-  std::vector<int> ranks;  // of the group that it is a part of, ascending
-  int rank = -1;           // of this process among them; -1: it is no member
+  std::vector<int> ranks;  // in the parent group, ascending
+  int rank = -1;           // of this process in the subgroup; -1: not a member
   std::chrono::milliseconds timeout{0};
   RankNames names;
-  std::source_location where = {};  // of the call
-  uint64_t number = 0;              // tells the subgroups of a group apart; the same on all ranks
+  std::source_location where = {};  // the call's line
+  uint64_t number = 0;              // identifies the subgroup in its parent; the same on all ranks
 
   int size() const noexcept { return static_cast<int>(ranks.size()); }
   bool is_member() const noexcept { return rank >= 0; }
 };
 
-// Under which it meets in the store.
+// The store prefix under which the subgroup's ranks meet.
 inline std::string prefix_of(const std::string& parent, const Subgroup& members) {
   return parent + "/subgroup" + std::to_string(members.number);
 }

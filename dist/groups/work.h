@@ -1,5 +1,5 @@
-// A collective in flight. It may outlive its process group: one that was not complete when the
-// group was destroyed ends with an error.
+// A collective in flight. It may outlive its process group: a Work that is incomplete when the group is destroyed fails
+// with an error.
 #pragma once
 
 #include <chrono>
@@ -9,16 +9,15 @@
 
 namespace brigade::dist {
 
-// Moments of a collective, by the steady clock of this process (timeline.h: now_ns); 0: the
-// transport cannot know.
+// Timestamps of a collective, on the clock of now_ns(); 0 when the transport cannot know.
 struct WorkTimes {
-  int64_t arrived = 0;  // all ranks had posted it: before that this rank waited for its peers
-  int64_t reduced = 0;  // the result was there, which this rank may have seen later
+  int64_t arrived = 0;  // all ranks had posted it; until then this rank waited for its peers
+  int64_t reduced = 0;  // the result was ready; this rank may have noticed later
 };
 
-// The same of a collective that a device runs; 0 until it has.
+// Timestamps of a collective that a device runs; 0 until it has run.
 struct DeviceSpan {
-  int64_t began = 0;  // its turn came; it may have waited for peers since
+  int64_t began = 0;  // its turn in the stream came; it may then have waited for peers
   int64_t ended = 0;
 };
 
@@ -26,16 +25,15 @@ class Work {
  public:
   virtual ~Work() = default;
 
-  // True when the result is there or an error is known; never blocks. May do a share of the work
-  // (the shared-memory groups reduce on the threads that ask).
+  // True when the result is ready or an error is known; never blocks. May advance the work (the shared-memory groups
+  // reduce on the calling thread).
   virtual bool is_completed() = 0;
-  // Blocks until the result is there. Throws TimeoutError (names the ranks that are missing and the
-  // collective), PeerError (a rank died, left or aborted: names it and its last words), DistError
-  // (ranks disagree on the collective: names both call sites). Without a timeout of its own it
-  // takes the group's.
+  // Blocks until the result is ready. Throws TimeoutError (names the missing ranks and the collective), PeerError (a
+  // rank died, left or aborted: names the rank and its last message), DistError (ranks disagree on the collective:
+  // names both call sites). Without an argument the group's timeout applies.
   virtual void wait() = 0;
   virtual void wait(std::chrono::milliseconds timeout) = 0;
-  // Whether it completes within that time. Gives nothing up, and throws nothing.
+  // Whether it completes within `time`. Running out of time has no effect on the work; does not throw.
   virtual bool completes_within(std::chrono::milliseconds time) {
     const auto until = std::chrono::steady_clock::now() + time;
     while (!is_completed()) {
@@ -44,9 +42,9 @@ class Work {
     }
     return true;
   }
-  // Once it is complete.
+  // Valid once the work is complete.
   virtual WorkTimes times() const { return {}; }
-  // At any time; waits for nothing.
+  // May be called at any time; does not block.
   virtual DeviceSpan on_device() const { return {}; }
 };
 

@@ -1,4 +1,4 @@
-// The thread's loop over its queue, and the Work that waits for one entry of it.
+// The loop of the queue's thread, and the Work that waits for one job.
 #include <brigade/dist/groups/work_queue.h>
 
 #include <brigade/core/clock.h>
@@ -60,7 +60,7 @@ class QueuedWork final : public Work {
     return job_->complete;
   }
   void wait() override {
-    // The work has the group's timeout itself; this one is for a queue that does not move.
+    // The job applies the group's timeout itself; this longer timeout is for a stuck queue.
     wait(timeout_ * 2 + std::chrono::seconds(5));
   }
   void wait(std::chrono::milliseconds timeout) override {

@@ -1,4 +1,4 @@
-// Looks for a wrapper that a rank makes at the line of another rank's earlier one.
+// Finds a wrapper that a rank makes at the line of another rank's earlier wrapper.
 #include <brigade/dist/groups/wrapper_history.h>
 
 #include <fmt/format.h>

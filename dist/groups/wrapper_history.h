@@ -1,5 +1,4 @@
-// The wrappers of one group, which the ranks make in the same order: what tells those of one class
-// apart.
+// The DDP wrappers of one group, which the ranks make in the same order: numbers the wrappers of one module class.
 #pragma once
 
 #include <brigade/dist/errors/collective_info.h>
@@ -16,28 +15,30 @@ namespace brigade::dist {
 class WrapperHistory {
  public:
   WrapperHistory() = default;
-  // With the group: tell_rest(), unless an exception says more.
+  // Destroyed with the group: calls tell_rest(), unless an exception is in flight.
   ~WrapperHistory();
   WrapperHistory(const WrapperHistory&) = delete;
   WrapperHistory& operator=(const WrapperHistory&) = delete;
 
-  // DDP(Net), then DDP(Net)#2, DDP(Net)#3: the next wrapper of a module of this name.
+  // The name of the next wrapper of a module of this name: DDP(Net), then DDP(Net)#2, DDP(Net)#3.
   Owner next(const std::string& module);
 
-  // Two wrappers that two ranks have made in another order.
+  // Two wrappers that two ranks have made in different orders.
   struct Swapped {
     std::string earlier, later;  // their titles
-    int rank, other;             // `rank` makes now what `other` made earlier
+    int rank, other;             // `rank` now makes the wrapper that `other` made earlier
   };
-  // `lines`: where each rank has made the wrapper of which next() was the last. Ranks may make
-  // one wrapper at different lines (in the branches of an if); but not one at the line of another.
+  // `lines`: the line at which each rank made the wrapper that next() named last. Ranks may make one wrapper at
+  // different lines (in the branches of an if), but not a wrapper at the line of a different wrapper.
   std::optional<Swapped> add(const std::string& module, std::vector<std::string> lines);
 
-  // What a wrapper has to tell when training ends, or a model is saved; it may be gone by then. Called each time.
+  // Registers a wrapper's report, which is called each time training ends or a model is saved. The wrapper may be gone
+  // by then.
   void tell_at_end(std::function<void()> call) { calls_.push_back(std::move(call)); }
   void tell_rest() const;
 
-  // After such a step every rank holds what the owner of each parameter has made of it: a ZeroRedundancyOptimizer's.
+  // Notes a ZeroRedundancyOptimizer step, after which every rank holds the parameter values computed by each
+  // parameter's owner.
   void note_shared_step() noexcept { has_shared_steps_ = true; }
   bool has_shared_steps() const noexcept { return has_shared_steps_; }
 
@@ -45,7 +46,7 @@ class WrapperHistory {
   std::vector<std::function<void()>> calls_;
   bool has_shared_steps_ = false;
   std::map<std::string, uint32_t> made_;
-  std::map<std::string, std::vector<std::vector<std::string>>> lines_;  // by module, wrapper and rank
+  std::map<std::string, std::vector<std::vector<std::string>>> lines_;  // indexed by module, wrapper and rank
 };
 
 }  // namespace brigade::dist

@@ -41,7 +41,7 @@ uint32_t Accumulation::most_gathered(std::span<const NamedParameter> parameters)
   for (size_t i = 0; i < used_.size(); ++i) {
     if (!used_[i]) continue;
     const autograd::AutogradMeta* const known = autograd::meta(parameters[i].tensor);
-    // The stamp of one that was filled with zeros knows of no backward.
+    // The stamp of a gradient that was filled with zeros counts no backwards.
     if (known && known->grad.defined() && (known->stamp.backwards > 0 || known->stamp.by_hand))
       most = std::max(most, local_[i].backwards);
   }

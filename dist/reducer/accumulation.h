@@ -1,5 +1,5 @@
-// What is local to this rank since the last reduction: gradients that gather under no_sync, and the
-// backwards that this rank has heard.
+// Tracks what is local to this rank since the last reduction: gradients accumulated under no_sync, and the backwards
+// that this rank has observed.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -18,8 +18,8 @@ namespace brigade::dist {
 
 // What happened to a parameter's gradient since it was last averaged.
 struct LocalGradient {
-  uint32_t backwards = 0;  // that added to it under no_sync
-  SourceLocation where;    // of the latest of them
+  uint32_t backwards = 0;  // number that added to it under no_sync
+  SourceLocation where;    // the latest of them
   // autograd::writes_so_far() when the last reduction ended, and when accumulation began.
   uint64_t writes_at_reduction = 0;
   uint64_t writes_at_accumulation = 0;
@@ -39,37 +39,38 @@ class Accumulation {
   bool syncs() const noexcept { return no_sync_depth_ == 0; }
   SourceLocation no_sync_where() const noexcept { return no_sync_where_; }
 
-  // Backward `number` of the thread begins, and reaches a parameter.
+  // Called when backward `number` of the thread begins and reaches a parameter.
   void hear(uint64_t number);
-  // As far back as a few.
+  // Remembers only the last few.
   bool has_heard(uint64_t number) const noexcept;
   uint64_t last_heard() const noexcept { return heard_.empty() ? 0 : heard_.back(); }
 
-  // The running backward adds to what is local.
+  // Whether the running backward adds to the local gradients.
   void gather(bool on) noexcept { gathers_ = on; }
   bool gathers() const noexcept { return gathers_; }
   void add(uint32_t parameter, bool defined, const autograd::GradStamp& stamp);
 
-  // A backward has used the parameter since the last reduction.
+  // Whether a backward has used the parameter since the last reduction.
   bool used(uint32_t parameter) const { return used_[parameter] != 0; }
-  // Its gradient was cleared since.
+  // Called when the gradient was cleared.
   void forget(uint32_t parameter) { used_[parameter] = 0; }
   void forget_all() noexcept;
   const LocalGradient& local(uint32_t parameter) const noexcept { return local_[parameter]; }
-  // The most that any gradient holds.
+  // The largest number of local backwards in any gradient.
   uint32_t local_backwards() const noexcept;
-  // The most backwards that a gradient has gathered under no_sync, and holds: it was not cleared since.
+  // The largest number of backwards that any gradient has accumulated under no_sync and still holds, that is, was not
+  // cleared.
   uint32_t most_gathered(std::span<const NamedParameter> parameters) const noexcept;
-  // The same of backwards that were averaged or not, and that no step has used, with the latest of them. Where ranks use
-  // the same parameters.
+  // The largest number of backwards, averaged or not, that any gradient holds and no step has used, with the latest
+  // of them. Only for ranks that use the same parameters.
   static KeptBackwards most_held(std::span<const NamedParameter> parameters) noexcept;
-  // All gradients are averaged: nothing is local.
+  // Called when all gradients were averaged: nothing is local.
   void all_reduced(std::span<const NamedParameter> parameters);
-  // That one is, by another reducer.
+  // Called when another reducer has averaged that parameter.
   void reduced(uint32_t parameter, const Tensor& leaf) noexcept;
   // Whether gradients of a backward are still local.
   bool has_gathered(std::span<const NamedParameter> parameters) const;
-  // What was written to gradients so far, the reducer wrote.
+  // Marks all writes to gradients so far as the reducer's own.
   void pass_over_writes(std::span<const NamedParameter> parameters);
 
  private:

@@ -1,4 +1,4 @@
-// Asks each advice about a backward, and keeps what is said; the words are in diagnosis/kinds.
+// Runs each advice on a backward, and keeps its verdicts; their texts are in diagnosis/kinds.
 #include <brigade/dist/reducer/advisor.h>
 
 #include <brigade/autograd/detail/stopped_gradients.h>
@@ -20,7 +20,7 @@ namespace brigade::dist {
 
 namespace {
 
-// A round as advice sees it.
+// Presents a round to advice.
 class RoundView final : public FinishedBackward {
  public:
   RoundView(const ReducerSetup& setup, const Buckets& buckets, const Round& round)
@@ -79,7 +79,7 @@ void Advisor::advise(const Round& round) {
       }
       advisories_.add(fmt::format("{} {}", each.name, round.number()), std::move(*verdict));
     } catch (...) {
-      // The others exchange on every rank, or on none.
+      // Run the rest too: each advice exchanges on every rank or on none.
       if (!failure) failure = std::current_exception();
     }
   }
@@ -99,7 +99,7 @@ void Advisor::warn_of_emptied(const Round& round) {
     const bool others_have_some = kernels::sum_of_squares(buckets_.slot(position).view) > 0;
     if (round.numbers().sums_of_squares[position] != 0 || !others_have_some) continue;
     Emptied& emptied = emptied_[position];
-    if (emptied.latest == round.number()) continue;  // by another hook as well
+    if (emptied.latest == round.number()) continue;  // already counted, for another hook
     emptied.in_a_row = emptied.latest + 1 == round.number() ? emptied.in_a_row + 1 : 1;
     emptied.latest = round.number();
     if (emptied.in_a_row != kInARow) continue;
@@ -109,8 +109,8 @@ void Advisor::warn_of_emptied(const Round& round) {
 }
 
 void Advisor::warn_of_kept_gradient(uint32_t parameter, SourceLocation backward) {
-  // Who holds a slot: the buckets, and the parameter as its target. A communication hook may keep
-  // what it was given.
+  // A slot is held by the buckets, and by the parameter as its gradient target. A communication hook may keep handles
+  // of its own.
   constexpr int64_t kOwnHandles = 2;
   if (!setup_.options.diagnosis || !setup_.options.gradient_as_bucket_view || setup_.hook || told_of_kept_) return;
   const NamedParameter& named = setup_.parameters[parameter];
@@ -125,7 +125,7 @@ void Advisor::warn_of_kept_gradient(uint32_t parameter, SourceLocation backward)
 
 void Advisor::warn_of_early_write(const Round& round, uint32_t parameter) {
   if (!setup_.options.diagnosis || advisories_.has("early write")) return;
-  // In its slot, or, without views of buckets, in memory of its own.
+  // In its slot, or, without bucket views, in separate memory.
   const Tensor& gradient = autograd::meta(setup_.parameters[parameter].tensor)->grad;
   if (!gradient.defined()) return;  // cleared since
   const uint64_t since = accumulation_.local(parameter).writes_at_accumulation;

@@ -1,5 +1,5 @@
-// What the reducer advises: warnings and notes that do not stop training. At the end of a backward
-// they are those of dist/diagnosis/advice.h.
+// The warnings and notes of the reducer, which do not stop training. Those given at the end of a backward are defined
+// in dist/diagnosis/advice.h.
 #pragma once
 
 #include <brigade/dist/diagnosis/advice.h>
@@ -19,21 +19,21 @@ class Round;
 
 class Advisor {
  public:
-  // All of these outlive it. Throws ValueError when the maker of some advice makes none.
+  // The arguments must outlive this object. Throws ValueError if a factory of advice returns null.
   Advisor(const ReducerSetup& setup, const Buckets& buckets, const Accumulation& accumulation);
 
-  // After a backward whose gradients are final. Exchanges more where the payload gave reason to
-  // look: all ranks come here together, since all have read the same words. Rethrows the first
-  // exception of an advice when all were asked.
+  // Called after a backward whose gradients are final. Exchanges more if the payload gave reason to: all ranks do so
+  // together, since all have read the same words. After all advice has run, rethrows the first exception.
   void advise(const Round& round);
-  // In backward, at a gradient that gathered under no_sync.
+  // Called in backward for a gradient accumulated under no_sync: warns if it was edited before its reduction.
   void warn_of_early_write(const Round& round, uint32_t parameter);
-  // Before a backward: a gradient that somebody kept, though its parameter has none any more, is a
-  // view of a bucket that this backward is about to write to. Said once.
+  // Called before a backward: warns, once, if the user has kept a gradient that its parameter no longer holds and
+  // that is a view of a bucket this backward will overwrite.
   void warn_of_kept_gradient(uint32_t parameter, SourceLocation backward);
-  // After a backward: hooks that leave nothing of this rank's gradients, where others have some.
+  // Called after a backward: warns about hooks that leave nothing of this rank's gradient while other ranks have
+  // some.
   void warn_of_emptied(const Round& round);
-  // Backwards up to the latest whose gradients were not finite, one after another.
+  // Number of consecutive backwards, up to the latest, whose gradients were not finite.
   int non_finite_in_a_row() const noexcept { return non_finite_in_a_row_; }
 
   Advisories& advisories() noexcept { return advisories_; }
@@ -49,10 +49,10 @@ class Advisor {
   const Buckets& buckets_;
   const Accumulation& accumulation_;
   Advisories advisories_;
-  std::vector<Named> advice_;  // in the order of their names
+  std::vector<Named> advice_;  // in name order
   int non_finite_in_a_row_ = 0;
   bool told_of_kept_ = false;
-  // Of a parameter: backwards in a row in which a hook has left nothing of its gradient, and the latest.
+  // Per parameter: the latest backward in which a hook left nothing of its gradient, and how many in a row did.
   struct Emptied {
     uint64_t latest = 0;
     int in_a_row = 0;

@@ -1,4 +1,4 @@
-// Assigning parameters to buckets by size.
+// Assigns parameters to buckets by size.
 #include <brigade/dist/reducer/bucket.h>
 
 #include <algorithm>

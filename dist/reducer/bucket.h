@@ -1,5 +1,4 @@
-// Buckets: how the gradients of a model are laid out in a few flat buffers that are all-reduced one
-// after another.
+// Buckets: lay out the gradients of a model in a few flat buffers that are all-reduced one after another.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -10,7 +9,7 @@
 
 namespace brigade::dist {
 
-// What the layout needs to know of a parameter.
+// Properties of a parameter that determine the layout.
 struct ParameterInfo {
   int64_t numel = 0;
   DType dtype = DType::Float32;

@@ -1,4 +1,4 @@
-// Cutting buckets, and moving gradients into their slots.
+// Cuts buckets, and moves gradients into their slots.
 #include <brigade/dist/reducer/buckets.h>
 
 #include <brigade/autograd/listener.h>
@@ -49,7 +49,7 @@ Payload Buckets::new_payload(const BucketLayout& layout) {
 }
 
 void Buckets::build(std::vector<BucketLayout> layouts) {
-  // Gradients are copied out of the old ones: they live until the end.
+  // Keep the old buckets alive until the end: gradients are copied out of them.
   const std::vector<Bucket> old = std::exchange(buckets_, {});
   const std::vector<Slot> old_slots = std::exchange(slots_, std::vector<Slot>(setup_.count()));
   for (BucketLayout& layout : layouts) {

@@ -1,4 +1,4 @@
-// The buckets of a reducer: which parameter's gradient lies in which slot of which payload.
+// The buckets of a reducer, and the payload slot of each parameter's gradient.
 #pragma once
 
 #include <brigade/core/device_runtime.h>
@@ -27,8 +27,8 @@ struct Slot {
 
 class Buckets {
  public:
-  // `setup` has to outlive them. The last layers finish first in backward: cut in the reverse order
-  // of registration.
+  // `setup` must outlive this object. Cuts the buckets in reverse registration order, since the last layers finish
+  // first in backward.
   explicit Buckets(const ReducerSetup& setup);
 
   uint32_t size() const noexcept { return static_cast<uint32_t>(buckets_.size()); }
@@ -39,16 +39,15 @@ class Buckets {
   bool is_delayed(uint32_t bucket) const { return delayed_[buckets_[bucket].layout.parameters.front()] != 0; }
   std::vector<BucketLayout> layouts() const;
 
-  // Cuts them again, in the order in which gradients became ready on rank 0, so that all ranks cut
-  // alike; parameters that did not become ready come last, in the order of registration (as in
-  // PyTorch). Once in a reducer's life. Returns
-  // whether gradients have moved.
+  // Cuts the buckets again, in the order in which gradients became ready on rank 0, so that all ranks cut alike;
+  // parameters that did not become ready come last, in registration order (as in PyTorch). Called once in a reducer's
+  // life. Returns whether gradients have moved.
   bool rebuild(std::span<const uint32_t> ready_order, SourceLocation where);
   bool is_rebuilt() const noexcept { return rebuilt_; }
 
-  // Whether what is queued for their device now goes into a graph: nothing may wait for it.
+  // Whether work for their device is being captured into a graph, so that nothing may wait for it.
   bool are_captured() const;
-  // Reads what is on the way of the latest backward's numbers; waits until the device has made them.
+  // Reads the numbers of the latest backward that are still on the device; waits until it has computed them.
   void receive(Numbers& numbers) const;
 
  private:
@@ -60,7 +59,7 @@ class Buckets {
   std::vector<uint8_t> delayed_;  // per parameter
   std::vector<Bucket> buckets_;
   std::vector<Slot> slots_;
-  std::map<Device, std::shared_ptr<DeviceStream>> reading_;  // of each device; see Payload
+  std::map<Device, std::shared_ptr<DeviceStream>> reading_;  // per device; see Payload
   bool rebuilt_ = false;
 };
 

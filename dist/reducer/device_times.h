@@ -1,4 +1,4 @@
-// The moments of a backward that a device runs: the host is ahead of it, so they are read when somebody asks for them.
+// The timestamps of a backward that runs on a device. The host runs ahead of it, so they are read on request.
 #pragma once
 
 #include <brigade/core/device_runtime.h>
@@ -14,13 +14,13 @@ namespace brigade::dist {
 
 class DeviceTimes {
  public:
-  // Begins now, on the current stream of `device`.
+  // Starts now, on the current stream of `device`.
   explicit DeviceTimes(Device device);
-  // All nodes are queued on the current stream.
+  // Called when all nodes are queued on the current stream.
   void on_compute_end() { compute_ended_->record(); }
   void add(uint32_t bucket, WorkPtr work) { works_.emplace_back(bucket, std::move(work)); }
 
-  // Timeline::Complete. Waits for nothing.
+  // Implements Timeline::Complete. Never waits.
   bool complete(RoundEvents& events) const;
 
  private:

@@ -1,4 +1,4 @@
-// Linear scan; there are few wrappers.
+// Uses linear scans, since there are few wrappers.
 #include <brigade/dist/reducer/launch_order.h>
 
 #include <brigade/dist/reducer/round.h>

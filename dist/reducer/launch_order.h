@@ -1,9 +1,8 @@
-// The rounds of one backward, in the order in which they send.
+// The rounds of one backward, in sending order.
 //
-// Where a backward runs through several wrappers of one group, the order in which buckets become full
-// depends on what a rank reaches: a bucket for which no gradient comes is full at once. So the wrapper
-// whose forward began last sends all of its buckets first, then the one before. Gradients come in that
-// order anyway.
+// If a backward runs through several wrappers of one group, the order in which buckets fill depends on the parameters
+// that a rank reaches: a bucket that expects no gradient is full at once. Therefore the wrapper whose forward began
+// last sends all of its buckets first, then the wrapper before it. Gradients arrive in that order anyway.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +15,17 @@ class Round;
 
 class LaunchOrder {
  public:
-  // Of the backward that runs on this thread.
+  // The order for the backward that runs on this thread.
   static LaunchOrder& of_this_thread() noexcept;
 
-  // `forward`: larger for one that began later. Until remove().
+  // Adds a round until remove(). `forward`: larger for a forward that began later.
   void add(Round& round, const ProcessGroup& group, uint64_t forward);
   void remove(const Round& round) noexcept;
-  // Sends the buckets that are full and whose turn it is. May throw.
+  // Sends the full buckets whose turn it is. May throw.
   void advance(const Round& round) const;
-  // All nodes have run: sends all buckets. May throw.
+  // Called when all nodes have run: sends all buckets. May throw.
   void send_rest(const Round& round) const;
-  // The backward has failed, for all of them.
+  // Called when the backward has failed: fails all rounds.
   void fail() const noexcept;
 
  private:
@@ -37,7 +36,7 @@ class LaunchOrder {
   };
   const ProcessGroup* group_of(const Round& round) const noexcept;
 
-  std::vector<Entry> entries_;  // the first to send first
+  std::vector<Entry> entries_;  // first sender first
 };
 
 }  // namespace brigade::dist

@@ -1,4 +1,4 @@
-// A list by wrapper.
+// Keeps one entry per wrapper in a list.
 #include <brigade/dist/reducer/missed_wrappers.h>
 
 #include <brigade/dist/groups/process_group.h>

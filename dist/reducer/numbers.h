@@ -1,7 +1,7 @@
-// What a rank has seen of the numbers in a backward: sizes of its gradients, and what is not finite.
+// What a rank has measured in a backward: sizes of its gradients, and what is not finite.
 //
-// Over a group that reduces on the device itself nobody waits for them: they are read when the next
-// backward begins, and its words carry them.
+// In a group that reduces on the device itself, the host does not wait for these numbers: they are read when the next
+// backward begins, and sent in its words.
 #pragma once
 
 #include <brigade/dist/diagnosis/finished_backward.h>
@@ -13,13 +13,13 @@
 
 namespace brigade::dist {
 
-// log2 of a sum of squares; the payload has room for no more. 0 says "no gradient".
+// log2 of a sum of squares; the payload has room for no more. 0 means "no gradient".
 inline double logarithm(double sum) { return sum > 0 && std::isfinite(sum) ? std::log2(sum) : 0; }
 
 struct Numbers {
   Moment moment;
-  std::vector<double> sums_of_squares;  // per parameter; 0 where none was measured
-  std::vector<uint8_t> on_the_way;      // per parameter: measured by a device, not read yet; may be empty
+  std::vector<double> sums_of_squares;  // per parameter; 0 if not measured
+  std::vector<uint8_t> on_the_way;      // per parameter: measured on a device, not read yet; may be empty
   NonFinite non_finite;
 
   void take(uint32_t parameter, double sum) {

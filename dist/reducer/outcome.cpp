@@ -53,7 +53,7 @@ void Round::take_sums(uint32_t index) {
   }
 }
 
-// Flags and words, once they are reduced.
+// Reads flags and words once they are reduced.
 void Round::receive(uint32_t index) {
   Progress& progress = progress_[index];
   if (std::exchange(progress.received, true)) return;
@@ -70,10 +70,10 @@ void Round::complete(uint32_t index) {
   events.wait_began = now_ns();
   try {
     const uint64_t posted_before = collectives_of_this_thread();
-    const ReducedByHook what_follows(setup_.hook != nullptr);  // a hook may post more once it is waited for
+    const ReducedByHook what_follows(setup_.hook != nullptr);  // a hook may post more collectives while waited for
     progress.work->wait();
     posted_by_hook_ += collectives_of_this_thread() - posted_before;
-  } catch (const DistError&) {  // the group's: the peers have it, too
+  } catch (const DistError&) {  // a group error: the peers have it, too
     throw;
   } catch (const std::exception& error) {
     tell_of_hook(index, error);
@@ -93,8 +93,8 @@ void Round::complete(uint32_t index) {
   read_words(index);
 }
 
-// The sound ones of the buckets up to `end`. A later bucket may say that a rank has failed: where
-// all ranks have to judge alike, none has read it yet.
+// Hands the sound buckets up to `end` to the follower. A later bucket may report that a rank has failed; if all ranks
+// have to judge alike, none has read that bucket yet.
 void Round::hand_over(uint32_t end) {
   const BucketFollower& follower = setup_.follower;
   while (follower.reduced && next_handed_ < end) {
@@ -112,7 +112,7 @@ void Round::hand_over(uint32_t end) {
     try {
       follower.reduced(parameters, start_.where);
     } catch (const std::exception& error) {
-      // What it has posted is not known, and the peers would wait for the rest.
+      // It is unknown which collectives it has posted, and the peers would wait for the rest.
       if (follower.posts)
         setup_.group->abort(fmt::format("a step in backward threw after {}: {}", describe(index), error.what()));
       throw;
@@ -138,7 +138,7 @@ void Round::read_words(uint32_t index) {
     outcome_.uneven_gathered = outcome_.uneven_gathered || !payload.all_equal(Word::Gathered);
   bool silent = payload.count(Word::Silent) > 0;
   if (is_measured_on_the_way(payload)) silent = !read_sums(index) || silent;
-  // Where numbers are told later, silence is about those of an earlier backward.
+  // If numbers are reported in the next round, silence concerns those of an earlier backward.
   const bool all_took_part = reports_numbers_next_round_ ? setup_.options.diagnosis && outcome_.present == size &&
                                                                outcome_.failed == 0 && outcome_.joined == 0
                                                          : !silent;
@@ -153,7 +153,7 @@ void Round::read_words(uint32_t index) {
     ++outcome_.alike;
   const double variance = is_measured_on_the_way(payload) ? progress_[index].variance : payload.variance(Word::Norm);
   outcome_.outlier = outcome_.outlier || distance_of_one(variance, size) > 9;  // 22 times the norm
-  // Looking at the result would wait for a device: later, when that is idle.
+  // Checking the result would wait for a device: done later, when it is idle.
   if (!payload.on_device()) check_hook_result(index);
 }
 
@@ -188,7 +188,7 @@ bool Round::read_sums(uint32_t index) {
   return all_have_some;
 }
 
-// Whether no rank reached anything: then every rank stops after the first bucket.
+// Whether no rank reached anything; then every rank stops after the first bucket.
 bool Round::nobody_is_present() {
   if (next_bucket_ == 0) {
     launch(0);
@@ -214,8 +214,7 @@ void Round::send_rest() {
 void Round::finish() {
   events_.compute_ended = now_ns();
   if (device_times_) device_times_->on_compute_end();
-  // All are posted before the first is waited for: what a hook posts while it is waited for comes
-  // after.
+  // Post all buckets before waiting for the first: what a hook posts while waited for comes after them.
   if (order_) {
     order_->send_rest(*this);
   } else {
@@ -262,7 +261,7 @@ void Round::settle(uint32_t index) {
   const int participants = size - outcome_.joined;
   if (setup_.divide_by_participants && participants > 0 && participants < size)
     kernels::scale_inplace(bucket.payload.gradients(), static_cast<double>(size) / participants);
-  std::vector<Tensor> to_fill;  // on a device: per slot, all in one launch
+  std::vector<Tensor> to_fill;  // on a device: one per slot, filled in one launch
   for (const uint32_t parameter : bucket.layout.parameters) {
     if (outcome_.users[parameter] > 0 && !setup_.is_elsewhere(parameter)) settle_parameter(parameter, to_fill);
   }
@@ -304,7 +303,7 @@ HookResult Round::hook_result_of(uint32_t index) const {
   const Payload& payload = bucket.payload;
   HookResult found{.hook = setup_.hook->name(),
                    .bucket = describe(index),
-                   // 0 says nothing of the scale.
+                   // 0 disables the check of the scale.
                    .expected_probe = setup_.hook->is_approximate() ? 0 : payload.mean(Word::Probe),
                    .found_probe = payload.probe(),
                    .norm = std::exp2(payload.mean(Word::Norm) / 2),
@@ -320,12 +319,12 @@ HookResult Round::hook_result_of(uint32_t index) const {
 }
 
 std::vector<double> Round::hook_probes() const {
-  // One that sends nothing leaves gradients local on purpose.
+  // A hook that sends nothing leaves gradients local on purpose.
   if (!setup_.hook || setup_.hook->is_approximate() || !hook_sends_ || posted_by_hook_ == 0) return {};
   return hook_probes_;
 }
 
-// Of a hook that is wrong in some buckets: those whose numbers alone did not tell.
+// For a hook that is wrong in some buckets: judges the buckets whose numbers alone were inconclusive.
 void Round::name_undecided_buckets() {
   for (const uint32_t index : undecided_) {
     if (std::optional<Verdict> verdict = hook_result(hook_result_of(index), moment(), true))

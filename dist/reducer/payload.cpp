@@ -1,4 +1,4 @@
-// Writing and reading what travels with the gradients of a bucket.
+// Writes and reads what travels with the gradients of a bucket.
 #include <brigade/dist/reducer/payload.h>
 
 #include <brigade/core/factory.h>
@@ -30,7 +30,7 @@ Word square_of(Word word) { return static_cast<Word>(static_cast<uint8_t>(word) 
 
 constexpr int kWholeBits = 20;
 
-// Of a word that travels as digits where the dtype is a half type; 0 for any other.
+// Number of bits of a word that travels as digits in half types; 0 for any other.
 int bits_of(Word word) {
   if (word == Word::Time || word == Word::Rows) return kWholeBits;
   return word == Word::TimeSquared || word == Word::RowsSquared ? 2 * kWholeBits : 0;
@@ -45,9 +45,9 @@ int precision_of(DType dtype) {
   }
 }
 
-// The mean of `ranks` digits below a base is below it too, so it is rounded to half of base / 2^p
-// at most, with p bits of precision. Times the ranks that has to stay below one half; where both
-// are powers of two nothing is rounded at all. (From 2^p ranks on, digits are spread as counts are.)
+// The mean of `ranks` digits below a base is also below it, so with p bits of precision it is rounded by at most half
+// of base / 2^p. Multiplied by the number of ranks, that has to stay below one half; if both are powers of two
+// nothing is rounded at all. (From 2^p ranks on, digits are spread like counts.)
 int digit_bits(DType dtype, int ranks) {
   int bits = 1;
   while ((int64_t{ranks} << (bits + 1)) <= (int64_t{1} << precision_of(dtype)))
@@ -55,7 +55,7 @@ int digit_bits(DType dtype, int ranks) {
   return bits;
 }
 
-// Elements of a word that is no count.
+// Number of elements of a word that is not a count.
 int64_t width_of(Word word, DType dtype, const CountLayout& counts, int digit_bits) {
   const int bits = is_half(dtype) ? bits_of(word) : 0;
   return bits == 0 ? 1 : (bits + digit_bits - 1) / digit_bits * counts.shares;
@@ -63,7 +63,7 @@ int64_t width_of(Word word, DType dtype, const CountLayout& counts, int digit_bi
 
 double whole_number(double value) { return std::clamp(std::round(value), 0.0, std::exp2(kWholeBits) - 1); }
 
-// On a device that the group reduces itself.
+// Whether the bucket is on a device that the group reduces itself.
 bool has_tail_apart(const ProcessGroup& group, const BucketLayout& layout) {
   return layout.device != Device() && group.reaches(layout.device);
 }
@@ -77,7 +77,7 @@ constexpr int64_t kBits = kTruths + kNumberBits * (static_cast<int64_t>(Word::Ti
 
 bool is_truth(Word word) { return word < Word::Round; }
 
-// Of a truth, or the first of a number.
+// The bit of a truth, or the first bit of a number.
 int64_t first_bit(Word word) {
   const auto index = static_cast<int64_t>(word);
   return is_truth(word) ? index : kTruths + (index - kTruths) * kNumberBits;
@@ -85,10 +85,9 @@ int64_t first_bit(Word word) {
 
 }  // namespace
 
-// A sum of several counts is S < 2^c with c bits. It is exact as a sum, and its mean is rounded by
-// S / 2^p at most in a half type (computed in float32, rounded once), and by 2 S / 2^p elsewhere,
-// since 1 / ranks is rounded as well. That has to stay below one half. One count alone is at most
-// `ranks`, and its mean at most 1, so that half of the error is left.
+// A sum of several counts is S < 2^c with c bits. The sum is exact; its mean is rounded by at most S / 2^p in a half
+// type (computed in float32, rounded once), and by 2 S / 2^p elsewhere, since 1 / ranks is rounded as well. That has
+// to stay below one half. A single count is at most `ranks`, and its mean at most 1, which halves the error.
 CountLayout::CountLayout(DType dtype, int ranks) noexcept
     : bits(std::bit_width(static_cast<unsigned>(ranks))), per_element(1), shares(1) {
   const int precision = precision_of(dtype);
@@ -220,7 +219,7 @@ void Payload::receive(Work& reduced) {
 
 double Payload::sum_of_squares(size_t index) const { return host_sums_.data_ptr<double>()[index]; }
 
-// The others hold the average of the backward before.
+// Clears the other shares, which hold the average of the previous backward.
 void Payload::write_share(int64_t first, double value) {
   for (int64_t i = 0; i < counts_.shares; ++i)
     write(host_tail_, first + i, i == rank_ % counts_.shares ? value : 0);
@@ -234,7 +233,7 @@ void Payload::set_bits(int64_t first, int64_t count, uint64_t bits) {
     uint64_t& sent = own_bits_[static_cast<size_t>(element)];
     const uint64_t mask = uint64_t{1} << (place * counts_.bits);
     sent = (bits & 1) != 0 ? sent | mask : sent & ~mask;
-    if (place + 1 < counts_.per_element && i + 1 < first + count) continue;  // more of it follows
+    if (place + 1 < counts_.per_element && i + 1 < first + count) continue;  // more bits of this element follow
     write_share((flags_ + element) * counts_.shares, static_cast<double>(sent));
   }
 }
@@ -252,7 +251,7 @@ void Payload::set_number(Word word, uint64_t number) { set_bits(first_bit(word),
 void Payload::set_with_square(Word word, double value) {
   if (bits_of(word) != 0) value = whole_number(value);
   set(word, value);
-  // The square of what is sent, not of what was meant: halves round.
+  // The square of the value as sent: a half type rounds it.
   const double sent = width(word) == 1 ? read(host_tail_, position(word)) : value;
   set(square_of(word), sent * sent);
 }
@@ -268,7 +267,7 @@ int Payload::flag_count(size_t index) const {
   return static_cast<int>(sum_of_shares(static_cast<int64_t>(index) * counts_.shares));
 }
 
-// Calls f(ranks that have set it) for each of the bits, until it returns false.
+// Calls f(number of ranks that set it) for each of the bits, until it returns false.
 template <class F>
 bool Payload::for_counts(int64_t first, int64_t count, F&& f) const {
   uint64_t sum = 0;

@@ -1,4 +1,4 @@
-// The reducer as a listener: which backwards are reduced, and what stays of each.
+// Implements the reducer as a listener: decides which backwards are reduced, and keeps their results.
 #include <brigade/dist/reducer/reducer.h>
 
 #include <brigade/autograd/detail/frozen_leaves.h>
@@ -42,8 +42,8 @@ uint64_t next_number() noexcept {
 
 using LivingReducers = brigade::detail::Living<Reducer>;
 
-// A root without a history, on this thread: whether the peers reduce this one's parameters in its backward, as far as that
-// is known. Where it is not known, each takes its part.
+// For a root without a history on this thread: whether the peers reduce this reducer's parameters in its backward, as
+// far as that is known. If it is not known, every reducer takes part.
 bool backward_may_concern(const Reducer& reducer) {
   const std::vector<uint64_t>& leaves = autograd::detail::leaves_of_refused_root();
   const auto holds_one = [&](const Reducer& each) {
@@ -54,7 +54,7 @@ bool backward_may_concern(const Reducer& reducer) {
   return holds_one(reducer) || !LivingReducers::all().any(holds_one);
 }
 
-// Whether it reaches a parameter that some reducer manages.
+// Whether the backward reaches a parameter that some reducer manages.
 bool reaches_another(const autograd::Plan& plan) { return std::ranges::any_of(plan.leaves(), &is_reduced); }
 
 }  // namespace
@@ -156,7 +156,7 @@ void Reducer::prepare_for_forward(int64_t rows, SourceLocation where) {
   if (broken_) std::rethrow_exception(broken_);
   forward_.pending = true;
   forward_.rows = rows;
-  // Evaluations that no backward follows would make it long.
+  // Bounded, because evaluations that no backward follows would make the list grow.
   constexpr size_t kMostForwards = 64;
   if (forward_.nodes.size() == kMostForwards) forward_.nodes.erase(forward_.nodes.begin());
   static std::atomic<uint64_t> forwards{0};
@@ -205,7 +205,7 @@ uint64_t Reducer::open_forward() const noexcept {
 
 const Reducer::Forward::Nodes* Reducer::forward_of(const autograd::Plan& plan) const {
   if (forward_.nodes.empty()) return nullptr;
-  // Others are evaluations.
+  // The forwards that the backward does not go through are evaluations.
   const auto first = std::find_if(forward_.nodes.begin(), forward_.nodes.end() - 1,
                                   [&](const Forward::Nodes& each) { return plan.holds_recorded(each.from, each.to); });
   return &*first;
@@ -233,8 +233,7 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   std::vector<OfOthers> of_others = shared_.share_out(plan, planned);
   if (!of_others.empty()) reached = std::ranges::find(planned, 1) != planned.end();
   accumulation_.gather(reached && !syncs());
-  // A backward that reaches nothing of ours, with no forward of ours before it, does not concern
-  // this group.
+  // A backward that reaches nothing of this reducer, with no pending forward, does not concern this group.
   if (!syncs() || setup_.parameters.empty() || (!reached && !forward_.pending)) return;
   forward_.others_reached = forward_.others_reached || (!reached && reaches_another(plan));
   const bool all_of_others = !of_others.empty() && std::ranges::find(of_others, OfOthers::No) == of_others.end();
@@ -254,7 +253,7 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   if (broken_) std::rethrow_exception(broken_);
   const bool held = round_waits_ && round_waits_();
   if (round_begins_ && !held) round_begins_(plan.where());
-  // What has gathered under no_sync is reduced although this micro-batch adds nothing to it.
+  // What was accumulated under no_sync is reduced even if this micro-batch adds nothing to it.
   Round::Start start{
       .where = plan.where(), .planned = std::move(planned), .of_others = std::move(of_others), .held = held};
   const bool absent = start.absent = !start.reaches_any() && !accumulation_.has_gathered(setup_.parameters);
@@ -274,7 +273,7 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   round.begin();
 }
 
-// Whether its gradient is averaged, and no step has used it.
+// Whether the gradient was averaged and no step has used it yet.
 bool Reducer::awaits_use(const Tensor& leaf) const {
   const int64_t position = find(leaf);
   if (position < 0 || accumulation_.local(static_cast<uint32_t>(position)).backwards > 0) return false;
@@ -284,7 +283,7 @@ bool Reducer::awaits_use(const Tensor& leaf) const {
 
 bool Reducer::is_wanted(std::span<const Tensor> leaves) const {
   if (!forward_.pending || forward_.passed_by.empty() || !syncs()) return false;
-  // The forward that no backward has followed yet came after theirs.
+  // If a gradient awaits its use, the pending forward came after the backward of that gradient.
   return std::ranges::none_of(leaves, [&](const Tensor& leaf) { return leaf.defined() && awaits_use(leaf); });
 }
 
@@ -303,13 +302,13 @@ TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
   if (setup_.follower.begins) setup_.follower.begins(round.planned());
   round.take_turns(LaunchOrder::of_this_thread(), open_forward());
   for (Forward::Nodes& each : forward_.nodes)
-    each.had_backward = true;  // that of the peers
+    each.had_backward = true;  // the peers' backward
   round.begin();
   return backward;
 }
 
-// The peers have had one backward through all of them: so they send in the order of LaunchOrder, and end in that of
-// construction.
+// The peers ran one backward through all of these reducers, so they send in the order of LaunchOrder, and end in
+// construction order.
 void Reducer::on_gradients_wanted(std::span<const Tensor> leaves) {
   if (!is_wanted(leaves)) return;
   std::vector<Reducer*> wanted;
@@ -355,8 +354,8 @@ void Reducer::on_grad_ready(uint32_t tag, bool defined) {
 }
 
 bool Reducer::looks_for_non_finite() const {
-  // Where the loss is finite, in the backwards after one that was not: with a loss scaler the next
-  // ones often are not either, and for long only where something is wrong.
+  // If the loss is finite, look only in backwards that follow a non-finite one: with a loss scaler the next ones are
+  // often non-finite too, but many in a row only if something is wrong.
   constexpr int kBackwards = 24;
   const int before = advisor_.non_finite_in_a_row();
   return round_ && (round_->own_numbers().non_finite.loss ? before == 0 : before > 0 && before <= kBackwards);
@@ -400,21 +399,21 @@ void Reducer::on_finish(const autograd::Plan& plan) {
   }
   try {
     conclude();
-  } catch (const CollectiveError&) {  // of an advice
+  } catch (const CollectiveError&) {  // from an advice
     MissedWrappers::of_this_thread().break_off();
     throw;
   }
 }
 
 void Reducer::on_refused() noexcept {
-  // There will be no plan. Peers may be waiting for this backward nevertheless.
+  // No plan will come, but peers may be waiting for this backward.
   if (broken_ || !forward_.pending || !syncs() || setup_.parameters.empty() || !backward_may_concern(*this)) return;
   try {
     setup_.group->note_activity({.doing = Doing::RefusedBackward, .owner = setup_.options.owner});
     const bool held = round_waits_ && round_waits_();
     if (round_begins_ && !held) round_begins_({});
     Round& round = start_round({.planned = std::vector<uint8_t>(setup_.count(), 0), .failed = true, .held = held});
-    // As peers do where the backward runs through several wrappers: all buckets come before the first report.
+    // As on the peers when a backward runs through several wrappers: all buckets come before the first report.
     round.take_turns(LaunchOrder::of_this_thread(), open_forward());
     round.begin();
   } catch (...) {
@@ -461,7 +460,7 @@ void Reducer::shadow_round(SourceLocation where) {
   run_at_once(nullptr);
 }
 
-// A round of a rank that has no gradients to add.
+// Runs the round of a rank that has no gradients to add.
 void Reducer::run_at_once(const TracedBackward* backward) {
   try {
     round_->begin();
@@ -541,14 +540,14 @@ void Reducer::conclude() {
   remember(true);
   settle();
   tell_follower_of_end(true);
-  std::exception_ptr failure;  // of an advice: what all ranks do together goes on
+  std::exception_ptr failure;  // of an advice: the steps that all ranks take together go on
   if (present) {
     try {
       advisor_.advise(*round_);
     } catch (...) {
       failure = std::current_exception();
     }
-    // Earlier backwards and this one have reached every parameter together.
+    // Earlier backwards and this one together have reached every parameter.
     if (std::find(setup_.covered.begin(), setup_.covered.end(), 1) != setup_.covered.end()) take_kept_back();
     if (!joined) timeline_.add(round_->take_events(!buckets_.is_rebuilt()), round_->take_device_times());
   }
@@ -563,7 +562,7 @@ void Reducer::rebuild(SourceLocation where) {
     if (pending_numbers_) buckets_.receive(*pending_numbers_);
     if (buckets_.rebuild(last_.ready_order, where)) accumulation_.pass_over_writes(setup_.parameters);
   } catch (...) {
-    give_up();  // the peers may have cut their buckets otherwise
+    give_up();  // the peers may have cut different buckets
     throw;
   }
 }

@@ -1,12 +1,11 @@
-// Reducer: the gradients of a set of parameters, averaged over ranks while backward runs.
+// Reducer: averages the gradients of a set of parameters over ranks while backward runs.
 //
-// It hears the backwards of its threads (autograd::Listener) and holds what lasts over them: the
-// buckets (buckets.h), what is local under no_sync (accumulation.h), and what warnings need
-// (advisor.h). A backward that is reduced is a Round (round.h), which lives from on_plan to
-// on_finish.
+// It listens to the backwards of its threads (autograd::Listener) and holds the state that outlasts them: the buckets
+// (buckets.h), what is local under no_sync (accumulation.h), and the state of warnings (advisor.h). A backward that
+// is reduced is a Round (round.h), which lives from on_plan to on_finish.
 //
-// The payload of a bucket (payload.h) is averaged by one all-reduce: there is no other
-// communication, unless the verdict is an error.
+// One all-reduce averages the payload of a bucket (payload.h); there is no other communication, unless the verdict is
+// an error.
 #pragma once
 
 #include <brigade/autograd/listener.h>
@@ -29,22 +28,21 @@ namespace brigade::dist {
 
 class Reducer final : public autograd::Listener {
  public:
-  // `parameters`: those that require grad, in registration order, the same on every rank. Hears the
-  // backwards of a thread once autograd::add_listener is called for it there. Others may manage some of
-  // the gradients as well (shared_leaves.h).
+  // `parameters`: those that require grad, in registration order, the same on every rank. Listens to the backwards of
+  // a thread once autograd::add_listener is called for it there. Other reducers may manage some of the gradients as
+  // well (shared_leaves.h).
   Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, ReducerOptions options);
   ~Reducer() override;
 
-  // Tells that a forward has begun whose backward this group has to reduce: a rank whose loss then
-  // reaches no parameter still takes its part. `rows`: samples in its batch, 0 when not known.
-  // Throws the error that was kept back (ReportAt::NextForward), and, outside no_sync, what broke
-  // an earlier backward: a time-out, a lost rank, an error of a hook. Backwards that would be
-  // reduced throw that too, for the rest of the reducer's life.
+  // Called when a forward begins whose backward this group has to reduce: a rank whose loss then reaches no parameter
+  // still takes part. `rows`: samples in its batch, 0 if unknown. Throws the deferred error (ReportAt::NextForward),
+  // and, outside no_sync, the error that broke an earlier backward: a time-out, a lost rank, an error of a hook. For
+  // the rest of the reducer's life, backwards that would be reduced throw that error, too.
   void prepare_for_forward(int64_t rows = 0, SourceLocation where = {});
-  // That forward has ended, well or not. A backward that reaches no parameter takes part in its
-  // place only where it goes through something that this forward recorded, or where one of the two
-  // recorded nothing. Any other may be the backward of something else: this rank takes its part
-  // when the gradients are wanted (by clipping or an optimizer), if no other backward has come.
+  // Called when that forward has ended, with or without an error. A backward that reaches no parameter counts as its
+  // backward only if it goes through something that the forward recorded, or if one of the two recorded nothing. Any
+  // other backward may belong to something else: this rank then takes part when the gradients are read (by clipping
+  // or an optimizer), if no other backward has come.
   void end_forward() noexcept;
   // While the depth is above zero, backward accumulates locally.
   void enter_no_sync(SourceLocation where) noexcept { accumulation_.enter_no_sync(where); }
@@ -52,32 +50,32 @@ class Reducer final : public autograd::Listener {
   bool syncs() const noexcept { return accumulation_.syncs(); }
   const Accumulation& accumulation() const noexcept { return accumulation_; }
 
-  // The parameters that backwards have to reach from now on; all by default. For a step of one of
-  // several optimizers. Throws ValueError for a tensor that is not managed.
+  // Sets the parameters that backwards have to reach from now on; all by default. For steps of one of several
+  // optimizers. Throws ValueError for a tensor that is not managed.
   void expect(std::span<const Tensor> parameters);
   void expect_all();
 
-  // At most one, before the first backward. Throws DistError "register_comm_hook or
-  // register_builtin_comm_hook can only be called once.", and names the hook that is there.
+  // Takes at most one hook, before the first backward. Throws DistError "register_comm_hook or
+  // register_builtin_comm_hook can only be called once.", and names the registered hook.
   void register_comm_hook(CommHookPtr hook);
   const CommHookPtr& comm_hook() const noexcept { return setup_.hook; }
-  // For optimizers that step in backward: at most one. Throws ValueError when there is one.
+  // For optimizers that step in backward. Takes at most one follower; throws ValueError if there already is one.
   void follow_buckets(BucketFollower follower);
   void stop_following_buckets() noexcept { setup_.follower = {}; }
-  // Called before an optimizer steps; may throw (see StepCheck).
+  // Sets a function to call before an optimizer steps; it may throw (see StepCheck).
   void before_optimizer_step(std::function<void(const autograd::Update&)> call) { optimizer_step_ = std::move(call); }
-  // join(): called before a backward is reduced, with its place. Where `at_end` says so, its
-  // buckets wait until all nodes have run: their own exchange comes first.
+  // For join(): `call` runs before a backward is reduced, with its location. If `at_end` returns true, the buckets
+  // wait until all nodes have run, and `call` runs then, before they are sent.
   void before_round(std::function<void(SourceLocation)> call, std::function<bool()> at_end) {
     if (round_begins_ && !call) shared_.note_end_of_join();
     round_begins_ = std::move(call);
     round_waits_ = std::move(at_end);
   }
   bool is_in_join() const noexcept { return round_begins_ != nullptr; }
-  // The part of a rank that has no data left: it sends zeros in the peers' backward. Its gradients
-  // are those of all afterwards.
+  // The part of a rank that has no data left: it sends zeros in the peers' backward. Afterwards its gradients are
+  // those of all ranks.
   void shadow_round(SourceLocation where);
-  // With join(): divide by the ranks that still have data instead of all.
+  // With join(): divides by the number of ranks that still have data instead of all ranks.
   void divide_by_participants(bool on) noexcept { setup_.divide_by_participants = on; }
 
   const ProcessGroup& group() const noexcept { return *setup_.group; }
@@ -92,23 +90,23 @@ class Reducer final : public autograd::Listener {
   // Backwards reduced so far, and collectives launched for them (error reports not counted).
   uint64_t rounds() const noexcept { return last_.round; }
   uint64_t collectives() const noexcept { return last_.collectives; }
-  // What is known of the backwards reduced so far.
+  // The state of the backwards reduced so far.
   const Past& past() const noexcept { return last_; }
-  // The latest backward that was to reach the parameters and has reached none of them on any rank, while a forward of
-  // the wrapper waits for one that does.
+  // The latest backward that should have reached the parameters but reached none of them on any rank, while a forward
+  // of the wrapper waits for one that does.
   const std::optional<TracedBackward>& unreached_by() const noexcept { return forward_.unreached_by; }
   // Whether backwards since that forward have reached parameters of another reducer.
   bool unreached_is_of_others() const noexcept { return forward_.others_reached; }
-  // The number of the latest forward that waits for its backward; 0: none does.
+  // The number of the latest forward that waits for its backward; 0: none.
   uint64_t waiting_forward() const noexcept { return forward_.nodes.empty() ? 0 : forward_.nodes.back().number; }
-  // The group has failed: nothing is reduced any more.
+  // Whether the group has failed, so that nothing can be reduced.
   bool is_broken() const noexcept { return broken_ != nullptr; }
-  // The call of the backward that runs, while its gradients are still this rank's own; no line: none does.
+  // The call of the running backward while its gradients are still local to this rank; no line: none.
   SourceLocation reducing_at() const noexcept {
     return round_ && round_->hook_sends() ? round_->where() : SourceLocation();
   }
-  // Whether a forward waits for its backward, and this one is taken for it. `own`: it reaches a parameter that no other
-  // reducer manages.
+  // Whether a forward waits for its backward and `plan` counts as that backward. `own`: it reaches a parameter that
+  // no other reducer manages.
   bool takes_part_in(const autograd::Plan& plan, bool own) const {
     return syncs() && forward_.pending && (own || is_of_forward(plan));
   }
@@ -116,13 +114,13 @@ class Reducer final : public autograd::Listener {
   int64_t find(const Tensor& parameter) const noexcept;
   SharedLeaves& shared_leaves() noexcept { return shared_; }
   const SharedLeaves& shared_leaves() const noexcept { return shared_; }
-  // Who averages that parameter.
+  // Which reducer averages that parameter.
   Sharing sharing(uint32_t parameter) const { return setup_.sharing[parameter]; }
   Timeline& timeline() noexcept { return timeline_; }
   const Timeline& timeline() const noexcept { return timeline_; }
   Advisories& advisories() noexcept { return advisor_.advisories(); }
   const Advisories& advisories() const noexcept { return advisor_.advisories(); }
-  // Gradients of the managed parameters become undefined, but for those that another reducer averages.
+  // Makes the gradients of the managed parameters undefined, except those that another reducer averages.
   void clear_gradients();
 
   void on_plan(const autograd::Plan& plan) override;
@@ -142,79 +140,80 @@ class Reducer final : public autograd::Listener {
     bool pending = false;
     int64_t began = 0;
     int64_t rows = 0;
-    // What they recorded, in terms of autograd::recorded_nodes().
+    // The nodes they recorded, in terms of autograd::recorded_nodes().
     struct Nodes {
       uint64_t from, to;
       uint64_t number;  // of this forward, among those of all wrappers
       SourceLocation where;
-      bool had_backward = false;  // one has gone through it, whether it reached a parameter or not
+      bool had_backward = false;  // a backward went through it, whether it reached a parameter or not
     };
     std::vector<Nodes> nodes;
-    // The latest backwards since that did not look like theirs.
+    // The latest backwards since then that do not seem to belong to these forwards.
     std::vector<TracedBackward> passed_by;
-    // The latest that was taken for theirs, and reached nothing on any rank; whether one since the forward reached
-    // parameters of another reducer.
+    // The latest backward that was attributed to these forwards and reached nothing on any rank; and whether a
+    // backward since the forward reached parameters of another reducer.
     std::optional<TracedBackward> unreached_by = {};
     bool others_reached = false;
   };
-  // What peers that wait in vain are told: what this rank has done last, and no line, since where it
-  // is now is not known.
+  // Reports to waiting peers what this rank did last, for when their wait fails. The report has no line, since this
+  // rank's current location is not known.
   void set_activity_user_code_after(const RankActivity& activity) const noexcept;
   bool is_of_forward(const autograd::Plan& plan) const;
   bool goes_through_forward(const autograd::Plan& plan) const;
-  // A backward that reaches nothing of this reducer, whose forward may have recorded nothing: whether it is that of a loss
-  // that leaves out all wrappers of the group, since others have recorded something, and it goes through none of them.
+  // For a backward that reaches nothing of this reducer, whose forward may have recorded nothing: whether its loss
+  // leaves out all wrappers of the group, that is, other forwards recorded something, and the backward goes through
+  // none of them.
   bool passes_by_all(const autograd::Plan& plan) const;
-  // The number of the first forward that had no backward; 0: none is known.
+  // The number of the first forward without a backward; 0: none is known.
   uint64_t open_forward() const noexcept;
-  // The first forward that this is the backward of; null where none is known.
+  // The first forward that `plan` is the backward of; null if none is known.
   const Forward::Nodes* forward_of(const autograd::Plan& plan) const;
   bool awaits_use(const Tensor& leaf) const;
-  // Whether it takes its part in a backward of the peers when these gradients are read.
+  // Whether this reducer takes part in a backward of the peers when these gradients are read.
   bool is_wanted(std::span<const Tensor> leaves) const;
-  // Starts its round, with the backward that it is told of; `wanted`: all that do so.
+  // Starts that round and returns the backward it is attributed to. `wanted`: all reducers that do so.
   TracedBackward begin_wanted(std::span<Reducer* const> wanted);
   void forget_forward() noexcept;
   Round& start_round(Round::Start start);
   void run_at_once(const TracedBackward* backward);
-  // All of it is sent, or waits for its turn: the rest of such a round.
+  // Runs the rest of such a round, when all of its buckets are sent or wait for their turn.
   void finish_at_once(const TracedBackward* backward);
-  // The gradients are sound: at their places, with what is said about them.
+  // Completes a round whose gradients are sound: puts them in place, and runs advice.
   void conclude();
-  // What stays of the round, which has come to its end.
+  // Keeps what outlasts the ended round.
   void remember(bool sound);
   void rebuild(SourceLocation where);
-  // ReportAt::NextForward: `error` waits, in case that other backwards reach what is missing.
+  // ReportAt::NextForward: defers `error`, in case other backwards reach what is missing.
   void keep_back(std::exception_ptr error);
-  // The error that is kept back, if there is one, is told or concerns nobody any more.
+  // Clears and returns the deferred error, if any, to be thrown or dropped.
   std::exception_ptr take_kept_back() noexcept;
-  // The end of a round that is an error.
+  // Completes a round that is an error.
   void report(const TracedBackward* backward, const std::string& failure);
   void settle();
   void tell_follower_of_end(bool sound);
-  // The group itself failed (a peer died, a timeout): nothing more can be exchanged, and nothing
-  // that is in the buckets can be trusted. Keeps the exception that is being handled.
+  // Called when the group itself failed (a peer died, a timeout): nothing more can be exchanged, and the contents of
+  // the buckets are unusable. Stores the exception that is being handled.
   void give_up() noexcept;
   void end_round() noexcept;
 
-  const uint64_t made_as_;  // among the reducers of this process
+  const uint64_t made_as_;  // number among the reducers of this process
   ReducerSetup setup_;
   Buckets buckets_;
   Accumulation accumulation_;
   SharedLeaves shared_;
   Advisor advisor_;
   Timeline timeline_;
-  std::optional<Round> round_;  // of the running backward, where it is reduced
+  std::optional<Round> round_;  // of the running backward, if it is reduced
   Forward forward_;
-  RankActivity stepping_;  // what comes after the step that is under way; nothing outside of one
+  RankActivity stepping_;  // activity after the step that is running; empty outside of one
   Past last_;
   RecordedGraph recorded_;
   std::function<void(const autograd::Update&)> optimizer_step_;
   std::function<void(SourceLocation)> round_begins_;
   std::function<bool()> round_waits_;
-  std::optional<Numbers> pending_numbers_;  // of the latest backward, where the next one reports them
+  std::optional<Numbers> pending_numbers_;  // of the latest backward, if the next one reports them
   std::exception_ptr kept_back_;
-  std::exception_ptr broken_;  // the group failed with this: nothing can be exchanged any more
+  std::exception_ptr broken_;  // the error with which the group failed; nothing can be exchanged
 };
 
 // Whether the gradient of this leaf is managed by some reducer, of any thread.

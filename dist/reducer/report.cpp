@@ -1,6 +1,5 @@
-// The error of all ranks after a backward whose gradients cannot be trusted. More than the payload
-// is exchanged here and by advice (diagnosis/advice.h) only; all ranks come here together, since
-// all have read the same words.
+// Composes the error of all ranks after a backward whose gradients cannot be trusted. Only this report and advice
+// (diagnosis/advice.h) exchange more than the payload; all ranks do so together, since all have read the same words.
 #include <brigade/dist/reducer/round.h>
 
 #include <brigade/autograd/meta.h>
@@ -15,7 +14,7 @@ namespace brigade::dist {
 
 namespace {
 
-// `named` is what the wrapper holds, `successor` what the module has under that name now.
+// `named`: what the wrapper holds; `successor`: what the module now has under that name.
 Cause replaced(const NamedParameter& named, const Tensor& successor) {
   Cause cause;
   cause.kind = CauseKind::Replaced;
@@ -29,7 +28,7 @@ Cause replaced(const NamedParameter& named, const Tensor& successor) {
   return cause;
 }
 
-// When it worked last comes first, then where that was.
+// Puts the history of uses in front of the existing note: when the parameter last worked precedes where.
 void note_uses(Cause& cause, const UseHistory& history, uint64_t backward) {
   const bool is_not_taken = cause.kind == CauseKind::ModuleNotCalled || cause.kind == CauseKind::NotUsed;
   const std::string uses = history.in_words(is_not_taken ? "used" : "ready", backward);
@@ -37,8 +36,9 @@ void note_uses(Cause& cause, const UseHistory& history, uint64_t backward) {
   cause.note = cause.note.empty() ? uses : uses + "; " + cause.note;
 }
 
-// What some rank has reached in none of several backwards that may reach it together is missing there, and not on those
-// that have. (Where all have, each in another one, it is missing in this one.)
+// A parameter that some rank reached in none of several backwards that may reach it together is missing on that rank,
+// but not on those that reached it. (If all ranks reached it, each in a different backward, it is missing in this
+// one.)
 void take_earlier(std::vector<RankReport>& reports) {
   for (uint32_t i = 0; i < reports.front().ready.size(); ++i) {
     const auto missed = [&](const RankReport& report) { return !report.ready[i] && !report.reached[i]; };

@@ -1,5 +1,4 @@
-// A backward while it runs: gradients become ready, buckets are launched. What comes back is in
-// outcome.cpp.
+// Runs a backward: gradients become ready, and buckets are launched. outcome.cpp handles the results.
 #include <brigade/dist/reducer/round.h>
 
 #include <brigade/autograd/detail/non_finite.h>
@@ -35,8 +34,8 @@ uint64_t mixed(uint64_t hash, double value) {
   return hash ^ (hash >> 29);
 }
 
-// Whether the loss is a mean over the samples of the batch and nothing more: one that was divided by
-// tokens, or scaled by the batch's size, is what the user wants.
+// Whether the loss is a plain mean over the samples of the batch. A loss that was divided by tokens, or scaled by the
+// batch size, is taken as intended.
 bool averages_over(const autograd::Plan& plan, int64_t rows) {
   static constexpr std::string_view kMeans[] = {"mean",
                                                 "mse_loss",
@@ -56,7 +55,7 @@ bool averages_over(const autograd::Plan& plan, int64_t rows) {
   return sizes.numel() % rows == 0;
 }
 
-// What a loss scaler multiplies by is the same on all ranks.
+// Finds the constant factor of the loss. Leaves out the factor of a loss scaler, which is the same on all ranks.
 LossFactor factor_of(const autograd::Plan& plan, int64_t rows) {
   LossFactor found{.rows = rows};
   if (plan.roots().size() != 1) return found;
@@ -98,7 +97,7 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
     gathered_ += kept_.count;
   }
   if (!start_.absent) ++gathered_;
-  // Along a path that the plan sees no gradient may come: those are compared when they are ready.
+  // A path that the plan sees may carry no gradient: planned parameters are compared when they are ready.
   for (uint32_t i = 0; i < recorded_.used.size(); ++i) {
     if (!start_.planned[i] || accumulation_.used(i)) compare_with_recorded(i);
   }
@@ -136,7 +135,7 @@ void Round::begin() {
     advisor_.warn_of_kept_gradient(i, start_.where);
     if (!start_.planned[i]) prepare_unplanned(i);
   }
-  if (!order_) send_ready();  // the others may not be known yet
+  if (!order_) send_ready();  // other rounds may not be known yet
 }
 
 bool Round::uses(uint32_t parameter) const {
@@ -164,7 +163,7 @@ std::vector<std::string> Round::exchange(const std::string& text, const char* ab
 }
 
 namespace {
-// A half type may have left its range.
+// Names the dtype in the message if it is a half type, whose range may have been exceeded.
 std::string made_in(DType dtype) { return is_half(dtype) ? std::string(" in ") + name(dtype) : ""; }
 }  // namespace
 
@@ -201,8 +200,9 @@ void Round::on_non_finite(const char* op, SourceLocation where, DType dtype) {
 }
 
 void Round::fail() noexcept {
-  // What was launched before looks sound to the peers, so the verdict is theirs and ours alike. Where the first bucket
-  // has said that this rank reaches nothing, the peers go by that: if it is so on all ranks, no other bucket follows.
+  // Buckets that were already launched look sound to the peers, so the verdict is the same on all ranks. If the first
+  // bucket has reported that this rank reaches nothing, the peers rely on that: if no rank reaches anything, no other
+  // bucket follows.
   start_.failed = true;
   if (next_bucket_ == 0) start_.absent = false;
 }
@@ -220,8 +220,8 @@ void Round::prepare_unplanned(uint32_t parameter) {
   set_flag(parameter, used);
   take_gradient(parameter);
   if (!gradient.defined()) return;
-  // What an earlier step left must come out unchanged if no rank used the parameter; the mean of
-  // equal values may differ in the last bit.
+  // A gradient left by an earlier step must stay unchanged if no rank used the parameter; the mean of equal values
+  // may differ in the last bit.
   if (!used) {
     stale_.emplace_back(parameter, kernels::clone(gradient));
   } else {
@@ -235,7 +235,7 @@ void Round::set_flag(uint32_t parameter, bool used) {
   buckets_[slot.bucket].payload.set_flag(slot.index, used);
 }
 
-// Puts the gradient into its slot, if it is not there; zeros where there is none.
+// Puts the gradient into its slot, unless it is already there; fills the slot with zeros if there is none.
 void Round::take_gradient(uint32_t parameter) {
   autograd::AutogradMeta& meta = *autograd::meta(setup_.parameters[parameter].tensor);
   const Slot& slot = buckets_.slot(parameter);
@@ -246,12 +246,12 @@ void Round::take_gradient(uint32_t parameter) {
   if (meta.grad.is_same(slot.view)) return;
   const Bucket& bucket = buckets_[slot.bucket];
   if (bucket.payload.on_device() && meta.grad.dtype() == slot.view.dtype() && meta.grad.is_contiguous()) {
-    // All of a bucket in one launch.
+    // All gradients of a bucket are copied in one launch.
     std::vector<Tensor>& to_copy = progress_[slot.bucket].to_copy;
     to_copy.resize(bucket.layout.parameters.size());
     to_copy[slot.index] = meta.grad;
   } else {
-    kernels::copy(slot.view, meta.grad);  // its own memory, or put there by hand while backward ran
+    kernels::copy(slot.view, meta.grad);  // in separate memory, or set by hand while backward ran
   }
   if (setup_.options.gradient_as_bucket_view) meta.hold(slot.view);
 }
@@ -274,7 +274,7 @@ void Round::measure(uint32_t parameter) {
 
 void Round::on_grad_ready(uint32_t parameter, bool defined) {
   if (!defined && !accumulation_.used(parameter)) {
-    // The plan saw a path, and no gradient came along it (a cut that only backward could see).
+    // The plan saw a path, but no gradient came along it (a cut visible only to backward).
     start_.planned[parameter] = 0;
     prepare_unplanned(parameter);
   } else {
@@ -306,10 +306,10 @@ void Round::launch_ready() {
 void Round::send_ready() {
   if (start_.held) return;
   while (next_bucket_ < buckets_.size() && progress_[next_bucket_].pending == 0) {
-    // A rank that reaches nothing sends the first bucket only: if no rank reaches anything, that
-    // was all (finish()).
+    // A rank that reaches nothing sends only the first bucket: if no rank reaches anything, nothing more is sent
+    // (finish()).
     if (start_.absent && next_bucket_ == 1) return;
-    launch(next_bucket_);  // may throw: then it is not launched
+    launch(next_bucket_);  // if this throws, it is not launched
     ++next_bucket_;
   }
 }
@@ -342,7 +342,7 @@ void Round::launch(uint32_t index) {
   send(index);
 }
 
-// What travels with the gradients.
+// Sets what travels with the gradients.
 void Round::fill_words(uint32_t index, int64_t now) {
   Bucket& bucket = buckets_[index];
   Payload& payload = bucket.payload;
@@ -351,16 +351,16 @@ void Round::fill_words(uint32_t index, int64_t now) {
   payload.set(Word::Failed, start_.failed ? 1 : 0);
   payload.set(Word::Joined, start_.joined ? 1 : 0);
   payload.set(Word::Changed, changed_ ? 1 : 0);
-  // What a hook gives is looked at: where that has left the range, a scaler on any rank will see to it.
+  // The hook's result is checked: if it has overflowed, a scaler on any rank will handle it.
   const bool looks_at_hook = setup_.hook && setup_.options.diagnosis;
   payload.set(Word::Scaled, looks_at_hook && autograd::has_scalers() && any_is_scaled(setup_.parameters) ? 1 : 0);
   payload.set_number(Word::Round, start_.number);
   payload.set_number(Word::Gathered, static_cast<uint64_t>(gathered_));
-  // Gradients of other data may have the same norm, but not the same probe as well.
+  // Gradients of different data may have the same norm, but not also the same probe.
   uint64_t likeness = mixed(0, progress.sum_of_squares);
   if (start_.was_alike && !payload.on_device()) likeness = mixed(likeness, payload.probe());
   payload.set_number(Word::Likeness, likeness);
-  // With the number of the backward: two factors that look alike in one look different in the next.
+  // Hashed with the number of the backward: if the hashes of two factors collide in one, they differ in the next.
   payload.set_number(Word::Factor, mixed(start_.number, loss_factor_.factor));
   if (!progress.to_copy.empty()) kernels::bucket_flatten(payload.whole(), progress.to_copy, bucket.layout.offsets, 1.0);
   progress.to_copy.clear();
@@ -377,8 +377,7 @@ void Round::fill_words(uint32_t index, int64_t now) {
   payload.send(progress.measured, own_.any_non_finite());
 }
 
-// Fills Norm, NonFinite and Silent. A device computes them itself where
-// they travel with the gradients.
+// Fills Norm, NonFinite and Silent. A device computes them itself if they travel with the gradients.
 void Round::fill_numbers(uint32_t index) {
   Bucket& bucket = buckets_[index];
   Payload& payload = bucket.payload;
@@ -395,7 +394,7 @@ void Round::fill_numbers(uint32_t index) {
   payload.set_with_square(Word::Norm, logarithm(sum));
 }
 
-// Where a hook has what it made compared, its flags and words follow when the numbers are there.
+// With a hook, whose result is compared with the numbers, flags and words are sent once the numbers are known.
 bool Round::waits_for_numbers(uint32_t index) const {
   return setup_.hook && hook_sends_ && buckets_[index].payload.has_tail_on_host();
 }
@@ -404,7 +403,7 @@ void Round::send(uint32_t index) {
   Payload& payload = buckets_[index].payload;
   Progress& progress = progress_[index];
   if (!hook_sends_) {
-    progress.work = completed_work();  // this rank's own gradients; it speaks for all
+    progress.work = completed_work();  // local gradients: this rank's words stand for all
     return;
   }
   const CollectiveOptions options{.op = ReduceOp::Avg,
@@ -436,7 +435,7 @@ void Round::send(uint32_t index) {
   if (!waits_for_numbers(index)) send_tail(index);
 }
 
-// Flags and words alone.
+// Sends flags and words separately.
 void Round::send_tail(uint32_t index) {
   static const Name purpose("flags of bucket");
   Topic flags = topic_of(index);
@@ -446,8 +445,7 @@ void Round::send_tail(uint32_t index) {
   ++collectives_;
 }
 
-// Which of its collectives a hook that threw has posted is not known, and the peers would wait for
-// the others.
+// It is unknown which of its collectives a hook that threw has posted, and the peers would wait for the others.
 void Round::tell_of_hook(uint32_t index, const std::exception& error) const {
   if (!setup_.hook) return;
   setup_.group->abort(

@@ -1,9 +1,9 @@
-// One reduced backward: from the plan to averaged gradients.
+// One reduced backward, from the plan to averaged gradients.
 //
-// Parameters that the backward will not reach are marked unused at once, so no bucket waits for
-// them. A parameter's gradient becomes ready in its slot; when the bucket is full, and all before
-// it are launched, its all-reduce starts while backward goes on. In the end all buckets are waited
-// for, and the flags that travelled in them say what happened on every rank.
+// Parameters that the backward will not reach are marked unused at once, so that no bucket waits for them. Each
+// gradient becomes ready in its slot; when a bucket is full and all buckets before it are launched, its all-reduce
+// starts while backward continues. At the end the round waits for all buckets, and the flags in them show what
+// happened on every rank.
 #pragma once
 
 #include <brigade/autograd/listener.h>
@@ -33,7 +33,7 @@ class LaunchOrder;
 struct HookResult;
 struct RankReport;
 
-// static_graph: what the first backward used.
+// static_graph: the parameters that the first backward used.
 struct RecordedGraph {
   std::vector<uint8_t> used;  // per parameter; empty before that backward
   Place where;                // of that backward
@@ -43,65 +43,65 @@ class Round {
  public:
   struct Start {
     uint64_t number = 0;           // of the reduced backward, from 1
-    SourceLocation where;          // of its call
-    std::vector<uint8_t> planned;  // per parameter: it will be reached, and averaged here
-    // Per parameter; empty: none is. The slot of another reducer gets the gradient; the flag is as if this one did.
+    SourceLocation where;          // the call
+    std::vector<uint8_t> planned;  // per parameter: it will be reached, and is averaged here
+    // Per parameter; empty: none. Another reducer's slot gets the gradient; the flag is set as if this reducer's did.
     std::vector<OfOthers> of_others = {};
-    bool absent = false;     // it reaches no parameter of ours, and nothing has gathered before
+    bool absent = false;     // reaches no parameter of this reducer, and nothing was accumulated
     bool joined = false;     // a shadow: this rank has no data left
     bool failed = false;     // this rank's backward failed
     bool held = false;       // nothing is launched before finish()
-    bool was_alike = false;  // all ranks' gradients seemed the same in the one before: look closer
+    bool was_alike = false;  // all ranks' gradients seemed the same in the previous backward: look closer
     int64_t forward_began = 0;
     int64_t rows = 0;  // samples in this rank's batch, 0 when not known
-    // The numbers of the previous backward, where it could not report them (reports_numbers_next_round()).
+    // The numbers of the previous backward, if it could not report them (reports_numbers_next_round()).
     std::optional<Numbers> earlier = {};
 
     bool is_reached_elsewhere(uint32_t parameter) const {
       return !of_others.empty() && of_others[parameter] == OfOthers::Reached;
     }
-    // Whether it will reach any parameter, whoever averages that.
+    // Whether the backward will reach any parameter, whichever reducer averages it.
     bool reaches_any() const {
       return std::ranges::find(planned, 1) != planned.end() ||
              std::ranges::find(of_others, OfOthers::Reached) != of_others.end();
     }
   };
-  // All of these outlive it.
+  // The arguments other than `start` must outlive this object.
   Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumulation, Advisor& advisor,
         const RecordedGraph& recorded, Start start);
   ~Round();
   Round(const Round&) = delete;
   Round& operator=(const Round&) = delete;
 
-  // Beside others of the same backward; until it ends. Then nothing is sent before the first gradient.
+  // Orders this round among the others of the same backward, until it ends. Nothing is then sent before the first
+  // gradient.
   void take_turns(LaunchOrder& order, uint64_t forward);
-  // Sends what no gradient will come for. May throw.
+  // Sends the buckets that expect no gradient. May throw.
   void begin();
   void look_at_loss(const autograd::Plan& plan);
   void on_grad_ready(uint32_t parameter, bool defined);
   void on_non_finite(const char* op, SourceLocation where, DType dtype);
-  // This rank's backward has failed: the peers get the rest of its buckets, marked.
+  // Called when this rank's backward has failed: the remaining buckets are sent with a mark.
   void fail() noexcept;
   // Sends the buckets that are full.
   void send_ready();
   bool has_sent_all() const noexcept;
-  // All nodes have run: sends all buckets; if no rank reaches anything, the first was enough.
+  // Called when all nodes have run: sends all buckets, or only the first if no rank reaches anything.
   void send_rest();
-  // After that: waits for all buckets. Throws what the group throws; then nothing in the buckets can be
-  // trusted.
+  // Called after that: waits for all buckets. Throws what the group throws; the contents of the buckets are then
+  // unusable.
   void finish();
 
   // After finish(): whether the gradients cannot be trusted.
   bool is_error() const;
-  // The error of all ranks. `backward` may be null: then causes are not looked for. `failure`: the
-  // text of the exception on this rank, or "". Throws DistError when the ranks cannot exchange what
-  // it takes.
-  // `used`: per parameter, in which backwards before this one this rank has used it.
+  // The error of all ranks. `backward`: if null, causes are not searched for. `failure`: the text of the exception on
+  // this rank, or "". `used`, per parameter: the earlier backwards in which this rank used it. Throws DistError if
+  // the ranks cannot exchange their reports.
   std::exception_ptr error(const TracedBackward* backward, const std::string& failure,
                            std::span<const UseHistory> used);
-  // Gradients are final.
+  // Puts the gradients, which are final, in place.
   void settle_all();
-  // For the timeline, at the end.
+  // For the timeline, at the end of the round.
   RoundEvents take_events(bool rebuilt);
   Timeline::Complete take_device_times();
 
@@ -117,38 +117,39 @@ class Round {
   // Whether the parameter is used in this backward or since the last reduction.
   bool uses(uint32_t parameter) const;
   bool hook_sends() const noexcept { return hook_sends_; }
-  // Of what the hook gave, per bucket: kernels::probe() by the norm, for the ranks to compare. Nothing where they may
-  // differ.
+  // Per bucket: kernels::probe() of the hook's result divided by the norm, for the ranks to compare. Empty if they
+  // may differ.
   std::vector<double> hook_probes() const;
   const Outcome& outcome() const noexcept { return outcome_; }
-  // Whether the numbers of this backward are told in the next one: a device has them, nobody waits.
+  // Whether the next backward reports the numbers of this one: they are on a device, and the host does not wait for
+  // them.
   bool reports_numbers_next_round() const noexcept { return reports_numbers_next_round_; }
-  // Of this rank, in the backward that this one's words tell of.
+  // This rank's numbers in the backward that the words of this one describe.
   const Numbers& numbers() const noexcept { return start_.earlier ? *start_.earlier : own_; }
-  // In this backward; of a device they may be on the way.
+  // This rank's numbers in this backward; those of a device may not have arrived.
   Numbers& own_numbers() noexcept { return own_; }
   const Numbers& own_numbers() const noexcept { return own_; }
   const RoundEvents& events() const noexcept { return events_; }
-  // By rank and parameter: used. Empty unless error() has asked the ranks.
+  // By rank and parameter: whether it was used. Empty unless error() has exchanged it.
   const std::vector<std::vector<bool>>& told() const noexcept { return told_; }
   std::vector<uint32_t>& ready_order() noexcept { return ready_order_; }
   uint64_t collectives() const noexcept { return collectives_; }
   Moment moment() const;
-  // Every rank's text; `about` says of what.
+  // Returns every rank's text; `about`: the subject of the exchange.
   std::vector<std::string> exchange(const std::string& text, const char* about, Phase phase = Phase::Backward) const;
 
  private:
-  // How far a bucket is.
+  // The progress of a bucket.
   struct Progress {
-    uint32_t pending = 0;  // gradients to come
+    uint32_t pending = 0;  // gradients still missing
     WorkPtr work;
-    WorkPtr tail_work;  // of flags and words, where they are alone
+    WorkPtr tail_work;  // of flags and words, if they are sent separately
     bool completed = false;
     bool settled = false;
     bool received = false;
     double sum_of_squares = 0;      // of this rank's gradients, on the CPU where the all-reduce does not measure them
     double variance = 0;            // where it does: of Word::Norm over the ranks,
-    bool same_sums = true;          // and whether it is the same on all
+    bool same_sums = true;          // and whether the sum is the same on all ranks
     std::vector<int64_t> measured;  // on a device: elements per slot, to be measured when the bucket is launched
     std::vector<Tensor> to_copy;    // on a device: gradients per slot that are copied in when it is launched
   };
@@ -158,9 +159,9 @@ class Round {
   void set_flag(uint32_t parameter, bool used);
   void take_gradient(uint32_t parameter);
   void measure(uint32_t parameter);
-  // static_graph: whether its use is that of the first backward.
+  // static_graph: compares the use of the parameter with the first backward's.
   void compare_with_recorded(uint32_t parameter);
-  // Whether the all-reduce measures it.
+  // Whether the all-reduce measures the gradients of this payload.
   bool is_measured_on_the_way(const Payload& payload) const noexcept { return payload.slot_sums() && !setup_.hook; }
   void launch_ready();
   void launch(uint32_t index);
@@ -172,7 +173,7 @@ class Round {
   void tell_of_hook(uint32_t index, const std::exception& error) const;
   GradBucket as_grad_bucket(uint32_t index) const;
   std::string describe(uint32_t index) const;
-  // What the collectives that send it are about.
+  // The topic of the collectives that send the bucket.
   Topic topic_of(uint32_t index) const;
   // outcome.cpp
   void poll();
@@ -182,7 +183,7 @@ class Round {
   void complete(uint32_t index);
   void hand_over(uint32_t end);
   void read_words(uint32_t index);
-  // What the all-reduce has measured; false where one of the ranks has no gradients in the bucket.
+  // Reads what the all-reduce has measured; false if one of the ranks has no gradients in the bucket.
   bool read_sums(uint32_t index);
   bool nobody_is_present();
   HookResult hook_result_of(uint32_t index) const;
@@ -202,11 +203,11 @@ class Round {
   LaunchOrder* order_ = nullptr;
   Start start_;
   bool hook_sends_;
-  uint64_t posted_by_hook_ = 0;  // collectives of this rank
+  uint64_t posted_by_hook_ = 0;  // collectives on this rank
   std::vector<double> hook_probes_;
   bool captured_;  // into a graph: nothing may wait for the device
   bool reports_numbers_next_round_ = false;
-  bool changed_ = false;  // static_graph: another set than the recorded one
+  bool changed_ = false;  // static_graph: the used set differs from the recorded one
   std::vector<Progress> progress_;
   bool reaches_nothing_ = false;  // on all ranks
   uint32_t next_bucket_ = 0;      // to launch
@@ -218,13 +219,13 @@ class Round {
   LossFactor loss_factor_;
   Outcome outcome_;
   Numbers own_;
-  // Gradients kept aside for parameters that may turn out unused everywhere.
+  // Saved gradients of parameters that may turn out unused on all ranks.
   std::vector<std::pair<uint32_t, Tensor>> stale_;
   std::vector<uint32_t> ready_order_;
   std::vector<std::vector<bool>> told_;
-  std::vector<uint32_t> undecided_;  // buckets whose probe is too small to tell whether the hook's result is right
+  std::vector<uint32_t> undecided_;  // buckets whose probe is too small to judge the hook's result
   RoundEvents events_;
-  std::shared_ptr<DeviceTimes> device_times_;  // where a device runs the collectives
+  std::shared_ptr<DeviceTimes> device_times_;  // if a device runs the collectives
 };
 
 }  // namespace brigade::dist

@@ -1,4 +1,4 @@
-// The other reducers of a parameter are found among the observers of its gradient.
+// Finds the other reducers of a parameter among the observers of its gradient.
 #include <brigade/dist/reducer/shared_leaves.h>
 
 #include <brigade/autograd/meta.h>
@@ -38,7 +38,7 @@ void SharedLeaves::average_here(uint32_t parameter) {
     autograd::set_grad_target(leaf, buckets_.slot(parameter).view);
     meta.adopt_target();
   } else if (meta.grad_target.defined()) {
-    // It lives in a bucket of another.
+    // The gradient lives in a bucket of another reducer.
     if (meta.grad.defined()) meta.hold(kernels::clone(meta.grad));
     autograd::set_grad_target(leaf, Tensor());
   }
@@ -55,7 +55,7 @@ bool SharedLeaves::hand_over(uint32_t parameter) noexcept {
   if (others.empty()) return false;
   try {
     if (setup_.sharing[parameter] == Sharing::Here) others.back().leaves->average_here(others.back().parameter);
-  } catch (...) {  // of the device: it stays where it is
+  } catch (...) {  // device error: the gradient stays where it is
   }
   if (others.size() == 1) {
     --others.front().leaves->count_;
@@ -64,7 +64,7 @@ bool SharedLeaves::hand_over(uint32_t parameter) noexcept {
   return true;
 }
 
-// Each of them once.
+// Lists each reducer once.
 std::vector<SharedLeaves::Sharer> SharedLeaves::sharing_reducers() const {
   std::vector<Sharer> found;
   for (uint32_t i = 0; i < setup_.count(); ++i) {
@@ -118,7 +118,7 @@ template <class F>
 std::vector<OfOthers> SharedLeaves::share_out_by(F&& claim, std::vector<uint8_t>& planned) {
   std::vector<OfOthers> of_others;
   if (count_ == 0) return of_others;
-  std::vector<std::pair<const SharedLeaves*, Claim>> known;  // of few
+  std::vector<std::pair<const SharedLeaves*, Claim>> known;  // few entries
   const auto claim_once = [&](const Sharer& each) {
     const auto found = std::ranges::find(known, each.leaves, &std::pair<const SharedLeaves*, Claim>::first);
     if (found != known.end()) return found->second;

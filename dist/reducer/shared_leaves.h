@@ -1,11 +1,13 @@
-// Parameters that several reducers manage: a layer of two wrapped modules, or a module that is wrapped again while its
-// old wrapper lives. In each backward one of them averages such a gradient: the first, in the order of construction, with
-// a forward in it, whether its gradient is reached or not; without any, the first of which it reaches a parameter of its
-// own; without any, the one that did so before. All ranks construct alike, and choose alike.
+// Parameters that several reducers manage: a layer of two wrapped modules, or a module that is wrapped again while
+// its old wrapper lives. In each backward one reducer averages such a gradient: the first, in construction order,
+// with a forward in that backward, whether the gradient is reached or not; if none has a forward, the first with an
+// unshared parameter that the backward reaches; otherwise the one that averaged it before. All ranks construct in the
+// same order, so all choose alike.
 //
-// What a rank has recorded may differ: a block that one rank skips leaves nothing in its graph. So a forward counts as in
-// the backward where the reducer takes its part for it, as its peers do: it waits for its backward, and this one reaches a
-// parameter of its own, or goes through what it recorded, or it has recorded nothing.
+// The nodes that a rank records may differ: a block that one rank skips leaves nothing in its graph. Therefore a
+// forward counts as part of the backward if its reducer takes part, as its peers do: the forward waits for its
+// backward, and this backward reaches an unshared parameter of the reducer or goes through nodes that the forward
+// recorded, or the forward has recorded nothing.
 #pragma once
 
 #include <brigade/autograd/listener.h>
@@ -22,53 +24,57 @@ class Accumulation;
 class Buckets;
 class Reducer;
 
-// Those of one reducer. Who averages which stands in ReducerSetup::sharing.
+// The shared parameters of one reducer. ReducerSetup::sharing holds which reducer averages each.
 class SharedLeaves {
  public:
-  // All of these outlive it.
+  // The arguments must outlive this object.
   SharedLeaves(ReducerSetup& setup, const Buckets& buckets, Accumulation& accumulation)
       : setup_(setup), buckets_(buckets), accumulation_(accumulation) {}
   SharedLeaves(const SharedLeaves&) = delete;
   SharedLeaves& operator=(const SharedLeaves&) = delete;
 
-  // Once `self`, to which this belongs, observes its parameters: it averages those that others had before.
+  // Called once `self`, the owning reducer, observes its parameters: it takes over those that other reducers
+  // averaged.
   void begin(const autograd::Listener& self);
-  // Once it does not observe `parameter` any more: its gradient moves to another reducer. False: there is none.
+  // Called once `self` no longer observes `parameter`: moves the gradient to another reducer. Returns false if there
+  // is none.
   bool hand_over(uint32_t parameter) noexcept;
 
   void begin_forward();
   void end_forward() noexcept;
-  // A backward is about to reach the `planned` ones of `self`: decides who averages each, reached or not. Those of others
-  // are taken out of `planned`. Returns nothing where there are none.
+  // Called when a backward is about to reach the `planned` parameters of `self`: decides which reducer averages each,
+  // reached or not, and removes those of other reducers from `planned`. Returns an empty vector if there are none.
   std::vector<OfOthers> share_out(const autograd::Plan& plan, std::vector<uint8_t>& planned);
-  // The same where `reducers`, among them `self`, take their parts without a backward of this rank.
+  // The same if `reducers`, including `self`, take part without a backward of this rank.
   std::vector<OfOthers> share_out_among(std::span<const Reducer* const> reducers);
-  // This reducer averages what no other does in this backward; `of_others` is what share_out() returned.
+  // Lets this reducer average what no other does in this backward; `of_others` is the result of share_out().
   void take_unclaimed(std::span<const OfOthers> of_others);
-  // Whether the backward goes through a forward. One that has recorded nothing counts as in the first backward after it.
+  // Whether the backward goes through a forward. A forward that recorded nothing counts as part of the first backward
+  // after it.
   bool has_forward_in(const autograd::Plan& plan);
-  // Whether another reducer of one of them is in a join, in which ranks step by themselves; how many such joins have ended.
+  // Whether another reducer of a shared parameter is in a join, where ranks step independently; and how many such
+  // joins have ended.
   bool are_in_join() const;
   uint64_t joins() const noexcept { return joins_; }
-  // A join that `self` was in has ended.
+  // Called when a join of `self` has ended.
   void note_end_of_join();
-  // This reducer has averaged those that have `users`: nothing of them is local to the others.
+  // Called when this reducer has averaged the parameters with `users`: the other reducers hold nothing local of them.
   void reduced(std::span<const int> users);
 
  private:
-  // How much speaks for it to average what it shares in this backward.
+  // How strong the claim of a reducer is to average its shared parameters in this backward.
   enum class Claim : uint8_t { None, OwnParameter, Forward };
   struct Sharer {
     const Reducer* reducer;
     SharedLeaves* leaves;
-    uint32_t parameter;  // its position there
+    uint32_t parameter;  // its position in that reducer
   };
-  // In the order in which they were constructed; but for `self`.
+  // In construction order, without `self`.
   static std::vector<Sharer> sharers_of(const Tensor& leaf, const autograd::Listener* self);
-  // The others of all leaves.
+  // The other reducers of all shared parameters.
   std::vector<Sharer> sharing_reducers() const;
   static Claim claim_to(const autograd::Plan& plan, const Sharer& sharer);
-  // `claim`: of a sharer, for all of them the same.
+  // `claim`: maps a sharer to its claim, the same for all of its parameters.
   template <class F>
   std::vector<OfOthers> share_out_by(F&& claim, std::vector<uint8_t>& planned);
   void average_here(uint32_t parameter);
@@ -76,14 +82,14 @@ class SharedLeaves {
 
   struct Forward {
     uint64_t from, to;      // in terms of autograd::recorded_nodes()
-    uint64_t backward = 0;  // where it has recorded nothing: the number of the first one after it
+    uint64_t backward = 0;  // if nothing was recorded: the number of the first backward after it
   };
 
   ReducerSetup& setup_;
   const Buckets& buckets_;
   Accumulation& accumulation_;
   const autograd::Listener* self_ = nullptr;
-  size_t count_ = 0;  // of the parameters that are shared
+  size_t count_ = 0;  // number of shared parameters
   std::deque<Forward> forwards_;
   uint64_t joins_ = 0;
 };

@@ -21,7 +21,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankTimeline, clock, rounds)
 
 namespace {
 
-// One boot of one machine has one steady clock.
+// Processes share a steady clock within one boot of one machine.
 std::string clock_identity() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;

@@ -1,10 +1,10 @@
 // The timelines of all ranks as one trace, in the JSON that chrome://tracing and
 // https://ui.perfetto.dev read.
 //
-// One process per rank: a lane of what it computes, one of the moments at which gradients became
-// ready, and for each bucket its collectives (with bytes and bus bandwidth), as asynchronous events
-// because they overlap. A section "brigade", which viewers ignore, holds names, bucket layout and
-// ready order, so that `brigade explain FILE` can tell it in words. Format: docs/trace.md.
+// One process per rank: a lane for computation, one for the moments at which gradients became ready, and for each
+// bucket its collectives (with bytes and bus bandwidth), as asynchronous events because they overlap. A section
+// "brigade", which viewers ignore, holds names, bucket layout and ready order, so that `brigade explain FILE` can
+// describe the trace. Format: docs/trace.md.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -14,9 +14,9 @@
 
 namespace brigade::dist {
 
-// Of the rounds that the reducers' timelines have kept (Timeline::keep). Collective; the same text
-// on every rank. Clocks of ranks on another host than rank 0 are moved by the median difference of
-// the moments at which collectives ended.
+// Covers the rounds that the reducers' timelines have kept (Timeline::keep). Collective; same text on every rank.
+// Clocks of ranks on other hosts than rank 0's are shifted by the median difference of the moments at which
+// collectives ended.
 std::string trace_json(ProcessGroup& group, const Reducer& reducer, SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade::dist

@@ -1,4 +1,4 @@
-// Gathers the numbers of backwards into ranges, and puts them and the gaps between them into words.
+// Collects the numbers of backwards in ranges, and describes the ranges and the gaps between them in words.
 #include <brigade/dist/reducer/use_history.h>
 
 #include <fmt/format.h>

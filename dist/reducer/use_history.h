@@ -1,4 +1,4 @@
-// In which of its reduced backwards this rank has used a parameter: a few ranges of their numbers.
+// The reduced backwards in which this rank has used a parameter, as a few ranges of their numbers.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace brigade::dist {
 
 class UseHistory {
  public:
-  // Numbers grow.
+  // Numbers must increase.
   void add(uint64_t backward);
-  // "used in backwards 1 to 3 and 7 to 9, not in 4 to 6 and since 10", as `backward` sees it, in which it is not used;
-  // `verb` is "used". "" where there was no use.
+  // "used in backwards 1 to 3 and 7 to 9, not in 4 to 6 and since 10", from the view of `backward`, in which the
+  // parameter is not used; `verb` is "used". "" if there was no use.
   std::string in_words(std::string_view verb, uint64_t backward) const;
 
  private:

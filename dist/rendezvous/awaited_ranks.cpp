@@ -1,4 +1,4 @@
-// Polls the store for the awaited key, for what the launchers report, and for whom other ranks wait.
+// Polls the store for the awaited key, for reports of the launchers, and for the waits of other ranks.
 #include <brigade/dist/rendezvous/awaited_ranks.h>
 
 #include <brigade/dist/errors/error_file.h>
@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of the launcher that hosts the store; -1 under others.
+// The attempt of the launcher that hosts the store; -1 under other launchers.
 int own_attempt() {
   const char* const hosted = std::getenv("BRIGADE_AGENT_STORE");
   const char* const attempt = std::getenv("TORCHELASTIC_RESTART_COUNT");
@@ -30,7 +30,7 @@ AwaitedRanks::~AwaitedRanks() {
   if (said_ >= 0 && !gave_up_) say_for_whom(-1);
 }
 
-// Alike in all meetings of a group, also in those of a part of its ranks.
+// The same key in all rendezvous of a group, including those of its subgroups.
 std::string AwaitedRanks::waits_key(int global_rank) const {
   return fmt::format("{}/waits/{}", prefix_.substr(0, prefix_.find('/')), global_rank);
 }
@@ -40,7 +40,7 @@ void AwaitedRanks::say_for_whom(int global_rank) noexcept try {
   store_.set(waits_key(names_(rank_).global), std::to_string(global_rank));
   said_ = global_rank;
 } catch (const std::exception&) {
-  // It is for the errors of others only.
+  // Only used for the errors of other ranks.
 }
 
 std::string AwaitedRanks::get(const std::string& key, int other) {
@@ -55,7 +55,7 @@ std::string AwaitedRanks::get(const std::string& key, int other) {
     try {
       look(other);
     } catch (const PeerError&) {
-      // It may have put it there just before it ended.
+      // The rank may have set the value just before it ended.
       if (!store_.check(key)) throw;
       gave_up_ = false;
     }
@@ -102,14 +102,14 @@ void AwaitedRanks::did_not_come(int other, const std::string& remark) {
 int AwaitedRanks::at_fault(int other) {
   int fault = names_(other).global;
   try {
-    // As far as ranks say that they wait; none twice.
+    // Follows the published waits; visits no rank twice.
     for (std::vector<int> seen{names_(rank_).global, fault}; store_.check(waits_key(fault));) {
       const int next = std::atoi(store_.get(waits_key(fault), timeout_).c_str());
       if (next < 0 || std::find(seen.begin(), seen.end(), next) != seen.end()) break;
       seen.push_back(fault = next);
     }
   } catch (const DistError&) {
-    // The store has gone meanwhile.
+    // The store is gone.
   }
   return fault;
 }

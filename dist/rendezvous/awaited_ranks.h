@@ -1,6 +1,6 @@
-// Waiting in a store for other ranks to join a meeting. A wait ends before its time-out when the
-// launchers report that the other rank will not join. The error names the rank at fault, not one that
-// is itself waiting; so does the error file of this rank, from which the launcher finds who was first.
+// Waits in a store for other ranks to join a rendezvous. A wait ends before its timeout when the launchers report that
+// the other rank will not join. The error names the rank at fault, not one that is itself waiting; so does the error
+// file of this rank, from which the launcher finds the first failure.
 #pragma once
 
 #include <brigade/dist/errors/rank_names.h>
@@ -12,18 +12,18 @@
 
 namespace brigade::dist {
 
-// --- What launchers put into the store for the ranks of one attempt to run the job
-// (TORCHELASTIC_RESTART_COUNT of these ranks).
+// --- Store keys that launchers set for the ranks of one attempt to run the job (the ranks'
+// TORCHELASTIC_RESTART_COUNT).
 
-// There when a node has failed, so that its ranks are started again or never come: a line for the
-// launchers, then in words which node and why.
+// Set when a node has failed, so that its ranks are restarted or never join: a line for the launchers, then a text that
+// names the node and the reason.
 std::string attempt_over_key(int attempt);
-// There when the process of that rank (a global one) has ended: how, in words.
+// Set when the process of `rank` (a global rank) has ended: a text that describes how.
 std::string rank_ended_key(int attempt, int rank);
 
 class AwaitedRanks {
  public:
-  // For rank `rank` of `size`, which meets the others below `prefix`; everything outlives this.
+  // For rank `rank` of `size`, which meets the others under `prefix`; all arguments must outlive this object.
   AwaitedRanks(Store& store, std::string prefix, int rank, int size, std::chrono::milliseconds timeout,
                const RankNames& names)
       : store_(store), prefix_(std::move(prefix)), rank_(rank), size_(size), timeout_(timeout), names_(names) {}
@@ -31,14 +31,13 @@ class AwaitedRanks {
   AwaitedRanks(const AwaitedRanks&) = delete;
   AwaitedRanks& operator=(const AwaitedRanks&) = delete;
 
-  // Waits for what rank `other` puts there, for the whole time-out. Throws what look() and
-  // did_not_come() throw.
+  // Waits up to the timeout for the value that rank `other` sets. Throws the errors of look() and did_not_come().
   std::string get(const std::string& key, int other);
 
-  // For who waits for rank `other` by other means; to be called again and again, not more often than
-  // each kBetweenLooks. Throws PeerError where its process has ended, or this attempt is over.
+  // For a caller that waits for rank `other` by other means: call it repeatedly, at most once per kBetweenLooks. Throws
+  // PeerError when the process of `other` has ended, or this attempt is over.
   void look(int other);
-  // Throws TimeoutError. `remark` ends its text.
+  // Throws TimeoutError; `remark` is appended to its text.
   [[noreturn]] void did_not_come(int other, const std::string& remark = "");
 
   static constexpr std::chrono::milliseconds kBetweenLooks{100};
@@ -46,7 +45,7 @@ class AwaitedRanks {
  private:
   std::string waits_key(int global_rank) const;
   void say_for_whom(int global_rank) noexcept;
-  // Where rank `other` waits for another rank: that one, or the one for which that one waits. Global.
+  // The global rank at fault: `other`, or, if it waits itself, the rank at the end of its chain of waits.
   int at_fault(int other);
   std::string because_of(int other, int fault) const;
   std::string global_name(int rank) const;
@@ -56,8 +55,8 @@ class AwaitedRanks {
   const int rank_, size_;
   const std::chrono::milliseconds timeout_;
   const RankNames& names_;
-  int said_ = -1;         // for whom this rank waits, as the others know
-  bool gave_up_ = false;  // others may still ask for whom it waited
+  int said_ = -1;         // the rank that this rank waits for, as published
+  bool gave_up_ = false;  // the published rank is kept, since others may still read it
 };
 
 }  // namespace brigade::dist

@@ -1,4 +1,4 @@
-// Each rank tells its boot id and namespaces, and groups the ranks that tell the same.
+// Each rank publishes its boot id and namespaces, and groups the ranks by equal values.
 #include <brigade/dist/rendezvous/rank_hosts.h>
 
 #include <brigade/dist/rendezvous/awaited_ranks.h>

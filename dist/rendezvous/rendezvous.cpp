@@ -1,4 +1,4 @@
-// Opens the store of each way to meet; rank 0 hosts its server where no launcher does.
+// Opens the store of each init_method; rank 0 hosts the server unless a launcher does.
 #include <brigade/dist/rendezvous/rendezvous.h>
 #include <brigade/dist/rendezvous/secret.h>
 
@@ -13,7 +13,7 @@ namespace brigade::dist {
 
 namespace {
 
-// A store that rank 0 hosts; there it keeps the server.
+// A store that rank 0 hosts; on rank 0 it owns the server.
 class HostedStore final : public Store {
  public:
   HostedStore(std::unique_ptr<TcpStoreServer> server, std::shared_ptr<Store> store)
@@ -32,7 +32,7 @@ class HostedStore final : public Store {
   std::shared_ptr<Store> store_;
 };
 
-// Who keeps the server of a TCP store.
+// The process that hosts the server of a TCP store.
 enum class Host { Launcher, OtherRank, ThisRank };
 
 std::shared_ptr<Store> open_tcp(const std::string& address, int port, Host host, std::chrono::milliseconds timeout,
@@ -48,11 +48,10 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-// brigade run, the user and torchrun name a run by a variable; other launchers have a name of their
-// own.
+// brigade run, the user and torchrun name a run by an environment variable; other launchers have their own names.
 StoreJob job_of(const LaunchedRank& launched) {
   StoreJob job{variable("BRIGADE_RUN_ID"), launched.world_size, fmt::format("rank {}", launched.rank), job_secret()};
-  if (!variable("BRIGADE_AGENT_STORE").empty()) return job;  // the launcher's own word
+  if (!variable("BRIGADE_AGENT_STORE").empty()) return job;  // set by the launcher
   if (job.run.empty()) job.run = variable("TORCHELASTIC_RUN_ID");
   if (job.run.empty()) job.run = launched.job;
   return job;

@@ -1,4 +1,4 @@
-// Reads the job's secret from the environment or a file of its owner; proofs are made by OpenSSL.
+// Reads the job's secret from the environment or a file of its owner; computes proofs with OpenSSL.
 #include <brigade/dist/rendezvous/secret.h>
 
 #include <brigade/core/error.h>
@@ -34,7 +34,7 @@ std::string bytes_in_hexadecimal(std::span<const unsigned char> bytes) {
   return text;
 }
 
-// What is wrong with it, without a word of it; "" when it is right.
+// Why `secret` is invalid, without revealing it; "" when it is valid.
 std::string why_no_secret(const std::string& secret) {
   if (secret.size() < kLeastSecretBytes || secret.size() > kMostSecretBytes)
     return fmt::format("must hold a secret of {} to {} characters, got {}; make one with: openssl rand -hex 32",
@@ -45,7 +45,7 @@ std::string why_no_secret(const std::string& secret) {
   return "";
 }
 
-// Who could read the file knows the secret, and who could write it would choose it.
+// A user who can read the file knows the secret, and one who can write it can choose the secret.
 void check_secret_file(int file, const std::string& source) {
   struct stat status {};
   if (fstat(file, &status) != 0) throw IoError("{} cannot be read: {}", source, std::strerror(errno));
@@ -60,7 +60,7 @@ void check_secret_file(int file, const std::string& source) {
 
 std::string read_secret_file(const std::string& name) {
   const std::string source = fmt::format("the file '{}' (BRIGADE_SECRET_FILE)", name);
-  // A pipe would make open() wait for somebody who writes.
+  // O_NONBLOCK: open() of a pipe would block until a writer opens it.
   const int file = open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0 && errno == ELOOP) throw IoError("{} is a link; name the file itself", source);
   if (file < 0) throw IoError("{} cannot be opened: {}", source, std::strerror(errno));
@@ -69,7 +69,7 @@ std::string read_secret_file(const std::string& name) {
     ~Close() { close(fd); }
   } closed{file};
   check_secret_file(file, source);
-  std::array<char, kMostSecretBytes + 2> bytes{};  // a newline, and one more to see that it is too long
+  std::array<char, kMostSecretBytes + 2> bytes{};  // a newline, and one more to detect a secret that is too long
   const ssize_t got = read(file, bytes.data(), bytes.size());
   if (got < 0) throw IoError("{} cannot be read: {}", source, std::strerror(errno));
   std::string secret(bytes.data(), static_cast<size_t>(got));
@@ -100,8 +100,8 @@ std::string random_token() {
 }
 
 std::string hmac(std::string_view key, std::string_view text) {
-  // OpenSSL's cleanup at exit would come before the end of a group in a static object, whose store
-  // still answers.
+  // OpenSSL's cleanup at exit would run before the destructor of a group in a static object, whose store still needs
+  // OpenSSL.
   [[maybe_unused]] static const int once = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
   unsigned int length = 0;

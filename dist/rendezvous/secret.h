@@ -1,5 +1,4 @@
-// The secret of a job: what its ranks know and strangers do not, and how they prove it without
-// telling it.
+// The secret of a job, which its ranks share, and proofs that a process knows it without revealing it.
 #pragma once
 
 #include <cstddef>
@@ -8,21 +7,19 @@
 
 namespace brigade::dist {
 
-// The secret of this process's job: the variable BRIGADE_SECRET (`brigade run` sets it for its
-// ranks), else the line in the file that BRIGADE_SECRET_FILE names, else "": the job has none.
-// Throws DistError, or IoError where a file is concerned; neither tells the secret. It has 16 to
-// 256 printable characters; the file is a regular one of this user, no link, and nobody else may
-// read or write it.
+// The secret of this process's job: the variable BRIGADE_SECRET (`brigade run` sets it for its ranks), else the line in
+// the file that BRIGADE_SECRET_FILE names, else "": the job has none. The secret has 16 to 256 printable characters;
+// the file must be a regular file of this user, not a link, and inaccessible to other users. Throws DistError, or
+// IoError for the file; neither message contains the secret.
 std::string job_secret();
 
 inline constexpr size_t kTokenBytes = 64;
-// 32 random bytes from the kernel, in hexadecimal: a secret, or a number that is used once. Throws
-// DistError when there are none.
+// 32 random bytes from the kernel, in hexadecimal: a secret or a nonce. Throws DistError when the kernel provides none.
 std::string random_token();
 
 // HMAC-SHA-256 (RFC 2104) of `text` under `key`, in hexadecimal.
 std::string hmac(std::string_view key, std::string_view text);
-// Compares in a time that does not depend on where the texts differ.
+// Compares in constant time, independent of where the texts differ.
 bool same_proof(std::string_view a, std::string_view b);
 
 }  // namespace brigade::dist

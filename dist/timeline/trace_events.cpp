@@ -1,4 +1,4 @@
-// Lines up the clocks of the ranks, and writes each round as begin, end and instant events.
+// Aligns the clocks of the ranks, and writes each round as begin, end and instant events.
 #include <brigade/dist/timeline/trace_events.h>
 
 #include <brigade/core/json_text.h>
@@ -15,12 +15,13 @@ namespace {
 enum Lane { kCompute, kReady, kSteps, kDevice };
 constexpr const char* kLanes[] = {"compute", "gradients ready", "optimizer steps", "compute on the device"};
 
-// Perfetto takes the thread whose number is that of a process for the first thread of that process, whatever process the event names. So a lane's
-// number is that of no rank, and each is given once: 100003 is lane 0 of rank 3, 200003 its lane 1.
+// Perfetto takes the thread whose number equals that of a process for the first thread of that process, whatever
+// process the event names. So a lane's number is never that of a rank, and each number is used once: 100003 is lane 0
+// of rank 3, 200003 its lane 1.
 constexpr size_t kLaneStep = 100'000;
 size_t thread_number(Lane lane, size_t rank) { return (static_cast<size_t>(lane) + 1) * kLaneStep + rank; }
 
-// Exactly, which a floating-point number need not be.
+// Exact, which a floating-point number need not be.
 std::string microseconds(int64_t nanoseconds) {
   const int64_t magnitude = std::abs(nanoseconds);
   return fmt::format("{}{}.{:03}", nanoseconds < 0 ? "-" : "", magnitude / 1000, magnitude % 1000);
@@ -29,7 +30,7 @@ std::string microseconds(int64_t nanoseconds) {
 // When the collective ended: the moment that is most nearly the same on all ranks.
 int64_t end_of(const BucketEvents& bucket) { return bucket.reduced > 0 ? bucket.reduced : bucket.finished; }
 
-// What to add to the times of `other` to have those of `first`.
+// The offset that converts times of `other` to times of `first`.
 int64_t clock_offset(const RankTimeline& first, const RankTimeline& other) {
   if (first.clock == other.clock) return 0;
   std::vector<int64_t> differences;
@@ -71,7 +72,7 @@ class RankWriter {
     iteration_ = fmt::format(R"("iteration": {}, "backward": {})", round.round, json_string(to_string(round.backward)));
     if (round.forward_began > 0) slice(kCompute, "forward", round.forward_began, round.began, "");
     if (round.device_compute_ended > 0) {
-      // A device's clock is known to some microseconds.
+      // The device's times are known only to within some microseconds.
       const int64_t began = std::max(round.device_began, device_ended_);
       device_ended_ = std::max(began, round.device_compute_ended);
       slice(kDevice, "backward on the device", began, device_ended_, "");
@@ -111,8 +112,8 @@ class RankWriter {
     add("E", name, fmt::format(R"("tid": {}, "ts": {})", thread_number(lane, rank_), at(end)));
   }
 
-  // Of bucket `b`; events of one id nest. The id is local to the rank: a plain "id" would be one of the whole trace, and Perfetto would draw the
-  // buckets of all ranks together, under none of them.
+  // For bucket `b`; events with the same id nest. The id is local to the rank: a plain "id" would be shared by the
+  // whole trace, and Perfetto would draw the buckets of all ranks together, under none of them.
   void asynchronous(const char* phase, std::string_view name, size_t b, int64_t time, const std::string& arguments,
                     const char* category = "collective") {
     const size_t track = category == std::string_view("collective") ? 0 : 1;
@@ -132,7 +133,7 @@ class RankWriter {
                     R"("on_device": {}, "filled_us": {}, "wait_began_us": {}, "wait_ended_us": {}, "parameters": [{}])",
                     iteration_, b, bucket.bytes, backend_, bucket.arrived > 0, bucket.device_ended > 0,
                     at(bucket.filled), at(bucket.wait_began), at(bucket.wait_ended), names));
-    // A clock that jumps, or one that ranks do not quite share, must not break the nesting.
+    // A clock that jumps, or one that ranks share only approximately, must not break the nesting.
     const int64_t arrived = std::clamp(bucket.arrived, bucket.launched, bucket.finished);
     if (bucket.arrived > 0) {
       asynchronous("b", "wait for peers", b, bucket.launched, fmt::format(R"({}, "bucket": {})", iteration_, b));
@@ -155,7 +156,7 @@ class RankWriter {
                        algorithm * 2 * (n - 1) / n);
   }
 
-  // The host has gone on by then.
+  // By then the host has moved on.
   void write_on_device(const BucketEvents& bucket, size_t b) {
     constexpr const char* kCategory = "collective on a device";
     const std::string name = fmt::format("bucket {} on the device", b);
@@ -180,11 +181,11 @@ class RankWriter {
   std::string& events_;
   size_t rank_;
   size_t ranks_;
-  int64_t shift_;  // what makes a time of this rank's clock one of the trace
+  int64_t shift_;  // converts times of this rank's clock to times of the trace
   std::span<const std::string> parameters_;
   std::string_view backend_;
-  std::string iteration_;     // arguments that say which
-  int64_t device_ended_ = 0;  // of the backward before
+  std::string iteration_;     // event arguments that identify the round
+  int64_t device_ended_ = 0;  // of the previous backward
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the convolution layers share: checks of their sizes, and how they print.
+// Shared code of the convolution layers: checks of their sizes, and printing.
 #pragma once
 
 #include <brigade/core/error.h>
@@ -10,8 +10,7 @@
 
 namespace brigade::nn::detail {
 
-// The options of a layer, one entry per spatial dimension. What has its default value is not
-// printed, as in PyTorch.
+// The options of a layer, one entry per spatial dimension. Default values are not printed, as in PyTorch.
 struct ConvDescription {
   const char* layer;
   int64_t in, out;

@@ -1,4 +1,4 @@
-// Options of a layer whose sizes stand before them: nn::Linear(6, 10, {.bias = false}).
+// Options of a layer that are preceded by its sizes: nn::Linear(6, 10, {.bias = false}).
 #pragma once
 
 #include <brigade/core/error.h>
@@ -16,7 +16,7 @@ struct GivenSize {
   int64_t value;
 };
 
-// Throws ValueError where the options have the size as well, and another one.
+// Throws ValueError if the options also contain the size, with a different value.
 template <class Options>
 Options with_sizes(Options options, const char* layer, std::initializer_list<GivenSize<Options>> sizes) {
   for (const auto& [name, member, value] : sizes) {

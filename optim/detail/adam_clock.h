@@ -1,4 +1,4 @@
-// The count of steps on the device (kernels/adam_clock.h) of parameters that have always moved together.
+// The step count, on the device (kernels/adam_clock.h), of parameters that have always moved together.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -9,7 +9,7 @@ namespace brigade::optim::detail {
 
 struct AdamClock {
   Tensor numbers;
-  size_t members = 0;  // parameters that count by it
+  size_t members = 0;  // parameters that use it
 
   int64_t steps() const { return static_cast<int64_t>(numbers.to_vector<double>().front()); }
 };

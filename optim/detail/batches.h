@@ -1,4 +1,4 @@
-// Which tensors go into one call of a foreach kernel.
+// Groups tensors into batches, each for one call of a foreach kernel.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -9,7 +9,7 @@
 
 namespace brigade::optim::detail {
 
-// Members of a list, in its order: of one device, one dtype, and alike in what the caller asks for.
+// Members of a list, in its order, with one device, one dtype and one key (given by the caller).
 struct Batch {
   Device device;
   DType dtype;
@@ -23,7 +23,7 @@ struct Batch {
       result.push_back(tensors[i]);
     return result;
   }
-  // The same for kernels that move dense memory: a copy stands for what is not contiguous...
+  // The same for kernels that need dense memory: a tensor that is not contiguous is replaced by a copy...
   std::vector<Tensor> dense(std::span<const Tensor> tensors) const {
     std::vector<Tensor> result = of(tensors);
     for (Tensor& tensor : result) {
@@ -31,7 +31,7 @@ struct Batch {
     }
     return result;
   }
-  // ... and goes back to it.
+  // ... which is copied back here.
   void write_back(std::span<const Tensor> tensors, std::span<const Tensor> moved) const {
     for (size_t k = 0; k < members.size(); ++k) {
       const Tensor& tensor = tensors[members[k]];
@@ -40,7 +40,7 @@ struct Batch {
   }
 };
 
-// Undefined tensors are in no batch. `key_of(i)` is asked for the others.
+// Undefined tensors are in no batch. `key_of(i)` is called for the others.
 template <class KeyOf>
 std::vector<Batch> batches(std::span<const Tensor> tensors, KeyOf&& key_of) {
   std::vector<Batch> result;

@@ -1,5 +1,4 @@
-// A checkpoint as it lies in a safetensors file: parts, each with its kind, its tensors and its
-// numbers.
+// A checkpoint as stored in a safetensors file: parts, each with its kind, its tensors and its numbers.
 #pragma once
 
 #include <brigade/core/safetensors.h>
@@ -14,9 +13,9 @@
 
 namespace brigade::optim::detail {
 
-// In the metadata, beside the parts.
+// The metadata key that holds the version.
 inline constexpr const char* kCheckpointKey = "brigade/checkpoint";
-// 1 had no checksums.
+// Version 1 has no checksums.
 inline constexpr const char* kCheckpointVersion = "2";
 
 // The shortest text that reads back as the same bits.
@@ -29,24 +28,22 @@ std::string number_text(T value) {
 
 struct CheckpointPart {
   std::string kind;                                        // "optimizer"
-  std::string type;                                        // "AdamW"; "" where the kind says it all
-  std::vector<std::pair<std::string, Tensor>> tensors;     // mapped
-  std::vector<std::pair<std::string, std::string>> texts;  // numbers, not read yet
+  std::string type;                                        // "AdamW"; "" if the kind is sufficient
+  std::vector<std::pair<std::string, Tensor>> tensors;     // memory-mapped
+  std::vector<std::pair<std::string, std::string>> texts;  // numbers, not parsed yet
 };
 
 class CheckpointFile {
  public:
-  // Throws IoError for a file that is not a checkpoint or is damaged; DTypeError and ShapeError as
-  // SafetensorsFile.
+  // Throws IoError for a file that is not a checkpoint or is damaged; DTypeError and ShapeError like SafetensorsFile.
   explicit CheckpointFile(const std::string& path);
 
   const std::map<std::string, CheckpointPart>& parts() const noexcept { return parts_; }
   const CheckpointPart& part(const std::string& name) const { return parts_.at(name); }
-  // One number of a part: int64_t, uint64_t or double. Throws IoError when it is missing or reads
-  // otherwise.
+  // One number of a part: int64_t, uint64_t or double. Throws IoError when it is missing or cannot be parsed.
   template <class T>
   T number(const std::string& part, const std::string& name) const;
-  // All of them. Throws IoError.
+  // All numbers of a part. Throws IoError.
   std::vector<std::pair<std::string, double>> numbers(const std::string& part) const;
 
  private:

@@ -10,9 +10,9 @@ namespace brigade::optim::detail {
 class DeviceLr {
  public:
   // float64, one element, on the parameter's device, with this value. Throws ValueError in a capture that would have to
-  // write it, and each replay again.
+  // write it: each replay would write it again.
   Tensor beside(const Tensor& parameter, double lr, SourceLocation where);
-  // On all devices that have it.
+  // Sets the value on all devices that have it.
   void set(double lr);
 
  private:

@@ -1,4 +1,4 @@
-// What GroupedOptimizer does with its groups: steps in batches, saving and loading.
+// The template part of GroupedOptimizer: steps in batches, saving and loading.
 #pragma once
 
 #include <brigade/autograd/grad_mode.h>
@@ -18,7 +18,7 @@ namespace brigade::optim {
 
 namespace detail {
 
-// Reads a saved state by name and remembers what was read, so that what is left over can be named.
+// Reads a saved state by name and remembers which entries were read, so that the others can be named.
 class StateReader {
  public:
   explicit StateReader(const OptimizerState& state);
@@ -29,7 +29,7 @@ class StateReader {
   // has the parameter's shape and that dtype (a half one may become float32), and when `required` and
   // missing.
   Tensor tensor_like(const std::string& name, const Tensor& parameter, DType dtype, bool required);
-  // Throws ValueError that names the entries that were not asked for.
+  // Throws a ValueError that names the entries that were not read.
   void finish() const;
 
  private:
@@ -46,7 +46,7 @@ concept HasNumbers = requires(State state) {
   state.for_each_number([](const std::string&, auto&) {});
 };
 
-// Whether a step depends on how many were before it.
+// Whether a step depends on the number of steps before it.
 template <class State, class Options>
 bool reads_step(const Options& options) {
   if constexpr (requires { State::reads_step(options); }) {
@@ -59,7 +59,7 @@ bool reads_step(const Options& options) {
 // Pieces of options_text().
 void begin_group_text(std::string& text, size_t group);
 void add_option_text(std::string& text, const std::string& name, double value);
-// Where it is not set, neither options as text nor saved states have it.
+// The key is absent from options_text() and from saved states if the option is not set.
 inline constexpr const char* kMasterWeights = "master_weights";
 // A parameter's copy in a state: "3.master_weight".
 inline constexpr const char* kMasterWeight = "master_weight";
@@ -79,7 +79,7 @@ bool is_capturable(const Options& options) {
     return false;
   }
 }
-// Steps that a parameter has taken.
+// The number of steps that a parameter has taken.
 template <class State>
 int64_t steps_of(const State& state) {
   if constexpr (requires { state.steps(); }) {
@@ -97,7 +97,7 @@ std::string options_text(const Groups& groups) {
     options.for_each(
         [&](const std::string& name, auto& value) { add_option_text(text, name, static_cast<double>(value)); });
     if (in_copies(options)) add_option_text(text, kMasterWeights, 1);
-    // Not `capturable`: it says who counts the steps, and a parameter moves alike.
+    // `capturable` is left out: it only selects where steps are counted and does not change how a parameter moves.
   }
   return text;
 }
@@ -105,8 +105,7 @@ std::string options_text(const Groups& groups) {
 void check_kind(const std::string& saved, const std::string& own);
 void check_group_size(size_t group, double saved, size_t own);
 
-// The momentum among the options of a group: `momentum`, or else the first of `betas`; null where
-// there is neither.
+// The momentum among the options of a group: `momentum`, or otherwise the first of `betas`; null if there is neither.
 template <class Options>
 auto* momentum_of(Options& options) {
   if constexpr (requires { options.momentum; }) {
@@ -190,14 +189,14 @@ void GroupedOptimizer<Options, State>::step_in_batches(KeyOf&& key_of, Run&& run
         ++states[i]->step;
         group.parameters[i].bump_version();
       }
-      // After all of them: parameters may share the memory whose version counts.
+      // Do this after all version bumps: parameters may share memory, and so a version.
       for (size_t k = 0; in_copies && k < parameters.size(); ++k)
         masters_.settle(parameters[k]);
     }
   }
 }
 
-// Of what is captured, each replay does the same again.
+// Rejects steps that must not be captured: each replay repeats the captured work.
 template <class Options, class State>
 void GroupedOptimizer<Options, State>::check_capture(const Group& group, const detail::Batch& members,
                                                      std::span<State* const> states) const {
@@ -324,7 +323,7 @@ void GroupedOptimizer<Options, State>::load_state_dict(const OptimizerState& sta
         tensor = reader.tensor_like(prefix + name, parameter, dtype, required);
       });
       if (!in_copy) continue;
-      // A state that was saved without begins with the parameter as it is.
+      // A state that was saved without a copy starts from the parameter's current values.
       const Tensor master = reader.tensor_like(prefix + detail::kMasterWeight, parameter, dtype, false);
       if (master.defined()) masters.put(parameter, master);
     }

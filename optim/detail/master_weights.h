@@ -13,16 +13,15 @@ namespace brigade::optim::detail {
 
 class MasterWeights {
  public:
-  // The copies, made where there are none yet. Where something else has written to a parameter since
-  // its last step (a loaded model, copy_), the copy follows: element by element, where the parameter
-  // is no longer what the copy rounds to.
+  // The copies, created if missing. If a parameter was written to since its last step (a loaded model, copy_), the copy
+  // takes over its values, but only those elements that are not what the copy rounds to.
   std::vector<Tensor> of(std::span<const Tensor> parameters);
-  // What has moved, rounded into the parameters; to be followed by settle().
+  // Rounds the moved copies into the parameters. Call settle() afterwards.
   void round_into(std::span<const Tensor> parameters) const;
-  // The parameter's version is that of its own step.
+  // Notes the parameter's version as that of its own step.
   void settle(const Tensor& parameter);
 
-  // Undefined where there is none.
+  // The copy of a parameter; undefined if there is none.
   Tensor find(const Tensor& parameter) const;
   void put(const Tensor& parameter, Tensor copy);
 

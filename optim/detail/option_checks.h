@@ -1,4 +1,4 @@
-// Checks of options, with PyTorch's words.
+// Checks of options, with PyTorch's messages.
 #pragma once
 
 #include <brigade/core/error.h>

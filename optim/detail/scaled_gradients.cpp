@@ -1,4 +1,4 @@
-// The checks of scales before a step and before clipping, and their words.
+// The checks of scales before a step and before clipping, and the texts of their errors.
 #include <brigade/optim/detail/scaled_gradients.h>
 
 #include <brigade/core/factory.h>
@@ -45,7 +45,7 @@ std::string cure_of(const ScaleOrigin& first, const ScaleOrigin& second) {
   return "update() may change the scale: call it after the step that ends an accumulation, not within";
 }
 
-// Of the first gradient that still carries a scale, and how many others do.
+// The first gradient that still carries a scale, and the number of others that do.
 struct Finding {
   std::string parameter;
   ScaleLabel label;
@@ -55,8 +55,8 @@ struct Finding {
 bool is_scaled(const ScaleLabel& label) { return label == ScaleKnown::One && label.first.scale != 1; }
 bool carries_scale(const ScaleLabel& label) { return label == ScaleKnown::Mixed || is_scaled(label); }
 
-// Whether a limit was scaled on purpose, as max_norm * scaler.get_scale(): no unscaled one is near a
-// scale of the usual size.
+// Whether a limit was scaled on purpose, as in max_norm * scaler.get_scale(): no unscaled limit comes near a scale of
+// the usual size.
 bool is_scaled_limit(double limit, double scale) { return limit >= (scale >= 1024 ? scale / 32 : scale); }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Gradients that still carry a loss scaler's factor where they are used: found by their stamps
-// (autograd/gradient_scale.h), and said in words.
+// Finds gradients that still carry a loss scaler's factor where they are used, by their stamps
+// (autograd/gradient_scale.h), and describes them.
 #pragma once
 
 #include <brigade/autograd/meta.h>
@@ -14,12 +14,12 @@ namespace brigade::optim::detail {
 std::string parameter_in_words(const Tensor& parameter, size_t position);
 // "scale 1024 (scale() at a.cpp:3, backward at a.cpp:3)"
 std::string origin_in_words(const autograd::ScaleOrigin& origin);
-// Of a gradient with two scales: "holds parts of two scales: ..., and ...", and how to mend it.
+// For a gradient with two scales: "holds parts of two scales: ..., and ...", and how to fix it.
 std::string mixture_in_words(const autograd::ScaleLabel& label);
 // Whether every element is 0: then its scale does not matter. Waits for the device.
 bool is_all_zero(const Tensor& gradient);
 
-// Calls f(position, parameter, gradient, stamp) for those that have a gradient with a label.
+// Calls f(position, parameter, gradient, stamp) for each parameter whose gradient has a label.
 template <class F>
 void for_each_labelled(std::span<const Tensor> parameters, F&& f) {
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -29,14 +29,13 @@ void for_each_labelled(std::span<const Tensor> parameters, F&& f) {
   }
 }
 
-// Of the gradients that a step is about to use, the first that nobody has unscaled, or only a part of.
+// The fault of the first gradient used by a step that was not unscaled, or only in part.
 std::optional<autograd::ScaleFault> scale_fault_of_step(std::span<const Tensor> parameters);
-// Throws it as an autograd::ScalerError. `function`: "SGD.step()".
+// Throws the fault as an autograd::ScalerError. `function`: "SGD.step()".
 [[noreturn]] void throw_scale_fault(const std::string& function, std::span<const Tensor> parameters,
                                     const autograd::ScaleFault& fault, SourceLocation where);
 
-// What clipping is about to compare: the norm, or the largest element, that it has seen, and its
-// limit.
+// The comparison that clipping is about to make: the norm, or the largest element, and the limit.
 struct Clipping {
   const char* function;  // "clip_grad_norm_"
   const char* measure;   // "norm"
@@ -44,10 +43,10 @@ struct Clipping {
   double seen;
   double limit;
 };
-// Throws autograd::ScalerError where gradients would be clipped by a limit that is meant for
-// unscaled ones. (A large one is taken for a limit that was scaled on purpose: grad-scaler.md.)
+// Throws autograd::ScalerError when gradients would be clipped by a limit meant for unscaled ones. (A large limit is
+// assumed to be scaled on purpose: grad-scaler.md.)
 void check_scale_of_clipping(const Clipping& clipping, std::span<const Tensor> parameters, SourceLocation where);
-// Around a change that keeps to the scale.
+// Call before and after a change that preserves the scale.
 void settle_scales(std::span<const Tensor> parameters);
 void keep_scales(std::span<const Tensor> parameters);
 // Whether any gradient still carries a scale.

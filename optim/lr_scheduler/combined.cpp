@@ -53,7 +53,7 @@ SequentialLR::SequentialLR(Optimizer& optimizer, Schedulers schedulers, std::vec
   }
   if (!std::is_sorted(milestones_.begin(), milestones_.end()))
     throw ValueError(where, "SequentialLR: milestones must be in ascending order");
-  // What the schedulers did when they were made is taken back.
+  // Undo the changes that the schedulers made on construction.
   set_lr(base_lrs_);
   undo();
   last_epoch_ = 0;

@@ -1,4 +1,4 @@
-// Schedules made of schedules.
+// Schedules composed of other schedules.
 #pragma once
 
 #include <brigade/optim/lr_scheduler/lr_scheduler.h>
@@ -8,10 +8,10 @@
 
 namespace brigade::optim {
 
-// One schedule after another: the next one begins, with its epoch 0, at each of the epochs
-// `milestones`, which are one fewer than the schedules. All of one optimizer, which has the initial
-// rates again when this is made. Throws ValueError where that is not so, and for schedules that
-// cannot begin in the middle: a SequentialLR, and a ChainedScheduler but as the first.
+// One schedule after another: at each of the epochs `milestones`, which are one fewer than the schedules, the next one
+// begins with its epoch 0. All schedules belong to one optimizer, which is reset to the initial rates on construction.
+// Throws ValueError if these conditions do not hold, and for schedules that cannot begin in the middle: a SequentialLR,
+// and a ChainedScheduler except as the first.
 class SequentialLR : public LRScheduler {
  public:
   SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<LRScheduler>> schedulers,
@@ -29,8 +29,8 @@ class SequentialLR : public LRScheduler {
   std::vector<int64_t> milestones_;
 };
 
-// All schedules at once: each changes the rate that the one before has left. Throws ValueError
-// unless there is one at least, and all are of one optimizer.
+// All schedules at once: each changes the rate that the previous one has set. Throws ValueError unless there is at
+// least one and all belong to one optimizer.
 class ChainedScheduler : public LRScheduler {
  public:
   explicit ChainedScheduler(std::vector<std::shared_ptr<LRScheduler>> schedulers,

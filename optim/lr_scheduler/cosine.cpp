@@ -1,4 +1,4 @@
-// The rates of both schedules: from the rate before, or in closed form.
+// The rates of both schedules: from the previous rate, or in closed form.
 #include <brigade/optim/lr_scheduler/cosine.h>
 
 #include <cmath>

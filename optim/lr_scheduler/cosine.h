@@ -6,7 +6,7 @@
 
 namespace brigade::optim {
 
-// From the initial rate to eta_min along half a cosine in t_max epochs, then back up, and so on.
+// From the initial rate to eta_min along half a cosine in t_max epochs, then back up in the same way, periodically.
 // Throws ValueError for a t_max below 1.
 class CosineAnnealingLR : public LRScheduler {
  public:
@@ -23,8 +23,8 @@ class CosineAnnealingLR : public LRScheduler {
   double eta_min_;
 };
 
-// From the initial rate to eta_min along half a cosine in t_0 epochs, then again from the initial
-// rate, in periods that grow t_mult times each time. Throws ValueError for a t_0 or t_mult below 1.
+// From the initial rate to eta_min along half a cosine in t_0 epochs, then again from the initial rate; each period is
+// t_mult times as long as the previous one. Throws ValueError for a t_0 or t_mult below 1.
 class CosineAnnealingWarmRestarts : public LRScheduler {
  public:
   CosineAnnealingWarmRestarts(Optimizer& optimizer, int64_t t_0, int64_t t_mult = 1, double eta_min = 0,
@@ -38,7 +38,7 @@ class CosineAnnealingWarmRestarts : public LRScheduler {
  private:
   int64_t t_0_, t_mult_;
   double eta_min_;
-  int64_t period_, elapsed_ = 0;  // the current one, and the epochs since it began
+  int64_t period_, elapsed_ = 0;  // length of the current period, and epochs since it began
 };
 
 }  // namespace brigade::optim

@@ -1,4 +1,4 @@
-// Schedules that let the learning rate fall, and those by a function of the caller's.
+// Schedules that decay the learning rate, and schedules by a function of the caller.
 #pragma once
 
 #include <brigade/optim/lr_scheduler/lr_scheduler.h>
@@ -8,7 +8,7 @@
 
 namespace brigade::optim {
 
-// initial rate * f(epoch). One function for all groups, or one for each (ValueError).
+// initial rate * f(epoch). One function for all groups, or one for each (otherwise ValueError).
 class LambdaLR : public LRScheduler {
  public:
   using Function = std::function<double(int64_t epoch)>;
@@ -54,7 +54,7 @@ class StepLR : public LRScheduler {
   double gamma_;
 };
 
-// rate * gamma at each of the epochs `milestones`, in any order; as often as it is named.
+// rate * gamma at each of the epochs `milestones`, in any order; an epoch that is named several times counts each time.
 class MultiStepLR : public LRScheduler {
  public:
   MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma = 0.1,

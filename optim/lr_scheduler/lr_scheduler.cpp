@@ -80,7 +80,7 @@ void LRScheduler::visit(const SchedulerVisitor& visitor) {
 }
 
 SchedulerState LRScheduler::state_dict() const {
-  // Saving changes nothing: what is written back is what was there.
+  // Saving changes nothing: the visitor writes back the values that it read.
   return detail::save_scheduler(
       name(), [this](const SchedulerVisitor& visitor) { const_cast<LRScheduler*>(this)->visit(visitor); });
 }

@@ -1,15 +1,13 @@
-// LRScheduler: what schedules of learning rates share. Values are those of
-// torch.optim.lr_scheduler, to the bit: most schedules multiply the rate that a group has, so that
-// several of them can work on one optimizer.
+// LRScheduler: the base class of learning rate schedules. Values match torch.optim.lr_scheduler bit for bit: most
+// schedules multiply the current rate of a group, so that several of them can work on one optimizer.
 //
 //   optim::SGD optimizer(net->parameters(), {.lr = 0.1});
 //   optim::CosineAnnealingLR scheduler(optimizer, 100);
 //   for (...) { ...; optimizer.step(); scheduler.step(); }
 //
-// A scheduler refers to its optimizer, which must outlive it, and sets the rates of its groups:
-// once when it is made, then at each step(). Schedulers of one optimizer reckon from the same
-// rates, Optimizer::initial_lr. An error names the schedule, and the line that made it or called
-// its step().
+// A scheduler refers to its optimizer, which must outlive it, and sets the rates of its groups: once on construction,
+// then at each step(). All schedulers of one optimizer start from the same rates, Optimizer::initial_lr. An error names
+// the schedule, and the line that made it or called its step().
 #pragma once
 
 #include <brigade/optim/lr_scheduler/state.h>
@@ -26,10 +24,9 @@ class LRScheduler {
   LRScheduler& operator=(const LRScheduler&) = delete;
   virtual ~LRScheduler() = default;
 
-  // The next epoch, or whatever the caller counts; call it after the optimizer's step. Throws
-  // ValueError when the optimizer has got more groups since the scheduler was made. Warns, once for
-  // each line, where all that the optimizer was asked for since the last call was skipped by a loss
-  // scaler: then the schedule runs ahead of the weights.
+  // Advances by one epoch, or any other unit of the caller; call it after the optimizer's step. Throws ValueError when
+  // the optimizer has gained groups since the scheduler was made. Warns, once per line, when a loss scaler skipped
+  // every step requested of the optimizer since the last call: then the schedule runs ahead of the weights.
   virtual void step(SourceLocation where = SourceLocation::current());
   // Steps since the scheduler was made (in a SequentialLR: since it took over).
   int64_t last_epoch() const noexcept { return last_epoch_; }
@@ -40,9 +37,8 @@ class LRScheduler {
   std::string name() const;
 
   SchedulerState state_dict() const;
-  // Options are part of the state. The optimizer's rates are not, they are in its own: load both.
-  // Throws ValueError that names what is missing, left over, or of another kind; then nothing has
-  // been changed.
+  // Options are part of the state. The optimizer's rates are not, they are in the optimizer's state: load both. Throws
+  // a ValueError that names the entries that are missing, left over, or of another kind; then nothing has been changed.
   void load_state_dict(const SchedulerState& state, SourceLocation where = SourceLocation::current());
 
  protected:
@@ -51,22 +47,22 @@ class LRScheduler {
   // Sets the rates of epoch 0. The constructor of each schedule ends with it.
   void start(SourceLocation where);
 
-  // The rates of epoch last_epoch_, one per group, from those that the groups have.
+  // The rates of epoch last_epoch_, one per group, computed from the current rates of the groups.
   virtual std::vector<double> next_lr() = 0;
-  // The same from the epoch alone, where the schedule can be told so.
+  // The same, computed from the epoch alone, if the schedule has a closed form.
   virtual std::vector<double> closed_form_lr() { return next_lr(); }
-  // What is saved: by the schedules that have more than this one.
+  // Visits the saved members. Overridden by the schedules that have more members than this class.
   virtual void visit(const SchedulerVisitor& visitor);
-  // Takes back the step of start().
+  // Undoes the step of start().
   virtual void undo() { --last_epoch_; }
-  // Epoch 0 once more, in the middle of a SequentialLR.
+  // Starts again at epoch 0, in the middle of a SequentialLR.
   void restart(SourceLocation where);
 
   void look_for_skipped_step(SourceLocation where);
   std::vector<double> current_lr() const;
   // Each group's rate times `factor`.
   std::vector<double> scaled_lr(double factor) const;
-  // f(the rate from which the group reckons), for each group.
+  // f(base rate) for each group.
   template <class F>
   std::vector<double> from_base(F&& f) const {
     std::vector<double> result;
@@ -79,7 +75,7 @@ class LRScheduler {
 
   int64_t last_epoch_ = -1;
   bool is_initial_ = false;   // within start()
-  SourceLocation called_at_;  // the line of the step under way, for errors of next_lr()
+  SourceLocation called_at_;  // the line of the current step, for errors of next_lr()
   std::vector<double> base_lrs_, last_lr_;
 
  private:
@@ -90,13 +86,13 @@ class LRScheduler {
 };
 
 namespace detail {
-// One number per group, of one for all or one for each. Throws ValueError "OneCycleLR: max_lr must
-// have the same length as ...".
+// Expands one number for all groups, or one for each, to one per group. Throws ValueError "OneCycleLR: max_lr must have
+// the same length as ...".
 std::vector<double> per_group(const char* schedule, const char* what, const std::vector<double>& values, size_t groups,
                               SourceLocation where);
 // Throws ValueError "StepLR: Expected positive integer step_size, but got 0".
 void check_positive(const char* schedule, const char* what, int64_t value, SourceLocation where);
-// The line for an error: none where std::make_shared made the schedule, whose line is no one's.
+// The line for an error; none if std::make_shared made the schedule, because that line is not the user's.
 SourceLocation users_line(SourceLocation where);
 }  // namespace detail
 

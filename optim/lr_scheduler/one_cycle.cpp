@@ -81,7 +81,7 @@ std::vector<double> OneCycleLR::next_lr() {
   while (now + 1 < phases.size() && step > phases[now].end)
     begin = phases[now++].end;
   const Phase& phase = phases[now];
-  // A phase of no length is at its end.
+  // A phase of length 0 is at its end.
   const double part = phase.end == begin ? 1 : (step - begin) / (phase.end - begin);
   std::vector<double> rates;
   for (size_t g = 0; g < max_lrs_.size(); ++g) {

@@ -10,26 +10,25 @@ namespace brigade::optim {
 
 enum class AnnealStrategy : uint8_t { Cos, Linear };
 
-// Lists: one number for all groups, or one for each.
+// Each list has one number for all groups, or one for each.
 struct OneCycleOptions {
   std::vector<double> max_lr;
-  int64_t total_steps = 0;      // or
-  int64_t epochs = 0;           // the product of
-  int64_t steps_per_epoch = 0;  // these two
-  double pct_start = 0.3;       // part of the steps in which the rate rises
+  int64_t total_steps = 0;      // set this,
+  int64_t epochs = 0;           // or these two,
+  int64_t steps_per_epoch = 0;  // whose product it is
+  double pct_start = 0.3;       // fraction of the steps in which the rate rises
   AnnealStrategy anneal_strategy = AnnealStrategy::Cos;
   bool cycle_momentum = true;  // momentum (or the first beta) falls while the rate rises
   std::vector<double> base_momentum = {0.85};
   std::vector<double> max_momentum = {0.95};
   double div_factor = 25;         // the first rate is max_lr / div_factor,
-  double final_div_factor = 1e4;  // the last one that, divided by final_div_factor
+  double final_div_factor = 1e4;  // the last one is that, divided by final_div_factor
   bool three_phase = false;       // the rate falls to the first one in as many steps as it rose in, then to the last
 };
 
-// One step per batch; the rates from which the groups reckon become max_lr / div_factor. Throws
-// ValueError for options that do not fit ("You must define either total_steps OR (epochs AND
-// steps_per_epoch)", ...), for an optimizer without momentum and betas if they are to be cycled,
-// and by step() after total_steps ("Tried to step 101 times").
+// One step per batch; the initial rates of the groups become max_lr / div_factor. Throws ValueError for options that do
+// not fit ("You must define either total_steps OR (epochs AND steps_per_epoch)", ...), for an optimizer without
+// momentum and betas if they are to be cycled, and by step() after total_steps ("Tried to step 101 times").
 class OneCycleLR : public LRScheduler {
  public:
   OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options, SourceLocation where = SourceLocation::current());

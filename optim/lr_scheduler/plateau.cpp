@@ -1,4 +1,4 @@
-// Counts the epochs without a better measure, lowers the rates, and waits for the cooldown.
+// Counts the epochs without a better metric, lowers the rates, and waits for the cooldown.
 #include <brigade/optim/lr_scheduler/plateau.h>
 
 #include <brigade/optim/lr_scheduler/lr_scheduler.h>
@@ -64,7 +64,7 @@ void ReduceLROnPlateau::visit(const SchedulerVisitor& visitor) {
 }
 
 SchedulerState ReduceLROnPlateau::state_dict() const {
-  // Saving changes nothing: what is written back is what was there.
+  // Saving changes nothing: the visitor writes back the values that it read.
   return detail::save_scheduler("ReduceLROnPlateau", [this](const SchedulerVisitor& visitor) {
     const_cast<ReduceLROnPlateau*>(this)->visit(visitor);
   });

@@ -1,4 +1,4 @@
-// What schedulers are made of, in a form that can be saved.
+// The state of schedulers, in a form that can be saved.
 #pragma once
 
 #include <brigade/core/error.h>
@@ -13,7 +13,7 @@
 
 namespace brigade::optim {
 
-// By name. The functions of a LambdaLR are not in it.
+// Numbers by name. The functions of a LambdaLR are not included.
 struct SchedulerState {
   std::string scheduler;  // "StepLR"; "" is not compared
   std::vector<std::pair<std::string, double>> numbers;
@@ -48,8 +48,8 @@ class SchedulerVisitor {
 namespace detail {
 using VisitScheduler = std::function<void(const SchedulerVisitor&)>;
 SchedulerState save_scheduler(const std::string& name, const VisitScheduler& visit);
-// Throws ValueError that names what is missing, left over, or of another kind; then nothing has
-// been changed.
+// Throws a ValueError that names the entries that are missing, left over, or of another kind; then nothing has been
+// changed.
 void load_scheduler(const SchedulerState& state, const std::string& name, const VisitScheduler& visit,
                     std::source_location where);
 }  // namespace detail

@@ -1,4 +1,4 @@
-// The rates of ConstantLR and LinearLR: from the rate before, or in closed form.
+// The rates of ConstantLR and LinearLR: from the previous rate, or in closed form.
 #include <brigade/optim/lr_scheduler/warm_up.h>
 
 #include <algorithm>

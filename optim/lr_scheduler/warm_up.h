@@ -1,4 +1,4 @@
-// Schedules for the first steps. A warm-up and what comes after it:
+// Schedules for the first steps. A warm-up followed by another schedule:
 //
 //   optim::SequentialLR scheduler(optimizer,
 //                                 {std::make_shared<optim::LinearLR>(optimizer, 0.01, 1.0, 500),

@@ -1,4 +1,4 @@
-// The captures that are underway, each with its memory pool, and what a stream is captured by.
+// The captures in progress, each with its memory pool, and the lookup of a stream's capture.
 #include <brigade/core/cuda/detail/capture.h>
 
 #include <brigade/core/cuda/error.h>
@@ -16,7 +16,7 @@ struct Captures {
   std::mutex mutex;
   std::map<CaptureId, MemPoolId> pools;
 };
-// Never destroyed, as the allocators, which ask it.
+// Never destroyed, like the allocators that query it.
 Captures& captures() {
   static auto* const instance = new Captures;
   return *instance;
@@ -36,8 +36,8 @@ void capture_ended(CaptureId capture) noexcept {
 }
 
 CaptureId capture_of(cudaStream_t stream) {
-  // The default stream cannot be captured; while a stream that waits for it is, not even asking is
-  // allowed.
+  // The default stream cannot be captured; while a stream that waits for it is being captured, even
+  // the query is not allowed.
   if (captures().underway == 0 || stream == nullptr || stream == cudaStreamLegacy) return 0;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   CaptureId id = 0;

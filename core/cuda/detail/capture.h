@@ -1,5 +1,4 @@
-// Captures of CUDA graphs (core/cuda/graph.h) that are underway: what the allocators have to know
-// of them.
+// CUDA graph captures (core/cuda/graph.h) in progress, as the allocators need to know them.
 #pragma once
 
 #include <brigade/core/cuda/allocator.h>
@@ -9,25 +8,25 @@
 
 namespace brigade::cuda::detail {
 
-// As the runtime numbers captures: unique in the process, never 0.
+// As numbered by the runtime: unique in the process, never 0.
 using CaptureId = unsigned long long;
-// Of a capture that an error broke: nothing that is queued in it will ever run.
+// A capture that an error broke: nothing that is queued in it will ever run.
 inline constexpr CaptureId kBrokenCapture = ~CaptureId{0};
 
 void capture_began(CaptureId capture, MemPoolId pool);
 void capture_ended(CaptureId capture) noexcept;
 
-// The capture that takes what is queued on the stream, and the pool that its memory comes from; 0
-// when there is none. An atomic load while no Graph captures.
+// The capture that records work queued on the stream, and the pool that its memory comes from; 0 if
+// there is none. Costs an atomic load while no Graph captures.
 CaptureId capture_of(cudaStream_t stream);
 MemPoolId pool_of(cudaStream_t stream);
 
-// Of the Graph that this thread captures: see DeviceRuntime. Nothing where it captures none.
+// Registers `hook` with the Graph that this thread captures: see DeviceRuntime. Does nothing if it captures none.
 void on_replay(const void* owner, const ReplayHook& hook);
 
-// To a thread that captures, the runtime forbids calls that may wait for the device. Some of ours
-// harm no capture: new memory, and questions about events that were recorded outside. They are
-// allowed for a scope.
+// RAII: the runtime forbids a capturing thread calls that may wait for the device. Some of
+// Brigade's calls are harmless to a capture (new memory, queries of events recorded outside of it):
+// they are allowed for a scope.
 class AllowUnsafeCalls {
  public:
   AllowUnsafeCalls();
@@ -37,16 +36,16 @@ class AllowUnsafeCalls {
 
  private:
   bool changed_;
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // to be put back
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // to be restored
 };
 
-// In the allocators' own rooms, for Graph. A graph retains its pool before its capture begins and
-// releases it once no replay can touch its memory any more: with the last one, the pool's segments
-// go back to the device, except those where somebody still holds a block; they become ordinary
-// memory.
+// Implemented by the allocators, for Graph. A graph retains its pool before its capture begins and
+// releases it once no replay can touch its memory any more. With the last release, the pool's
+// segments go back to the device, except those with a block that is still held, which become
+// ordinary memory.
 void retain_pool(MemPoolId pool);
 void release_pool(MemPoolId pool);
-// Page-locked blocks that were noted for this capture may be handed out again.
+// Allows the reuse of page-locked blocks that were recorded for this capture.
 void release_pinned(CaptureId capture) noexcept;
 
 }  // namespace brigade::cuda::detail

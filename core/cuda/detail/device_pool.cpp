@@ -106,7 +106,7 @@ Block* DevicePool::take(size_t asked, cudaStream_t stream) {
   Block* block = find(wanted);
   if (!block) block = new_segment(wanted);
   if (!block && graphs == 0) {
-    // Whatever is free, of other streams and sizes too, goes back to the device.
+    // All that is free, also for other streams and of other sizes, goes back to the device.
     wait_for([](const Block&) { return true; });
     block = find(wanted);
     if (!block) {
@@ -168,7 +168,7 @@ bool DevicePool::record_events(Block* block) {
   return true;
 }
 
-// The first of a stream's events.
+// Called when the first of a stream's events has passed.
 void DevicePool::reach(std::deque<Waiting>& waiting) {
   Block* const block = waiting.front().block;
   waiting.pop_front();
@@ -189,7 +189,7 @@ template <class MustWait>
 void DevicePool::wait_for(MustWait must_wait) {
   check_waiting();
   for (auto& [stream, waiting] : waiting_) {
-    // With the last of them all before it are reached.
+    // When the last of them has passed, so have all before it.
     const auto last =
         std::find_if(waiting.rbegin(), waiting.rend(), [&](const Waiting& entry) { return must_wait(*entry.block); });
     if (last == waiting.rend()) continue;
@@ -215,7 +215,7 @@ void DevicePool::record_stream(const char* data, const Stream& stream) {
     block->other_streams.push_back(stream);
 }
 
-// It has left free_blocks_.
+// `whole` must have left free_blocks_.
 void DevicePool::release_segment(Block* whole) {
   check(cudaFree(whole->data), "cudaFree");
   by_address_.erase(whole->data);
@@ -228,7 +228,7 @@ void DevicePool::release_segment(Block* whole) {
 void DevicePool::release_segments() {
   for (auto it = free_blocks_.begin(); it != free_blocks_.end();) {
     Block* const block = *it;
-    // Graphs keep theirs; of others a part may be in use.
+    // Graphs keep their segments; other segments may be partly in use.
     if (block->graphs != 0 || block->before || block->after) {
       ++it;
       continue;

@@ -18,7 +18,7 @@ class DevicePool;
 // A piece of a segment. Neighbours are linked, so that free ones can merge.
 struct Block {
   DevicePool* pool;
-  MemPoolId graphs;  // whose memory it is: that of graphs that share a pool, or everybody's (0)
+  MemPoolId graphs;  // the pool of graphs that owns the memory; 0: anyone may use it
   char* data;
   size_t bytes;
   cudaStream_t stream;
@@ -27,21 +27,21 @@ struct Block {
   Block* before = nullptr;
   Block* after = nullptr;
   std::vector<Stream> other_streams = {};
-  size_t events = 0;  // that are not reached yet, once it is given back
+  size_t events = 0;  // not reached yet, once the block is given back
 };
 
 class DevicePool {
  public:
   explicit DevicePool(int device) : device_(device) {}
 
-  // For the stream; from the pool of its graph while it is being captured. Throws OutOfMemoryError.
+  // Allocates for the stream; from its graph's pool while the stream is being captured. Throws OutOfMemoryError.
   Block* take(size_t asked, cudaStream_t stream);
   void give_back(Block* block);
   void record_stream(const char* data, const Stream& stream);
   void empty();
-  // No graph uses the pool any more.
+  // Called when no graph uses the pool any more.
   void dissolve(MemPoolId graphs);
-  // Frees what other streams have let go of.
+  // Frees blocks that other streams do not use any more.
   void look_at_waiting();
 
   DeviceAllocatorStats stats() const;
@@ -52,7 +52,7 @@ class DevicePool {
   struct BySize {
     bool operator()(const Block* a, const Block* b) const noexcept;
   };
-  // Of a block that was given back, on a stream that uses it as well.
+  // A block that was given back, and an event on another stream that uses it.
   struct Waiting {
     Block* block;
     Event event{};
@@ -63,12 +63,12 @@ class DevicePool {
   void split(Block* block, size_t bytes);
   void count_in(const Block* block);
   void make_free(Block* block);
-  // False while one of the block's streams is being captured, which cannot say when it is done.
+  // False while one of the block's streams is being captured: such a stream cannot report when it is done.
   bool record_events(Block* block);
   void reach(std::deque<Waiting>& waiting);
   // Frees blocks whose events are all reached.
   void check_waiting();
-  // Waits for those of the blocks that must_wait(block), and frees them.
+  // Waits for the blocks for which must_wait(block) holds, and frees them.
   template <class MustWait>
   void wait_for(MustWait must_wait);
   void release_segments();
@@ -80,9 +80,9 @@ class DevicePool {
   mutable std::mutex mutex_;
   std::set<Block*, BySize> free_blocks_;
   std::map<const char*, Block*> by_address_;  // every block, in use or not
-  // Events of a stream are reached in the order of their records: only the first of each is asked about.
+  // Events of a stream are reached in the order of their records: only the first of each stream is queried.
   std::map<cudaStream_t, std::deque<Waiting>> waiting_;
-  std::vector<Block*> captured_;               // those without events yet
+  std::vector<Block*> captured_;               // blocks without events yet
   std::map<MemPoolId, uint64_t> graph_bytes_;  // reserved in the pools of graphs
   DeviceAllocatorStats stats_;
 };

@@ -1,4 +1,5 @@
-// Packs tensors into chunks, broadcasts these, and unpacks them: in host memory, or on the device where the group reaches it.
+// Packs tensors into chunks, broadcasts the chunks, and unpacks them: in host memory, or on a device that the group
+// reaches.
 #include <brigade/dist/ddp/detail/broadcast_coalesced.h>
 
 #include <brigade/core/device_runtime.h>
@@ -43,7 +44,7 @@ std::vector<Part> chunks_of(const std::vector<Tensor>& tensors) {
   return chunks;
 }
 
-// The tensors' bytes, one after the other, on their device: queued there, if it is one.
+// Concatenates the tensors' bytes on their device; on an accelerator the copies are queued.
 void pack(Part tensors, const Tensor& chunk) {
   const Device device = chunk.device();
   auto* const to = static_cast<char*>(chunk.raw_data());
@@ -55,7 +56,7 @@ void pack(Part tensors, const Tensor& chunk) {
   }
 }
 
-// In host memory. Those of a device travel there together.
+// Concatenates the tensors' bytes in host memory. Those of a device are copied there together.
 void gather_bytes(Part tensors, const Tensor& memory) {
   const Device device = tensors.front().device();
   if (device == Device()) return pack(tensors, memory);
@@ -64,9 +65,9 @@ void gather_bytes(Part tensors, const Tensor& memory) {
   copy_bytes(memory.raw_data(), Device(), there.raw_data(), device, there.nbytes());
 }
 
-// Writes the tensors whose bytes are not those in host memory.
+// Writes the tensors whose bytes differ from those in host memory.
 void take_bytes(Part part, const Tensor& memory) {
-  // What this rank holds: tensors of the CPU are looked at where they are.
+  // What this rank holds: CPU tensors are compared in place.
   const bool on_cpu = part.front().device() == Device();
   const Tensor own = on_cpu ? Tensor() : empty({memory.numel()}, kUInt8);
   if (!on_cpu) gather_bytes(part, own);
@@ -86,7 +87,7 @@ void take_bytes(Part part, const Tensor& memory) {
   }
 }
 
-// Writes all of them, by work that is queued on the device. `written`: those that count as that.
+// Writes all tensors, by work that is queued on the device. `written`: those that count as written.
 void unpack(Part part, const std::vector<uint8_t>& written, const Tensor& chunk) {
   const Device device = chunk.device();
   const auto* const from = static_cast<const char*>(chunk.raw_data());
@@ -102,7 +103,7 @@ void unpack(Part part, const std::vector<uint8_t>& written, const Tensor& chunk)
   }
 }
 
-// One chunk. The Work holds the tensors.
+// Broadcasts one chunk. The Work keeps the tensors alive.
 WorkPtr begin_broadcast(ProcessGroup& group, Part part, std::vector<uint8_t> written, int root, const Topic& topic,
                         SourceLocation where) {
   const int64_t bytes = bytes_of(part);

@@ -1,4 +1,4 @@
-// Many tensors of one rank copied to the others in few collectives.
+// Copies many tensors of one rank to the others in few collectives.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -10,18 +10,19 @@
 
 namespace brigade::dist {
 
-// Of the i-th of the tensors: whether nothing has written to it on this rank since all ranks last held the same.
+// Whether nothing has written to tensor i on this rank since all ranks last held the same values.
 using IsUnwritten = std::function<bool(size_t i)>;
 
-// Copies the tensors from the root: they are packed into flat chunks of up to 25 MiB, each of one device. A tensor that
-// holds the root's bytes already is not written, so its version does not move. On a device that the group reaches nothing
-// waits to look at them: there all are written, and count as that but for those that are unwritten, whose bytes are the
-// root's unless the root alone has changed them. Collective; the same tensors on every rank.
+// Copies the tensors from the root, packed into flat chunks of up to 25 MiB, each of one device. A tensor that
+// already holds the root's bytes is not written, so its version does not change. On a device that the group reaches,
+// the tensors are not compared, since that would wait: all are written, and all count as written except the unwritten
+// ones, whose bytes equal the root's unless only the root has changed them. Collective; the same tensors on every
+// rank.
 void broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors, int root, const Topic& topic,
                          SourceLocation where = SourceLocation::current(), const IsUnwritten& is_unwritten = {});
 
-// The same, begun: the root's bytes are taken now; on the other ranks a tensor is written when its
-// Work is waited for. In this order.
+// Starts the same copy: the root's bytes are taken now; on the other ranks a tensor is written when its Work is
+// waited for. Wait in the order of the result.
 std::vector<WorkPtr> begin_broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors, int root,
                                                const Topic& topic, SourceLocation where = SourceLocation::current());
 

@@ -20,12 +20,12 @@ int64_t slot_numel(const Tensor& parameter) {
   return (parameter.numel() + step - 1) / step * step;
 }
 
-// A part of the buffer as memory of its own: a write to one parameter is none to its neighbours.
+// A part of the buffer as separate storage: a write to one parameter does not count as one to its neighbors.
 StoragePtr part_of(const Tensor& buffer, int64_t begin, const Tensor& parameter) {
   auto* const data = static_cast<char*>(buffer.raw_data()) + begin * static_cast<int64_t>(buffer.itemsize());
   const auto release = [](void*, void* context, size_t) { delete static_cast<StoragePtr*>(context); };
   StoragePtr part(new Storage({data, new StoragePtr(buffer.storage()), release}, parameter.nbytes(), buffer.device()));
-  // What a graph has saved before is compared with this.
+  // Saved tensors of existing graphs compare their version with this one.
   while (part->version() < parameter.version())
     part->bump_version();
   return part;

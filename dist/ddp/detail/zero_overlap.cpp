@@ -1,4 +1,4 @@
-// ZeRO's step while backward runs: a bucket's parameters move on their owners and are sent on.
+// Implements ZeRO's step during backward: the owners step the parameters of a bucket, and broadcast them.
 #include <brigade/dist/ddp/detail/zero_overlap.h>
 
 #include <brigade/autograd/meta.h>
@@ -15,14 +15,14 @@
 namespace brigade::dist {
 
 void ZeroRedundancyOptimizerBase::overlap_with_ddp(DistributedDataParallelBase& ddp, SourceLocation where) {
-  // The order of collectives is one group's.
+  // The order of collectives is defined within one group only.
   if (&ddp.group() != group_.get()) {
     throw ValueError(
         "overlap_with_ddp: the wrapper has another process group than the ZeroRedundancyOptimizer; give both the same",
         where);
   }
   const auto overlap = std::make_shared<Overlap>(*this, ddp.reducer(), where);
-  // The optimizer may go before the wrapper does.
+  // The optimizer may be destroyed before the wrapper.
   const std::weak_ptr<Overlap> weak = overlap;
   ddp.reducer().follow_buckets({.begins =
                                     [weak](std::span<const uint8_t> planned) {
@@ -88,7 +88,7 @@ void ZeroRedundancyOptimizerBase::Overlap::reduced(std::span<const uint32_t> buc
     if (position_[each] < 0) continue;
     const auto i = static_cast<size_t>(position_[each]);
     const auto [moved, is_new] = moved_.try_emplace(i);
-    if (!is_new) continue;  // in an earlier backward of the same step
+    if (!is_new) continue;  // moved in an earlier backward of the same step
     moved->second.before = kernels::clone(all[i]);
     to_send[static_cast<size_t>(zero_.owners_[i])].push_back(all[i]);
     if (zero_.owns(i)) own.push_back(all[i]);
@@ -129,16 +129,16 @@ void ZeroRedundancyOptimizerBase::Overlap::broken() noexcept {
       kernels::copy(all[i], each.before);
       all[i].bump_version();
     }
-  } catch (...) {  // of a device
+  } catch (...) {  // device error
   }
   std::erase_if(moved_, [](const auto& each) { return each.second.before.defined(); });
 }
 
 void ZeroRedundancyOptimizerBase::Overlap::check_gradient(size_t parameter, const Tensor& gradient, const Moved& moved,
                                                           SourceLocation step) const {
-  if (!gradient.defined()) return;  // cleared already
+  if (!gradient.defined()) return;  // already cleared
   std::string change;
-  // A view has the version of the whole bucket, which others may have written.
+  // A view has the version of the whole bucket, which writes to other gradients may have changed.
   if (gradients_are_views_) {
     const std::vector<autograd::Write> writes = autograd::writes_to(gradient, writes_);
     if (!writes.empty()) change = fmt::format(" by {} at {}", writes.back().op, to_string(writes.back().where));

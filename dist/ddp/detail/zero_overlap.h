@@ -1,4 +1,5 @@
-// ZeroRedundancyOptimizerBase::Overlap: which parameters a backward has moved, and by what.
+// ZeroRedundancyOptimizerBase::Overlap: tracks which parameters a backward has moved, and with which gradients and
+// options.
 #pragma once
 
 #include <brigade/dist/ddp/zero_redundancy_optimizer.h>
@@ -14,25 +15,25 @@ namespace brigade::dist {
 
 class Reducer;
 
-// It follows the buckets of one reducer (BucketFollower).
+// Follows the buckets of one reducer (BucketFollower).
 class ZeroRedundancyOptimizerBase::Overlap {
  public:
-  // Throws ValueError when the reducer manages none of the parameters.
+  // Throws ValueError if the reducer manages none of the parameters.
   Overlap(ZeroRedundancyOptimizerBase& zero, const Reducer& reducer, SourceLocation where);
 
-  // Throws ValueError when a planned parameter has moved and step() was not called since.
+  // Throws ValueError if a planned parameter has moved and step() was not called since.
   void begins(std::span<const uint8_t> planned) const;
-  // Steps this rank's share of the bucket, and begins the broadcast of each owner's.
+  // Steps this rank's share of the bucket, and starts the broadcast of each owner's share.
   void reduced(std::span<const uint32_t> bucket, SourceLocation backward);
   void ended(bool sound);
-  // What has moved in this backward goes back: not all of its broadcasts may have come to all ranks.
+  // Restores what has moved in this backward, since some broadcasts may not have reached all ranks.
   void broken() noexcept;
-  // Element i: parameter i has moved since the last call. Throws ValueError when a gradient or an
-  // option was changed after the move.
+  // Element i: whether parameter i has moved since the last call. Throws ValueError if a gradient or an option was
+  // changed after the move.
   std::vector<uint8_t> take_moved(SourceLocation step);
 
  private:
-  // Of a parameter that has moved.
+  // The state of a parameter that has moved.
   struct Moved {
     bool had_gradient = false;
     uint64_t version = 0;  // of its gradient, when backward ended
@@ -43,9 +44,9 @@ class ZeroRedundancyOptimizerBase::Overlap {
   ZeroRedundancyOptimizerBase& zero_;
   bool gradients_are_views_;
   std::vector<int64_t> position_;   // in the optimizer, of each of the reducer's parameters; -1: not there
-  std::vector<std::string> names_;  // of the optimizer's parameters; "" where the reducer has none
+  std::vector<std::string> names_;  // of the optimizer's parameters; "" if the reducer does not manage them
   std::map<size_t, Moved> moved_;   // by position in the optimizer
-  std::string options_;             // by which they have moved
+  std::string options_;             // with which they have moved
   uint64_t writes_ = 0;             // to gradients, when backward ended
   SourceLocation backward_;
   std::vector<WorkPtr> broadcasts_;

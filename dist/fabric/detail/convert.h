@@ -1,4 +1,4 @@
-// What goes into a module and comes out of it, in the dtypes of a precision.
+// Converts the inputs and outputs of a module to the dtypes of a precision.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -21,7 +21,7 @@ inline Tensor floats_to(const Tensor& tensor, DType dtype, SourceLocation where)
   return is_float && tensor.dtype() != dtype ? tensor.to(dtype, where) : tensor;
 }
 
-// Floating tensors become `dtype`; everything else goes on as it is.
+// Casts floating tensors to `dtype`; passes everything else unchanged.
 template <class T>
 decltype(auto) input_to(T&& value, DType dtype, SourceLocation where) {
   if constexpr (IsTensor<T>) {
@@ -43,7 +43,7 @@ struct IsPairOrTuple<std::pair<A, B>> : std::true_type {};
 template <class... T>
 struct IsPairOrTuple<std::tuple<T...>> : std::true_type {};
 
-// Half types become float32; in pairs and tuples each for itself.
+// Casts half types to float32, element by element in pairs and tuples.
 template <class T>
 std::remove_cvref_t<T> output_of(T&& value, SourceLocation where) {
   const auto one = [&](const Tensor& each) {

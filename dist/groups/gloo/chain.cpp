@@ -1,5 +1,4 @@
-// Hands pieces of partial sums along, and the results back, in an order in which no rank waits for
-// one that waits for it.
+// Passes pieces of partial sums forward and results back, in an order without circular waits.
 #include <brigade/dist/groups/gloo/chain.h>
 
 #include <brigade/core/factory.h>
@@ -25,7 +24,7 @@ class ChainRun {
         count_(tensor.numel()),
         per_piece_(static_cast<int64_t>(kChainPieceBytes / itemsize_)),
         pieces_((count_ + per_piece_ - 1) / per_piece_) {
-    // Results go back along the hops, to each rank once.
+    // Results travel back along the hops and reach each rank once.
     for (auto hop = chain.hops.rbegin(); hop != chain.hops.rend(); ++hop) {
       if (std::find(way_back_.begin(), way_back_.end(), *hop) == way_back_.end()) way_back_.push_back(*hop);
     }
@@ -55,7 +54,7 @@ class ChainRun {
     Tensor sums;
     std::vector<Messages::Buffer> pieces;  // of sums
   };
-  // Something that this rank does for a piece: add at a hop, or pass a result back (no hop).
+  // An action of this rank for a piece: add at a hop, or pass a result back (no hop).
   struct Event {
     int64_t moment;
     int64_t piece;
@@ -70,19 +69,19 @@ class ChainRun {
     return static_cast<char*>(hop.sums.raw_data()) + bytes(begin(piece));
   }
   size_t last_hop() const noexcept { return chain_.hops.size() - 1; }
-  // Where there are several hops the messages of each have numbers of their own.
+  // The messages of each hop have separate slot numbers.
   uint64_t sum_slot(size_t hop, int64_t piece) const noexcept {
     return messages_.slot(Messages::kPartialSum, static_cast<uint32_t>(static_cast<int64_t>(hop) * pieces_ + piece));
   }
-  // On a rank that is not the first of the way back.
+  // Only for ranks other than the first on the way back.
   int sender_of_results() const noexcept { return way_back_[static_cast<size_t>(place_ - 1)]; }
   uint64_t result_slot(int64_t piece) const noexcept {
     return messages_.slot(Messages::kResult, static_cast<uint32_t>(piece));
   }
 
-  // Each event waits only for one of an earlier moment: hop h adds piece p at moment p + h, when
-  // hop h - 1 has; results start after the last hop and go on by one place per moment. Ranks take
-  // their events in the order of the moments, so none waits in a circle.
+  // Each event waits only for an event of an earlier moment: hop h adds piece p at moment p + h, after hop h - 1 has
+  // added it; results start after the last hop and advance one place per moment. Ranks process events in the order of
+  // moments, so there are no circular waits.
   std::vector<Event> events() {
     std::vector<Event> events;
     for (int64_t piece = 0; piece < pieces_; ++piece) {
@@ -94,7 +93,7 @@ class ChainRun {
     return events;
   }
 
-  // Announces what is to come. A result takes the place of elements that this rank has added.
+  // Posts all receives. A result overwrites elements that this rank has already added.
   void receive() {
     for (int64_t piece = 0; piece < pieces_; ++piece)
       results_.push_back(messages_.buffer(data_ + bytes(begin(piece)), length(piece)));
@@ -130,7 +129,7 @@ class ChainRun {
     send_result(piece);
   }
 
-  // To the next on the way back.
+  // Sends a result to the next rank on the way back.
   void send_result(int64_t piece) {
     const auto next = static_cast<size_t>(place_ + 1);
     if (next < way_back_.size()) send(*results_[static_cast<size_t>(piece)], way_back_[next], result_slot(piece));
@@ -150,10 +149,10 @@ class ChainRun {
   const int64_t per_piece_;
   const int64_t pieces_;
   std::vector<int> way_back_;
-  int64_t place_ = 0;  // of this rank in it
+  int64_t place_ = 0;  // of this rank in way_back_
   std::vector<Hop> hops_;
   std::vector<Messages::Buffer> results_;                              // pieces of the tensor
-  std::vector<std::pair<gloo::transport::UnboundBuffer*, int>> sent_;  // to which rank
+  std::vector<std::pair<gloo::transport::UnboundBuffer*, int>> sent_;  // and the rank that receives it
 };
 
 }  // namespace

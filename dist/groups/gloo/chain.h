@@ -1,9 +1,8 @@
-// The messages of a Chain over Gloo.
+// Runs a Chain over Gloo.
 //
-// Partial sums go from hop to hop in pieces, and the results from the last hop back over all other
-// ranks. Where each rank has one hop, a rank receives and sends the tensor's bytes once each way:
-// (nearly) what a ring sends, in the order of the hops. All links are busy at the same time, since
-// each piece is a step behind the one before.
+// Partial sums travel from hop to hop in pieces, and results travel from the last hop back through all other ranks.
+// When each rank has one hop, a rank receives and sends the tensor's bytes once in each direction: nearly as much as in
+// a ring, in the order of the hops. All links are busy at the same time, since the pieces are pipelined.
 #pragma once
 
 #include <brigade/dist/groups/chain.h>
@@ -11,7 +10,7 @@
 
 namespace brigade::dist {
 
-// Of at least one element.
+// The tensor must have at least one element.
 void run_chain(const Messages& messages, const Chain& chain, const Tensor& tensor);
 
 }  // namespace brigade::dist

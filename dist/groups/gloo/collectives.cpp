@@ -1,4 +1,4 @@
-// Who sends what to whom: a tree, everybody to everybody, and rings of growing strides.
+// Communication patterns: a binomial tree, all-to-all, and rings of growing strides.
 #include <brigade/dist/groups/gloo/collectives.h>
 
 #include <algorithm>
@@ -9,16 +9,16 @@ namespace brigade::dist {
 
 namespace {
 
-// Where a rank stands in a binomial tree.
+// The place of a rank in a binomial tree.
 struct TreePlace {
-  int parent = -1;            // -1 of the root
-  std::vector<int> children;  // the one with the most ranks below it first
+  int parent = -1;            // -1: this is the root
+  std::vector<int> children;  // ordered by size of their subtrees, largest first
 };
 
 TreePlace place_in_tree(int rank, int root, int size) {
   const int from_root = (rank - root + size) % size;
   const auto at = [&](int place) { return (place + root) % size; };
-  // Below a rank lie those that differ from it in the bits under its lowest one.
+  // The subtree of a rank contains the ranks that differ from it only in the bits below its lowest set bit.
   const int lowest = from_root & -from_root;
   TreePlace place;
   if (from_root != 0) place.parent = at(from_root - lowest);
@@ -39,7 +39,7 @@ void tree_broadcast(const Messages& messages, const Tensor& tensor, int root) {
     pieces.push_back(messages.buffer(data + begin, std::min(kPieceBytes, tensor.nbytes() - begin)));
     if (place.parent >= 0) pieces.back()->recv(place.parent, slot(pieces.size() - 1));
   }
-  // A buffer for each child: Gloo counts what has left a buffer, whoever it was for.
+  // One buffer per child, because Gloo counts the messages sent from a buffer, not per receiver.
   std::vector<std::vector<Messages::Buffer>> sent(place.children.size());
   for (size_t i = 0; i < pieces.size(); ++i) {
     if (place.parent >= 0) messages.wait_received(*pieces[i], place.parent);

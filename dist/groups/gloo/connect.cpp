@@ -1,4 +1,4 @@
-// Chooses the network interface, and gives Gloo connections to all peers.
+// Chooses the network interface, and hands Gloo the connections to all peers.
 #include <brigade/dist/groups/gloo/connect.h>
 
 #include <brigade/core/error.h>
@@ -21,8 +21,8 @@ namespace brigade::dist {
 
 namespace {
 
-// A peer that goes away must be an error of the call (Gloo writes without MSG_NOSIGNAL), unless the
-// program has a handler of its own.
+// A lost peer must be an error of the call, not a SIGPIPE (Gloo writes without MSG_NOSIGNAL), unless the program has
+// its own handler.
 void ignore_broken_pipes() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -50,8 +50,8 @@ std::shared_ptr<JoinedContext> connect_gloo(const std::shared_ptr<Store>& store,
   if (interface) {
     attributes.iface = interface;
   } else {
-    // The way to the store is a way to the other ranks. A host's own name often resolves to an
-    // address that only the host itself can reach.
+    // The interface that reaches the store also reaches the other ranks. A host's own name often resolves to an address
+    // that only the host itself can reach.
     const std::string address = store->local_address();
     attributes.hostname = address.empty() ? "127.0.0.1" : address;
   }
@@ -61,7 +61,7 @@ std::shared_ptr<JoinedContext> connect_gloo(const std::shared_ptr<Store>& store,
         rank, connect_mesh(*store, prefix, in_numbers(here), rank, size, timeout, names), timeout);
   } catch (const DistError&) {
     throw;
-  } catch (const std::exception& error) {  // Gloo has several kinds
+  } catch (const std::exception& error) {  // Gloo throws several types
     throw DistError(
         "gloo: rank {} cannot connect to its peers from {}: {}; BRIGADE_SOCKET_IFNAME names the interface on which "
         "the other hosts can reach this one",

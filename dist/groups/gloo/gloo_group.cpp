@@ -1,11 +1,10 @@
-// Ranks on any hosts, over TCP, by Gloo. Gloo's calls block, so one thread per group runs them in
-// order; a Work waits for its turn.
+// The gloo backend: ranks on any hosts, over TCP. Gloo's calls block, so one thread per group runs them in order.
 //
-// Reductions are not Gloo's (reduce.h, chain.h), so that they give the bits of all transports. Gloo
-// takes whatever bytes it is given, and ends the process when sizes differ. So before each
-// collective a rank exchanges a digest of what it is about with its neighbours in a ring
-// (BRIGADE_COLLECTIVE_CHECK=0 leaves that out). When anything goes wrong each rank tells where it
-// is through the store and reads what the others tell (whereabouts.h): all name the same ranks.
+// Reductions are not Gloo's own (reduce.h, chain.h), so that results are bitwise equal to those of the other
+// transports. Gloo accepts any bytes, and terminates the process when sizes differ. So before each collective a rank
+// exchanges a digest of it with its neighbors in a ring (BRIGADE_COLLECTIVE_CHECK=0 disables this). When a collective
+// fails, each rank publishes its status through the store and reads that of the others (whereabouts.h), so that all
+// ranks report the same ranks.
 #include <brigade/core/clock.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/fnv.h>
@@ -137,7 +136,7 @@ class GlooGroup final : public ChainGroup {
  private:
   using Run = std::function<void(uint64_t number)>;
 
-  // Of this rank and, by the ends of their connections, of its peers.
+  // Ends the waits of this rank and, because its connections close, those of its peers.
   void end_waits() noexcept {
     context_->break_connections();
     waiting_.end();
@@ -166,14 +165,13 @@ class GlooGroup final : public ChainGroup {
                         [this, info](std::chrono::milliseconds waited) { give_up(info, "timed out", waited); });
   }
 
-  // On the worker thread.
+  // Runs on the worker thread.
   void run_checked(const Run& run, const CollectiveInfo& info, uint64_t number, WorkTimes& times) {
     try {
       if (failed_) throw std::runtime_error("the group failed before");
       if (check_) {
         check_neighbour(info, number);
-        // Of two ranks the neighbour is the only peer; of more, nobody can tell when the last one
-        // came.
+        // With two ranks the neighbor is the only peer; with more, no rank can know when the last one arrived.
         if (size() == 2) times.arrived = now_ns();
       }
       if (run) run(number);
@@ -184,14 +182,13 @@ class GlooGroup final : public ChainGroup {
     } catch (const TimeoutError& error) {
       give_up(info, error.what(), timeout());
     } catch (const std::exception& error) {
-      give_up(info, error.what());  // Gloo has several kinds
+      give_up(info, error.what());  // Gloo throws several types
     }
   }
 
   struct Mismatch {};
 
-  // Digests go round a ring of ranks: equal to the left neighbour's everywhere means equal
-  // everywhere.
+  // Compares digests around a ring: if every rank agrees with its left neighbor, all ranks agree.
   void check_neighbour(const CollectiveInfo& info, uint64_t number) {
     CollectiveId id = info.id();
     id.sequence = number;
@@ -207,12 +204,12 @@ class GlooGroup final : public ChainGroup {
     if (other_digest_ != own_digest_) throw Mismatch();
   }
 
-  // How long this rank waited, when that is why it gives up.
+  // How long this rank waited, if it gives up because of a timeout.
   using TimedOutAfter = std::optional<std::chrono::milliseconds>;
 
-  // Tells where this rank is, reads what the others tell, and throws what that means.
+  // Publishes this rank's status, reads that of the others, and throws the resulting error.
   [[noreturn]] void give_up(const CollectiveInfo& info, const std::string& what, TimedOutAfter waited = {}) {
-    // Whatever fails after the first failure fails because of it.
+    // Later failures are consequences of the first one.
     const std::lock_guard lock(give_up_mutex_);
     if (!first_error_) {
       try {
@@ -247,7 +244,7 @@ class GlooGroup final : public ChainGroup {
     }
   }
 
-  // The same on all ranks: what the first one finds out, but on a rank of which that speaks.
+  // The same error on all ranks: the one found by the first rank, except on ranks that it blames.
   std::exception_ptr common_error(const WaitingRank& waiting, const std::string& what, const std::string& time_out,
                                   const ToldByAll& told) const {
     const auto own_words = [&] {
@@ -276,27 +273,27 @@ class GlooGroup final : public ChainGroup {
     return error;
   }
 
-  // Some rank has given up waiting for this one, and this one for none.
+  // Whether some rank has given up waiting for this rank, while this rank has given up on none.
   bool is_missed(const std::vector<ToldByRank>& told) const {
     return told[static_cast<size_t>(rank())].late.empty() && std::ranges::any_of(told, [&](const ToldByRank& each) {
              return std::ranges::any_of(each.late, [&](const LateRank& one) { return one.place == rank(); });
            });
   }
 
-  // What all ranks tell together: the same for all of them. `time_out`: in words, when this rank or
-  // a peer of it gave up waiting.
+  // Throws the error that follows from the status of all ranks, the same on all of them. `time_out`: its text, when
+  // this rank or a peer gave up waiting.
   [[noreturn]] void throw_common(const WaitingRank& waiting, const std::string& what, const std::string& time_out,
                                  const ToldByAll& told_by_all) const {
     const std::vector<ToldByRank>& told = told_by_all.ranks;
     const auto own = static_cast<size_t>(rank());
-    // Where those were that had not come when a rank gave up; they may have come since, in vain.
+    // Status of the ranks that were missing when some rank gave up; they may have arrived since, too late.
     std::vector<const Whereabouts*> late(told.size());
     for (const ToldByRank& each : told) {
       for (const LateRank& one : each.late) {
         const Whereabouts*& there = late.at(static_cast<size_t>(one.place));
         if (!there) there = &one.whereabouts;
       }
-      // Who has waited in vain itself speaks of that.
+      // A rank on which a peer gave up reports that, unless it gave up waiting itself.
       if (told[own].late.empty() && late[own])
         throw lost_rank_error(waiting, each.whereabouts,
                               {Departure::How::GaveUp, fmt::format("gave up waiting for rank {}", named(rank()))});
@@ -307,7 +304,7 @@ class GlooGroup final : public ChainGroup {
       if (late[r] && told[r].gone.how != Departure::How::Died) {
         missing.push_back(*late[r]);
       } else if (told[r].gone.has_ended()) {
-        // A rank that left or threw is the cause of everything else.
+        // A rank that left or threw is the root cause.
         throw lost_rank_error(waiting, told[r].whereabouts, told[r].gone);
       }
     }
@@ -317,7 +314,7 @@ class GlooGroup final : public ChainGroup {
       gone.unasked = "the store, which it hosted, is gone with it";
       throw lost_rank_error(waiting, gone, {Departure::How::Unknown, "left or died"});
     }
-    // Of several ranks that could not be asked for, none is more suspect than the others.
+    // If the status of several ranks could not be read, none of them is more suspect than the others.
     const auto unasked = std::find_if(told.begin(), told.end(),
                                       [](const ToldByRank& each) { return !each.whereabouts.unasked.empty(); });
     if (unasked != told.end() && size() > 2) {

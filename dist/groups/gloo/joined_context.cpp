@@ -1,8 +1,8 @@
-// Puts connected sockets into Gloo's pairs.
+// Replaces the sockets of Gloo's pairs with already connected ones.
 //
-// Gloo makes a pair listening, and has no call that gives it a connection. So each pair gets one
-// from this process, over loopback, at the moment when it is made; then the peer's socket takes the
-// place of that connection's descriptor. Gloo sees that its descriptor can be read and written.
+// Gloo creates a pair in listening state, and has no call to give it a connection. So each new pair gets a connection
+// from this process over loopback; then dup3 replaces that connection's descriptor with the peer's socket. Gloo only
+// sees that its descriptor is readable and writable.
 #include <brigade/dist/groups/gloo/joined_context.h>
 
 #include <brigade/core/error.h>
@@ -39,14 +39,13 @@ namespace {
 
 namespace tcp = gloo::transport::tcp;
 
-// Any address of 127.0.0.0/8 below kOwnEnd is this machine's: whoever looks for listeners cannot
-// know it beforehand.
+// A random address of 127.0.0.0/8 below kOwnEnd: a stranger that looks for listeners cannot predict it.
 std::string loopback_address() {
   unsigned char bytes[3] = {};
   if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) return "127.0.0.1";
   return fmt::format("127.{}.{}.{}", bytes[0] % 200, bytes[1], bytes[2] % 254 + 1);
 }
-// Gloo connects from the greater address to the smaller one: this is always the greater.
+// Gloo connects from the greater address to the smaller one; this is always the greater.
 constexpr const char* kOwnEnd = "127.255.255.254";
 
 using AddressOf = int (*)(int, sockaddr*, socklen_t*);
@@ -57,7 +56,7 @@ bool has_address(int fd, AddressOf ask, const sockaddr_storage& address) {
   return std::memcmp(&found, &address, offsetof(sockaddr_in, sin_zero)) == 0;
 }
 
-// Of this process; -1 when it does not listen there any more.
+// The descriptor of this process's listener; -1 when it no longer listens there.
 int listener_at(const sockaddr_storage& there) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
@@ -71,11 +70,11 @@ int listener_at(const sockaddr_storage& there) {
   return -1;
 }
 
-// From now on nobody connects to `there` but `from`; nobody at all from port 0. The kernel drops
-// the others' packets (where it does not take the filter, Gloo meets strangers as it is made to).
+// Afterwards only `from` can connect to `there`; port 0 blocks all connections. The kernel drops all other packets (if
+// it rejects the filter, Gloo treats strangers as it does by default).
 void admit_only(const sockaddr_storage& there, const sockaddr_in& from) {
-  constexpr uint32_t kSourcePort = 0;                                       // in the header of TCP
-  constexpr auto kSourceAddress = static_cast<uint32_t>(SKF_NET_OFF) + 12;  // in that of IP
+  constexpr uint32_t kSourcePort = 0;                                       // offset in the TCP header
+  constexpr auto kSourceAddress = static_cast<uint32_t>(SKF_NET_OFF) + 12;  // offset in the IP header
   constexpr uint32_t kAll = ~uint32_t{0};
   sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_H | BPF_ABS, kSourcePort),
                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohs(from.sin_port), 0, 3),
@@ -88,7 +87,7 @@ void admit_only(const sockaddr_storage& there, const sockaddr_in& from) {
     setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
-// A port of this process.
+// Binds a port of this process.
 Socket bind_own_end(sockaddr_storage& here) {
   Socket own(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in end{};
@@ -101,7 +100,7 @@ Socket bind_own_end(sockaddr_storage& here) {
   return own;
 }
 
-// The descriptor of the other end; -1 when Gloo has let in somebody else.
+// The descriptor of the other end; -1 when Gloo has accepted a different connection.
 int other_end(const sockaddr_storage& there, const sockaddr_storage& here) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
@@ -111,7 +110,7 @@ int other_end(const sockaddr_storage& there, const sockaddr_storage& here) {
   return -1;
 }
 
-// The pair of `rank`, with this connection. False when a stranger was there first.
+// Makes the pair of `rank` with this connection. False when a stranger connected first.
 bool try_join(gloo::transport::Context& transport, tcp::Device& device, int rank, const Socket& connection) {
   gloo::transport::Pair& pair = *transport.createPair(rank);
   const tcp::Address listens(pair.address().bytes());
@@ -119,8 +118,8 @@ bool try_join(gloo::transport::Context& transport, tcp::Device& device, int rank
   sockaddr_storage here{};
   const Socket own = bind_own_end(here);
   if (!own) return false;
-  // Later versions of Gloo listen once for all pairs, as long as the device lives, and ask for the
-  // pair's number: another word from a stranger would end the process.
+  // Later versions of Gloo have one listener for all pairs, for the lifetime of the device, and expect the pair's
+  // number: unexpected data from a stranger would terminate the process.
   const ssize_t number = listens.getSeq();
   const bool listens_on = number != tcp::Address::kSequenceNumberUnset;
   if (listens_on) admit_only(there, reinterpret_cast<const sockaddr_in&>(here));
@@ -130,16 +129,15 @@ bool try_join(gloo::transport::Context& transport, tcp::Device& device, int rank
   const int fd = other_end(there, here);
   if (listens_on) admit_only(there, {});
   if (fd < 0) return false;
-  // What was there is closed with that, and so is no longer among the descriptors that Gloo looks
-  // at.
+  // dup3 closes the old connection, which also removes it from Gloo's epoll set.
   if (dup3(connection.fd(), fd, O_CLOEXEC) < 0)
     throw DistError("gloo: cannot join a connection: {}", std::strerror(errno));
   device.registerDescriptor(fd, EPOLLIN, &dynamic_cast<tcp::Handler&>(pair));
   return true;
 }
 
-// Later versions of Gloo count pairs from 0: who connects before the filter is there shall not hit
-// upon the number of the first by sending zeros.
+// Later versions of Gloo number pairs from 0. Starts at a random number, so that a stranger that connects before the
+// filter is attached does not match the first pair by sending zeros.
 void begin_at_any_number(gloo::transport::Device& device) {
   unsigned char more = 0;
   if (getrandom(&more, 1, 0) != 1) return;
@@ -154,7 +152,7 @@ void join(gloo::transport::Context& transport, tcp::Device& device, int rank, co
   const int on = 1;
   fcntl(connection.fd(), F_SETFL, fcntl(connection.fd(), F_GETFL) | O_NONBLOCK);
   setsockopt(connection.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  // Gloo cannot make a pair a second time.
+  // Not retried: Gloo cannot make a pair a second time.
   if (!try_join(transport, device, rank, connection))
     throw DistError("gloo: a stranger on this host has taken a connection of this process to itself; start again");
 }
@@ -163,7 +161,7 @@ std::shared_ptr<gloo::transport::Device> make_device() {
   const std::string address = loopback_address();
   try {
     return tcp::CreateDevice(tcp::attr(address.c_str()));
-  } catch (const std::exception& error) {  // Gloo has several kinds
+  } catch (const std::exception& error) {  // Gloo throws several types
     throw DistError("gloo: cannot use {}: {}; a rank needs the loopback interface of its host (ip link set lo up)",
                     address, error.what());
   }

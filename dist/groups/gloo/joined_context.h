@@ -1,5 +1,5 @@
-// A Gloo context over connections that are there already. Gloo's own way (connectFullMesh) listens
-// once per peer until that peer comes, and takes whoever comes first for it.
+// A Gloo context over existing connections. Gloo's own connectFullMesh opens one listener per peer, and takes the first
+// connection for that peer, whoever it comes from.
 #pragma once
 
 #include <brigade/dist/rendezvous/store/socket.h>
@@ -14,19 +14,19 @@ namespace brigade::dist {
 
 class JoinedContext final : public gloo::Context {
  public:
-  // `connections`: by rank, none to this rank itself. Calls wait for `timeout`. Throws what Gloo
-  // throws, and DistError.
+  // `connections`: indexed by rank, none to this rank itself. `timeout` applies to calls. Throws Gloo's exceptions, and
+  // DistError.
   JoinedContext(int rank, std::vector<Socket> connections, std::chrono::milliseconds timeout);
 
-  // Ends whatever waits in it, on this rank and at its peers. Gloo has no call for this: closing a
-  // pair tells the peer, but who waits on this side goes on waiting until the time-out. At the end
-  // of a stream, however, Gloo wakes most of them (see Waiting); so the sockets are shut down. From any thread.
+  // Ends all waits in the context, on this rank and on its peers. Gloo has no call for this: closing a pair notifies
+  // the peer, but waits on this side continue until the timeout. At end of stream, however, Gloo wakes most waits (see
+  // Waiting), so this shuts the sockets down. May be called from any thread.
   void break_connections() noexcept;
-  // Nothing comes from `peer` any more, and nothing goes there. From any thread.
+  // Whether the connection to `peer` is closed and everything received is read. May be called from any thread.
   bool is_gone(int peer) const noexcept;
 
  private:
-  std::vector<Socket> connections_;  // the same as the pairs'
+  std::vector<Socket> connections_;  // duplicates of the pairs' descriptors
 };
 
 }  // namespace brigade::dist

@@ -1,4 +1,4 @@
-// Meets the other ranks over TCP: who connects to whom, who is let in, who is sent away.
+// Connects to the other ranks over TCP, and authenticates incoming connections.
 #include <brigade/dist/groups/gloo/mesh.h>
 
 #include <brigade/core/error.h>
@@ -30,16 +30,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kGreeting = "brigade-gloo-1 ";
-// Visitors that have not said all yet; the one that has waited longest makes room.
+// Limit of incoming connections with an incomplete hello; at the limit the oldest is dropped.
 constexpr size_t kVisitors = 256;
-// How long nobody at a rank's address may be a rank that has too many strangers to answer.
+// How long a failed connection attempt is retried: the rank may be busy with too many strangers.
 constexpr std::chrono::seconds kPatience{3};
 
-// The greeting, the nonce of who listens, and the number of who connects: always as long.
+// The greeting, the listener's nonce, and the rank that connects: of fixed length.
 std::string hello_of(int rank, std::string_view nonce) { return fmt::format("{}{} {:08}", kGreeting, nonce, rank); }
 const size_t kHelloBytes = hello_of(0, std::string(kTokenBytes, '0')).size();
 
-// The number of a rank that knows `nonce`; -1 of anybody else.
+// The rank in `hello` if the hello proves that its sender knows `nonce`; otherwise -1.
 int rank_that_says(std::string_view hello, std::string_view nonce) {
   int rank = -1;
   const size_t before = kGreeting.size() + kTokenBytes + 1;
@@ -48,7 +48,7 @@ int rank_that_says(std::string_view hello, std::string_view nonce) {
   return same_proof(hello, hello_of(rank, nonce)) ? rank : -1;
 }
 
-// Where a rank listens.
+// The address at which a rank listens.
 struct Listener {
   std::string address;
   int port = 0;
@@ -74,7 +74,7 @@ class Meeting {
     store_.set(key(rank), fmt::format("{} {} {}", address, local_port(listener_), nonce_));
   }
 
-  // Ranks before this one first: they need nobody behind them for it, so no rank waits in a circle.
+  // Connects to lower ranks first: these do not need higher ranks for it, so there are no circular waits.
   std::vector<Socket> meet() {
     for (int r = 0; r < size_; ++r) {
       if (r != rank_) places_[static_cast<size_t>(r)] = place_of(r);
@@ -128,7 +128,7 @@ class Meeting {
     }
   }
 
-  // False when the other side hung up: it has ended, or had too many visitors.
+  // False when the other side hung up: it has ended, or has too many visitors.
   bool greet(const Socket& connection, int rank) {
     const std::string hello = hello_of(rank_, places_[static_cast<size_t>(rank)].nonce);
     std::string answer(kTokenBytes, '\0');
@@ -145,7 +145,7 @@ class Meeting {
     return true;
   }
 
-  // Waits a moment for a visitor, or for words of one. Whether anything came.
+  // Waits briefly for a new visitor, or for data from one. Returns whether there was any.
   bool look() {
     std::vector<pollfd> entries{{listener_.fd(), POLLIN, 0}};
     for (const Visitor& visitor : visitors_)
@@ -165,7 +165,7 @@ class Meeting {
     Socket connection(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection) {
       if (errno == EAGAIN) return;
-      // Out of descriptors, say: whoever waits outside is still there later.
+      // For example, out of descriptors: pending connections stay queued.
       no_room_ = fmt::format("; nobody could be let in: {}, with {} strangers at the door", std::strerror(errno),
                              visitors_.size());
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -175,10 +175,10 @@ class Meeting {
     visitors_.push_back({std::move(connection), ""});
   }
 
-  // False when this visitor is done with: a rank that has come, or a stranger.
+  // False when this visitor is done: a rank that has connected, or a stranger.
   bool hear(Visitor& visitor) {
     std::array<char, 256> room{};
-    // Never more than its hello: what a rank sends next is Gloo's.
+    // Never reads past the hello: the bytes after it belong to Gloo.
     const ssize_t got = ::recv(visitor.connection.fd(), room.data(), kHelloBytes - visitor.came.size(), MSG_DONTWAIT);
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     if (got == 0) return false;
@@ -206,7 +206,7 @@ class Meeting {
   std::vector<Socket> connections_;  // by rank
   std::vector<Listener> places_;     // by rank
   std::vector<Visitor> visitors_;    // oldest first
-  std::string no_room_;              // what kept visitors out, for errors
+  std::string no_room_;              // why accept failed, for errors
 };
 
 }  // namespace

@@ -1,12 +1,11 @@
-// TCP connections between all ranks of a group, each with each, that nobody else can have.
+// Authenticated TCP connections between all pairs of ranks of a group.
 //
-//   1. Each rank listens, and tells the store where, with a nonce of its own.
-//   2. It connects to the ranks before it, and says to each that rank's nonce and its own number.
-//   3. It lets the ranks behind it in, and answers each with the nonce of that rank.
+//   1. Each rank listens, and publishes its address and a nonce in the store.
+//   2. It connects to all lower ranks, and sends each that rank's nonce and its own rank.
+//   3. It accepts all higher ranks, and answers each with that rank's nonce.
 //
-// So both sides have shown that they can read the store. Who connects and says something else is
-// sent away, who says nothing is not waited for; when all ranks have come the listener is closed.
-// What the ranks send afterwards is not encrypted.
+// So both sides prove that they can read the store. A connection that sends anything else is closed, and a silent one
+// is not waited for; when all ranks have arrived, the listener is closed. Later traffic is not encrypted.
 #pragma once
 
 #include <brigade/dist/errors/rank_names.h>
@@ -21,14 +20,14 @@ namespace brigade::dist {
 
 class Store;
 
-// A peer cannot be reached at the address that it has told.
+// A peer cannot be reached at its published address.
 struct UnreachablePeer : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// By rank; none to this rank itself. `address`: numeric, where this rank listens and the others can
-// reach it. `prefix`: of the keys in the store. Throws TimeoutError that names a rank which did not
-// come, and UnreachablePeer.
+// Returns the connections indexed by rank, with none to this rank itself. `address`: numeric address at which this rank
+// listens and the others can reach it. `prefix`: of the store keys. Throws TimeoutError that names a rank which did not
+// arrive, and UnreachablePeer.
 std::vector<Socket> connect_mesh(Store& store, const std::string& prefix, const std::string& address, int rank,
                                  int size, std::chrono::milliseconds timeout, const RankNames& names);
 

@@ -1,5 +1,4 @@
-// The messages of one collective of ours over Gloo: what keeps those of different collectives and
-// steps apart, and how long each is waited for.
+// Messages of one of our collectives over Gloo: slot numbers that separate collectives and steps, and timed waits.
 #pragma once
 
 #include <brigade/core/error.h>
@@ -17,12 +16,13 @@
 
 namespace brigade::dist {
 
-// What the thread of a group waits for, so that another one can end it. Gloo wakes who waits on a connection that breaks, but
-// not who waits for a message that was half sent or half received by then (Pair::signalException in its
+// The current wait of a group's thread, so that another thread can end it. When a connection breaks, Gloo wakes the
+// waits on it, but not the wait for a message that was partly sent or received by then (Pair::signalException in its
 // transport/tcp/pair.cc).
 class Waiting {
  public:
-  // wait() waits on this buffer for a message from or to `peer`. Throws std::runtime_error when it was ended.
+  // Runs wait(), which waits on `buffer` for a message from or to `peer`. Throws std::runtime_error when the wait was
+  // ended.
   template <class Wait>
   void on(gloo::transport::UnboundBuffer& buffer, int peer, Wait wait) {
     enter(&buffer, peer);
@@ -32,14 +32,14 @@ class Waiting {
     } leave{*this};
     if (!wait()) throw std::runtime_error("a wait was ended");
   }
-  // Ends that, and what comes after. From any thread.
+  // Ends the current wait and all later ones. May be called from any thread.
   void end() noexcept {
     const std::lock_guard lock(mutex_);
     ended_ = true;
     wake();
   }
-  // Ends the current wait where is_gone(peer) says that the connection to its peer is closed. Only a wait that the call
-  // before has met as well: what came over that connection may still be on its way to the buffer.
+  // Ends the current wait if is_gone(peer) reports that the connection to its peer is closed. Applies only to a wait
+  // that the previous call has also seen, because received data may still be on its way to the buffer.
   template <class IsGone>
   void end_if_peer_is_gone(IsGone is_gone) noexcept {
     const std::lock_guard lock(mutex_);
@@ -73,22 +73,23 @@ class Waiting {
   uint64_t last_met_ = 0;
 };
 
-// Of a long tensor, in each message: long enough for the system calls not to matter.
+// Bytes per message of a long tensor: large enough to amortize system calls.
 inline constexpr size_t kPieceBytes = 512 << 10;
 
 struct Messages {
   gloo::Context& context;
   Waiting& waiting;
-  uint64_t number;  // of the collective, the same on all ranks
+  uint64_t number;  // the collective's number, the same on all ranks
   std::chrono::milliseconds timeout;
-  // Of what the collective is about; 0: not known. Ranks that have met in different ones hear of it from their neighbours,
-  // and do not take each other's data until then: Gloo ends the process of a message that is too long.
+  // Digest of the collective's metadata; 0: not known. It is part of the slot, so that ranks in different collectives
+  // do not receive each other's data before the neighbor check reports the mismatch: Gloo terminates the process on a
+  // message that is too long.
   uint64_t digest = 0;
 
   using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
   Buffer buffer(void* data, size_t bytes) const { return context.createUnboundBuffer(data, bytes); }
 
-  // What a message is sent and received under: unique between two ranks.
+  // The slot of a message: unique between two ranks.
   enum Step : uint8_t { kDigest = 0xB1, kPart, kSum, kPartialSum, kResult, kBroadcast, kGather, kMeet };
   // `message`: below 2^24.
   uint64_t slot(Step step, uint32_t message = 0) const noexcept {
@@ -96,8 +97,8 @@ struct Messages {
     return uint64_t{step} << 56 | (number & 0xFFFF) << 40 | about << 24 | message;
   }
 
-  // All messages of a buffer that are waited for come from one peer, or go to one. Both throw TimeoutError, or what Gloo and
-  // Waiting throw.
+  // Wait for `messages` messages of a buffer, all from or to one peer. Both throw TimeoutError, or the exceptions of
+  // Gloo and Waiting.
   void wait_received(gloo::transport::UnboundBuffer& buffer, int from, size_t messages = 1) const {
     for (; messages > 0; --messages)
       wait(buffer, from, [&] { return buffer.waitRecv(timeout); });
@@ -108,7 +109,7 @@ struct Messages {
   }
 
  private:
-  // Gloo has one kind of error for a time-out and for a connection that is gone.
+  // Gloo throws the same exception type for a timeout and for a lost connection, so the clock decides.
   template <class Wait>
   void wait(gloo::transport::UnboundBuffer& buffer, int peer, Wait wait_on_buffer) const {
     const auto latest = std::chrono::steady_clock::now() + timeout;

@@ -1,4 +1,4 @@
-// Receives the parts of all ranks, piece by piece, and reduces each when it is complete.
+// Receives the parts of all ranks, piece by piece, and reduces each piece when it is complete.
 #include <brigade/dist/groups/gloo/reduce.h>
 
 #include <brigade/core/factory.h>
@@ -13,7 +13,7 @@ namespace brigade::dist {
 
 namespace {
 
-// Up to here a second step costs more than sending everything to everybody.
+// Up to this size a second step costs more than sending the whole tensor to all ranks.
 constexpr size_t kSentWhole = 32 << 10;
 
 // Elements [begin, end).
@@ -23,8 +23,7 @@ struct Range {
   int64_t count() const noexcept { return end - begin; }
 };
 
-// The pieces of rank `part`'s share of `count` elements, of which each rank has one of
-// `per_rank`.
+// The pieces of rank `part`'s share of `count` elements; a share has `per_rank` elements.
 std::vector<Range> pieces_of(int part, int64_t per_rank, int64_t count, size_t itemsize) {
   const auto piece = static_cast<int64_t>(kPieceBytes / itemsize);
   std::vector<Range> pieces;
@@ -34,7 +33,7 @@ std::vector<Range> pieces_of(int part, int64_t per_rank, int64_t count, size_t i
   return pieces;
 }
 
-// A tensor whose elements are shared out to the ranks.
+// Exchanges a tensor whose elements are divided among the ranks.
 class Exchange {
  public:
   Exchange(const Messages& messages, const Tensor& tensor, int64_t per_rank, ReduceOp op)
@@ -76,8 +75,8 @@ class Exchange {
     }
   }
 
-  // Step 3. A result may come before everything is sent: it takes the place of elements that its
-  // rank has received.
+  // Step 3. A result may arrive before all parts are sent: it overwrites only elements that its sender has already
+  // received.
   void receive_results() {
     for (int r = 0; r < size_; ++r) {
       if (r == rank_) continue;
@@ -106,7 +105,7 @@ class Exchange {
   size_t others() const noexcept { return static_cast<size_t>(size_ - 1); }
   gloo::transport::UnboundBuffer& with(int r) const { return *whole_[static_cast<size_t>(r)]; }
 
-  // Each rank begins with the next one, so that not all send to the same.
+  // Each rank starts with its successor, so that they do not all send to the same rank.
   template <class F>
   void for_each_other(F f) const {
     for (int step = 1; step < size_; ++step)
@@ -158,13 +157,13 @@ class Exchange {
   const size_t itemsize_;
   const ReduceOp op_;
   std::vector<std::vector<Range>> pieces_;              // of each rank
-  Tensor room_;                                         // for what comes to be reduced
+  Tensor room_;                                         // receive buffer for the other ranks' parts
   std::vector<Messages::Buffer> whole_;                 // the tensor, for messages from and to each rank
-  std::vector<std::vector<Messages::Buffer>> arrived_;  // of each piece of this rank, from each rank
-  std::vector<size_t> sent_;                            // messages that left the tensor, to each rank
+  std::vector<std::vector<Messages::Buffer>> arrived_;  // indexed by piece of this rank, then by source rank
+  std::vector<size_t> sent_;                            // number of messages sent to each rank
 };
 
-// Everybody gets everything.
+// Every rank receives every tensor and reduces all of it.
 void reduce_whole(const Messages& messages, const Tensor& tensor, ReduceOp op) {
   const int rank = messages.context.rank;
   const int size = messages.context.size;
@@ -204,7 +203,7 @@ void reduce_everywhere(const Messages& messages, const Tensor& tensor, ReduceOp 
     reduce_whole(messages, tensor, op);
     return;
   }
-  // Parts begin on cache lines.
+  // Parts begin at cache-line boundaries.
   const int64_t line = 64 / static_cast<int64_t>(tensor.itemsize());
   const int64_t lines = (tensor.numel() + line - 1) / line;
   Exchange exchange(messages, tensor, (lines + size - 1) / size * line, op);
@@ -226,7 +225,7 @@ void reduce_own_part(const Messages& messages, const Tensor& output, const Tenso
   }
   Exchange exchange(messages, input, output.numel(), op);
   exchange.exchange_parts();
-  // An output that lies over parts of other ranks takes their place when they have been sent.
+  // An output that overlaps parts of other ranks may be written only once they have been sent.
   const bool overlaps = to < from + input.nbytes() && from < to + output.nbytes();
   if (overlaps && to != own) exchange.wait_sent();
   exchange.reduce([&](const Range& piece) { return to + (exchange.at(piece) - own); }, [](uint32_t, const Range&) {});

@@ -1,4 +1,4 @@
-// Writes a rank's whereabouts into the store as JSON, and reads those of its peers.
+// Writes a rank's status into the store as JSON, and reads that of its peers.
 #include <brigade/dist/groups/gloo/whereabouts.h>
 
 #include <brigade/core/clock.h>
@@ -19,7 +19,7 @@ namespace brigade::dist {
 
 namespace {
 
-// For the rank that is to find out: it has gathered all that the others have by then.
+// How long to wait for the error that the first rank finds; by then it has gathered everything that the others have.
 constexpr std::chrono::seconds kLongestSearch{5};
 
 struct LateInStore {
@@ -45,7 +45,7 @@ bool has_left(const Departure& end) {
   return end.how == Departure::How::Left || end.how == Departure::How::LeftByException;
 }
 
-// Of `text`, which has the fields of both.
+// `text`: LateInStore or WhereaboutsInStore.
 Whereabouts whereabouts_of(const auto& text, const RankName& rank) {
   return {.rank = rank,
           .last = text.collective,
@@ -63,7 +63,7 @@ StoredWhereabouts::StoredWhereabouts(std::shared_ptr<Store> store, std::string p
   try {
     store_->set(key("process", rank_), fmt::format("{} {}", getpid(), host_identity()));
   } catch (const std::exception&) {
-    // The peers do not learn how this process ends, nor anything else.
+    // The peers learn neither how this process ends nor its status.
   }
   thread_ = std::thread([this] {
     watch_processes();
@@ -71,7 +71,7 @@ StoredWhereabouts::StoredWhereabouts(std::shared_ptr<Store> store, std::string p
   });
 }
 
-// All have come: they say at once who they are, as soon as the machine lets them.
+// All ranks have arrived, so each publishes its process promptly.
 std::string StoredWhereabouts::process_of(int rank) {
   constexpr int kTries = 20;
   for (int tries = 0; tries < kTries; ++tries) {
@@ -82,7 +82,7 @@ std::string StoredWhereabouts::process_of(int rank) {
       if (stop_) break;
     }
   }
-  return "";  // it has gone before it said so
+  return "";  // it left before publishing its process
 }
 
 void StoredWhereabouts::watch_processes() {
@@ -97,7 +97,7 @@ void StoredWhereabouts::watch_processes() {
         watched[static_cast<size_t>(r)] = PeerProcess(std::atoi(text.c_str()));
     }
   } catch (const std::exception&) {
-    // A store that does not answer: then their words are all there is.
+    // The store does not answer: only the peers' own reports remain.
   }
   const std::lock_guard lock(watching_);
   processes_ = std::move(watched);
@@ -158,7 +158,7 @@ void StoredWhereabouts::abort(const std::string& reason) noexcept {
   tell_given_up();
 }
 
-// Whenever something has changed, a few times a second at most.
+// Publishes every change, polling 20 times a second.
 void StoredWhereabouts::tell_changes() {
   uint64_t told = 0;
   bool told_finished = false;
@@ -166,7 +166,7 @@ void StoredWhereabouts::tell_changes() {
   std::unique_lock lock(mutex_);
   uint64_t ticks = 0;
   while (!stopped_.wait_for(lock, std::chrono::milliseconds(50), [&] { return stop_; })) {
-    // A rank that waits for long asks whether it waits in vain.
+    // During a long wait, checks whether waiting is pointless.
     constexpr uint64_t kTicksBetween = 5;
     if (++ticks % kTicksBetween == 0 && !last_finished_ && look_) {
       lock.unlock();
@@ -246,7 +246,7 @@ ToldByRank StoredWhereabouts::told_by(int rank) const noexcept {
   ToldByRank told;
   told.whereabouts.rank = names_(rank);
   try {
-    // Before its last words are read: of a process that has ended there will be no others.
+    // Checked before its status is read: a process that has ended publishes nothing after that.
     const Departure ended = rank == rank_ ? Departure() : end_of_process(rank);
     told.gone = ended;
     const std::string gone = key("gone", rank);
@@ -270,7 +270,7 @@ ToldByRank StoredWhereabouts::told_by(int rank) const noexcept {
   return told;
 }
 
-// A subgroup does not end with a rank of others.
+// A subgroup does not blame a rank outside it.
 std::optional<RankName> StoredWhereabouts::host_of_store() const {
   const int host = store_->host_rank();
   const int place = host < 0 ? -1 : names_.find_global(host, size_);
@@ -279,16 +279,15 @@ std::optional<RankName> StoredWhereabouts::host_of_store() const {
 }
 
 ToldByAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) const {
-  // Peers that fail because of the same thing come within moments; one that is dead or elsewhere
-  // does not. Where the machine is busy, so are the store and the peers: a few questions are asked in
-  // any case, however long each takes.
+  // Peers that fail for the same reason report within moments; a peer that is dead or elsewhere does not. On a busy
+  // machine the store and the peers are slow too, so a minimum number of looks is made, however long each takes.
   constexpr int kFewestLooks = 8;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timed_out ? 1500 : 700);
   const auto has_time = [&](int look) { return look < kFewestLooks || std::chrono::steady_clock::now() < deadline; };
   ToldByAll told{std::vector<ToldByRank>(static_cast<size_t>(size_)), timed_out};
   bool all = false;
   bool first_look = true;
-  std::string unasked;  // who has no store now has none later
+  std::string unasked;  // a store that is gone stays gone
   for (int look = 0; has_time(look) && !all && unasked.empty(); ++look) {
     all = true;
     for (int r = 0; r < size_; ++r) {
@@ -300,17 +299,16 @@ ToldByAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) co
         if (!unasked.empty())
           rank = {.gone = end_of_process(r), .whereabouts = {.rank = names_(r), .unasked = unasked}};
       }
-      // A peer that gave up waiting has broken our connection: who was missed there has not died
-      // because of that.
+      // A peer that gave up waiting has closed our connection; the ranks that it missed have not died because of that.
       told.timed_out = told.timed_out || rank.timed_out;
-      // It was only late, and left when it found us gone.
+      // The rank was only late, and left when it found the others gone.
       if (told.timed_out && !first_look && has_left(rank.gone)) rank.gone = {};
       all = all && (rank.stuck || rank.gone.has_ended());
     }
     first_look = false;
     if (!all && unasked.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  // Its process may be about to end.
+  // The process of the store's host may be about to end.
   for (int look = 0; has_time(look) && told.gone_with_store; ++look) {
     for (int r = 0; r < size_; ++r) {
       ToldByRank& rank = told.ranks[static_cast<size_t>(r)];
@@ -344,7 +342,7 @@ void StoredWhereabouts::tell_found(const FoundOut& found) const noexcept {
   try {
     store_->set(key("found"), to_text({{"by", found.by}, {"text", found.text}, {"verdicts", found.verdicts}}));
   } catch (const std::exception&) {
-    // Then every rank says what it knows itself.
+    // Then every rank reports what it knows itself.
   }
 }
 
@@ -362,7 +360,7 @@ void StoredWhereabouts::stay_for_others() const noexcept {
       }
     }
   } catch (const std::exception&) {
-    // Nobody can read any more.
+    // The store is gone: no rank can read it.
   }
 }
 

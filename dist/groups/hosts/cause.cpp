@@ -1,4 +1,4 @@
-// Reasons and questions as values of the store.
+// Stores reasons and questions as values in the store.
 #include <brigade/dist/groups/hosts/cause.h>
 
 #include <brigade/dist/errors/wire.h>

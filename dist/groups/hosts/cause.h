@@ -1,7 +1,7 @@
-// What the ranks of a hosts group say to each other when it breaks, over the store: why, and before
-// that who waits for whom. On another host one sees only that a rank does not come, not that it
-// waits itself for a rank of its own host. So whoever is about to give up on ranks asks them first:
-// one that waits inside its host gives up at once, and says for whom it waited.
+// Messages that the ranks of a hosts group exchange over the store when the group breaks: the reason, and before that
+// which rank waits for which. From another host, a rank that waits for a peer on its own host just looks late. So a
+// rank that is about to give up on others asks them first: a rank that waits inside its host then gives up at once, and
+// reports which rank it waited for.
 #pragma once
 
 #include <brigade/dist/errors/verdict.h>
@@ -16,28 +16,28 @@
 
 namespace brigade::dist {
 
-// What a rank tells the others of its failure: the text and the verdicts of its error.
+// The failure that a rank reports to the others: text and verdicts of its error.
 struct Reason {
   int rank = 0;
   std::string text;
   std::vector<Verdict> verdicts;
 };
 
-// A store that is gone is silent: nothing here throws.
+// Nothing here throws: when the store is gone, calls have no effect and there are no answers.
 class SharedCause {
  public:
   SharedCause(std::shared_ptr<Store> store, std::string key, int rank, std::chrono::milliseconds timeout);
 
-  // The first reason counts.
+  // Publishes `reason`; only the first one counts.
   void tell(const Reason& reason) const noexcept;
-  // Why the group broke, if a rank says so in time.
+  // The reason why the group broke, if a rank publishes one within `time`.
   std::optional<Reason> told(std::chrono::milliseconds time) const noexcept;
 
-  // Asks ranks for whom this one has waited in vain. The answer comes by told().
+  // Asks the ranks on which this rank is about to give up. The answer comes through told().
   void ask(std::span<const int> ranks) const noexcept;
   // Whether another rank has asked this one.
   bool asked() const noexcept;
-  // How often a rank that waits has to look whether it is asked, and how long the answer may take.
+  // How often a waiting rank must check asked(), and how long the answer may take.
   std::chrono::milliseconds time_to_ask() const noexcept;
   std::chrono::milliseconds time_to_answer() const noexcept;
 

@@ -1,19 +1,17 @@
-// Ranks on several hosts. Memory is faster than a network, so each byte crosses the network as
-// seldom as possible:
+// The hosts backend: ranks on several hosts. Memory is faster than the network, so each byte crosses the network as
+// rarely as possible:
 //
-//   all_reduce on hosts of k ranks each: rank i of every host has a share of the elements, which it
-//   adds over the ranks of its host, in shared memory. It begins with the sums that the rank i of
-//   the host before has got so far, and hands its own to the rank i of the next, over Gloo (k such
-//   chains at the same time, each with 1/k of the bytes); the last host's are the result, which
-//   goes back along the chain; the ranks of a host copy each other's shares.
+//   all_reduce on hosts of k ranks each: rank i of every host has a share of the elements, which it adds over the ranks
+//   of its host in shared memory. It starts from the partial sums of rank i of the previous host, and sends its own to
+//   rank i of the next host over Gloo (k such chains run at the same time, each with 1/k of the bytes). The sums of the
+//   last host are the result, which travels back along the chain; then the ranks of a host copy each other's shares.
 //
-// So the sums are those of one host, bit for bit: in rank order, in float for half types. A host
-// whose ranks are not consecutive adds several times, once for each run of consecutive ranks.
-// Hosts with different numbers of ranks have no common shares: their first ranks, the leaders, have
-// everything as their share. The other collectives are rare in training and go by the leaders too.
+// So the sums are bitwise equal to those of one host: in rank order, in float for half types. A host whose ranks are
+// not consecutive adds several times, once for each run of consecutive ranks. When hosts have different numbers of
+// ranks, there are no matching shares: the first rank of each host, its leader, takes all elements as its share. The
+// other collectives are rare in training and also go through the leaders.
 //
-// The steps block, so one thread takes the collectives in posting order. What becomes of steps that
-// fail: steps.h.
+// The steps block, so one thread runs the collectives in posting order. See steps.h for failures.
 #include <brigade/core/view.h>
 #include <brigade/dist/errors/collective.h>
 #include <brigade/dist/groups/arithmetic.h>
@@ -39,13 +37,13 @@ namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 
-// Ranks that follow each other and share a host.
+// A run of consecutive ranks on one host.
 struct Run {
   int host = 0;
-  std::vector<int> ranks;  // by their places on the host
+  std::vector<int> ranks;  // as local indices on the host
 };
 
-// All ranks in their order.
+// Splits the ranks, in order, into runs.
 std::vector<Run> runs_of(const HostLayout& layout, int size) {
   std::vector<std::pair<int, int>> place(static_cast<size_t>(size));  // host and place of each rank
   for (size_t host = 0; host < layout.hosts.size(); ++host) {
@@ -83,7 +81,7 @@ class HostsGroup final : public ProcessGroup {
   ~HostsGroup() override {
     end_channels();
     forget_staged();
-    // Works that nobody will wait for any more must not keep the peers waiting.
+    // Pending works of a destroyed group must not keep the peers waiting.
     if (queue_.idle()) return;
     if (!failure_.empty()) {
       abort(failure_);
@@ -132,7 +130,7 @@ class HostsGroup final : public ProcessGroup {
   }
   WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
     return enqueue(CollectiveKind::ReduceScatter, input, options, [this, output, input](const HostsCall& call) {
-      // By way of an all-reduce: twice the traffic of the best algorithm, and the same bits.
+      // Implemented with an all-reduce: twice the traffic of the best algorithm, but the same bits.
       const Tensor whole = inside_->allocate(input.numel(), input.dtype());
       std::memcpy(whole.raw_data(), input.raw_data(), input.nbytes());
       all_reduce_now(whole, call);
@@ -142,7 +140,7 @@ class HostsGroup final : public ProcessGroup {
   }
   WorkPtr do_barrier(const CollectiveOptions& options) override { return enqueue_barrier(options, timeout()); }
   void do_monitored_barrier(const CollectiveOptions& options, Milliseconds timeout) override {
-    // The steps are in time; each may take a moment to find out who is missing.
+    // The steps respect `timeout`; each may need extra time to find the missing ranks.
     enqueue_barrier(options, timeout)->wait(timeout + 4 * patience_of_steps(timeout) + std::chrono::seconds(5));
   }
 
@@ -154,7 +152,7 @@ class HostsGroup final : public ProcessGroup {
   }
 
   void meet(const HostsCall& call) {
-    // All of this host are here; all hosts are; everybody knows.
+    // Gather the ranks of this host, then all hosts, then release the ranks of this host.
     const auto all_here = [&] { return inside_->all_reduce(token_, call.step(), call.options.where); };
     steps_.inside(call, all_here);
     if (leads() && between_)
@@ -177,7 +175,7 @@ class HostsGroup final : public ProcessGroup {
     const auto peers = std::make_shared<std::vector<void*>>();  // the sums of all ranks of this host
     steps_.inside(call, [&] { return inside_->show(sums, call.step(op), peers); });
     if (between_) {
-      // May still run when this call has given up.
+      // May still run after this call has given up.
       const auto add = [this, peers, sums, first = begin, op](size_t hop, const void* partial, void* result,
                                                               int64_t from, int64_t to) {
         add_run(runs_[hop], *peers, first, partial, result, from, to, sums.dtype(), op);
@@ -225,7 +223,7 @@ class HostsGroup final : public ProcessGroup {
       place = static_cast<int>(found - ranks.begin());
     }
     const bool at_home = layout_.host == home;
-    // On the root's host first, so that its leader has it; then to the other leaders; then on their
+    // First inside the root's host, so that its leader has the values; then to the other leaders; then inside their
     // hosts.
     const auto spread = [&](int root) {
       steps_.inside(
@@ -238,8 +236,8 @@ class HostsGroup final : public ProcessGroup {
   }
 
   void all_gather_now(const Tensor& output, const Tensor& input, const HostsCall& call) {
-    // Every host fills as many places as the largest needs; the leaders exchange these; each rank
-    // sorts them out.
+    // Every host pads to the number of ranks of the largest host; the leaders exchange the padded blocks; each rank
+    // reorders them.
     const int64_t n = input.numel();
     const auto places = static_cast<int64_t>(layout_.most_ranks());
     const auto hosts = static_cast<int64_t>(layout_.hosts.size());
@@ -267,7 +265,7 @@ class HostsGroup final : public ProcessGroup {
 
   WorkPtr enqueue(CollectiveKind kind, const Tensor& tensor, const CollectiveOptions& options,
                   std::function<void(const HostsCall&)> run) {
-    // Ranks must meet also when there is nothing to exchange.
+    // Ranks must synchronize even when there is nothing to exchange.
     if (tensor.defined() && tensor.numel() == 0) run = [this](const HostsCall& call) { meet(call); };
     return enqueue(kind, tensor, options, timeout(), std::move(run));
   }
@@ -288,8 +286,7 @@ class HostsGroup final : public ProcessGroup {
       try {
         run(*call);
       } catch (const std::exception& error) {
-        // Also what is no failure of a step: memory that cannot be had. The peers must not wait for
-        // us.
+        // Also failures outside the steps, such as an allocation: the peers must not wait for this rank.
         steps_.break_with(std::current_exception(), error.what(), {rank(), error.what(), {}});
         steps_.throw_if_broken();
       }
@@ -302,13 +299,13 @@ class HostsGroup final : public ProcessGroup {
   const std::string prefix_;
   const HostLayout layout_;
   const std::vector<Run> runs_;
-  std::vector<int> chain_;  // the host of each run: a hop
+  std::vector<int> chain_;  // the host of each run, which is a hop
   HostSteps steps_;
   shm::SharedGroup* const inside_;
   ChainGroup* const between_;  // may be null
   Tensor token_;               // what a barrier exchanges
   std::string failure_;        // see note_failure
-  WorkQueue queue_;            // last: its thread uses the others
+  WorkQueue queue_;            // last: its thread uses the other members
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Waits for steps, and turns a failed one into an error of the collective, the same on all hosts.
+// Waits for steps, and turns a failed step into an error of the collective, the same on all hosts.
 #include <brigade/dist/groups/hosts/steps.h>
 
 #include <brigade/core/clock.h>
@@ -14,7 +14,7 @@ namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 
-// How often a wait between hosts looks whether it has to end.
+// How often a wait between hosts checks whether it must end.
 constexpr Milliseconds kLook(20);
 
 int64_t in_ns(Milliseconds time) { return std::chrono::nanoseconds(time).count(); }
@@ -33,7 +33,7 @@ HostSteps::HostSteps(std::shared_ptr<Store> store, int rank, Milliseconds timeou
   const std::vector<int>& mine = layout.hosts[static_cast<size_t>(layout.host)];
   inside_ = shm::make_group_of_processes(store, layout.local, static_cast<int>(mine.size()), timeout,
                                          fmt::format("{}/hosts/inside{}", prefix, layout.host), names_.step(mine));
-  const int64_t period = in_ns(cause_.time_to_ask());  // a question to the store
+  const int64_t period = in_ns(cause_.time_to_ask());  // each check queries the store
   inside_->end_waits_when(
       [this, period, next = now_ns() + period]() mutable {
         if (has_to_end()) return true;
@@ -52,12 +52,12 @@ HostSteps::HostSteps(std::shared_ptr<Store> store, int rank, Milliseconds timeou
   between_ =
       make_gloo_chain(store, layout.host, static_cast<int>(partners.size()), timeout + patience_of_steps(timeout),
                       fmt::format("{}/hosts/between{}", prefix, layout.local), names_.step(partners));
-  // Who fails in the first collective must not break connections that others are still making.
+  // A rank that fails in the first collective must not break connections that others are still making.
   between_->barrier({.description = "rendezvous"});
 }
 
 void HostSteps::inside(const HostsCall& call, const std::function<WorkPtr()>& post, bool last) {
-  // Between hosts they also need a moment to find out who is missing, and to ask them.
+  // The step between hosts also needs time to find the missing ranks, and to ask them.
   const Milliseconds extra =
       last ? 2 * patience_of_steps(call.timeout) + Milliseconds(2500) + cause_.time_to_answer() : Milliseconds(0);
   const auto until = HostsCall::Clock::now() + call.left() + extra;
@@ -67,7 +67,7 @@ void HostSteps::inside(const HostsCall& call, const std::function<WorkPtr()>& po
   } catch (const CollectiveError& error) {
     fail(std::current_exception(), error);
   } catch (const DistError& error) {
-    // A companion that gave up because of another host has said so.
+    // A rank of this host that gave up because of another host has published the reason.
     fail_as_told(call, Milliseconds(0));
     if (dynamic_cast<const TimeoutError*>(&error)) {
       const bool in_time = HostsCall::Clock::now() < until && !has_to_end();
@@ -90,12 +90,12 @@ void HostSteps::between(const HostsCall& call, const std::function<WorkPtr()>& p
   } catch (const CollectiveError& error) {
     fail(std::current_exception(), error);
   } catch (const DistError& error) {
-    // What Gloo can tell is that a connection is gone. Those who share a host with the cause know
-    // more, and may need a moment to say so; at a time-out they have had it.
+    // Gloo only reports that a connection is gone. Ranks on the host of the failed rank know more, and may need a
+    // moment to report it; at a timeout they have had that time.
     const bool timed_out = dynamic_cast<const TimeoutError*>(&error) != nullptr;
     fail_as_told(call, Milliseconds(timed_out ? 20 : 500));
     if (timed_out) {
-      // Whoever has not come may wait itself.
+      // A missing rank may itself be waiting.
       if (const std::vector<int> ranks = ranks_to_ask(error); !ranks.empty()) {
         cause_.ask(ranks);
         fail_as_told(call, cause_.time_to_answer());
@@ -107,7 +107,7 @@ void HostSteps::between(const HostsCall& call, const std::function<WorkPtr()>& p
   }
 }
 
-// Those of the missing ranks that share their host with others.
+// The missing ranks that share their host with other ranks.
 std::vector<int> HostSteps::ranks_to_ask(const DistError& error) const {
   std::vector<int> ranks;
   for (const Verdict& verdict : verdicts_of(error)) {
@@ -158,7 +158,7 @@ void HostSteps::end_early(Milliseconds waited) {
   early_after_ms_ = std::max<int64_t>(1, waited.count());
   early_since_ = now_ns();
   std::unique_lock lock(mutex_);
-  // The last step of a collective waits longest for what others say.
+  // The last step of a collective waits longest for reports of other ranks.
   changed_.wait_for(lock, 4 * patience_of_steps(waited) + std::chrono::seconds(10), [&] { return broken_ != nullptr; });
   if (broken_) std::rethrow_exception(broken_);
 }
@@ -168,7 +168,7 @@ void HostSteps::throw_if_broken() {
   if (broken_) std::rethrow_exception(broken_);
 }
 
-// Fails with the verdict that another rank has given, if it does so in time.
+// Fails with the verdict of another rank, if one is published within `time`.
 void HostSteps::fail_as_told(const HostsCall& call, Milliseconds time) {
   std::optional<Reason> reason = cause_.told(time);
   if (!reason || reason->rank == rank_) return;

@@ -1,12 +1,10 @@
-// The steps of a collective over several hosts: inside the own host (shared memory) and between hosts
-// (Gloo).
+// The steps of a collective over several hosts: inside this rank's host (shared memory) and between hosts (Gloo).
 //
-// A collective has the group's timeout for all its steps together (the last ones a little more). The
-// steps say which collective they are a step of, so that both groups compare that and errors speak
-// of it. When a step fails, the rank says why in the store, then breaks both of its groups: so the
-// others on its host and its partners on other hosts stop at once, and give the same verdict. Who
-// gives up on ranks of another host asks them first whether they wait for somebody themselves
-// (cause.h).
+// The group's timeout covers all steps of a collective together (the last ones get a little more). Each step names the
+// collective that it belongs to, so that both groups compare that collective and errors name it. When a step fails, the
+// rank publishes the reason in the store, then breaks both of its groups: so the other ranks on its host and its
+// partners on other hosts stop at once, and report the same verdict. A rank that is about to give up on ranks of
+// another host first asks whether those are waiting themselves (cause.h).
 #pragma once
 
 #include <brigade/core/clock.h>
@@ -31,16 +29,16 @@
 
 namespace brigade::dist {
 
-// A posted collective, and until when it may take.
+// A posted collective and its deadline.
 struct HostsCall {
   using Clock = std::chrono::steady_clock;
 
-  CollectiveOptions options;  // its words and topic are those of `info`
+  CollectiveOptions options;  // with the description and topic of `info`
   CollectiveInfo info;
   std::chrono::milliseconds timeout{0};
   Clock::time_point deadline;
 
-  // For a step of it.
+  // The options of a step of this collective.
   CollectiveOptions step(ReduceOp op = ReduceOp::Sum, int root = 0) const {
     CollectiveOptions result = options;
     result.op = op;
@@ -56,32 +54,32 @@ struct HostsCall {
   }
 };
 
-// Each later step waits so much longer, so that those who can see who is missing speak first.
+// The extra time that each later step waits, so that the ranks which can see who is missing report first.
 std::chrono::milliseconds patience_of_steps(std::chrono::milliseconds timeout);
 
 class HostSteps {
  public:
-  // Connects the ranks. The first rank of each host leads it; all ranks have partners on the other
-  // hosts where these have the same number of ranks, else only the leaders. `layout` must outlive
-  // it. `on_break` gets the text of the first failure.
+  // Connects the ranks. The first rank of each host is its leader. If all hosts have the same number of ranks, every
+  // rank has partners on the other hosts, otherwise only the leaders have. `layout` must outlive this object.
+  // `on_break` gets the text of the first failure.
   HostSteps(std::shared_ptr<Store> store, int rank, std::chrono::milliseconds timeout, const std::string& prefix,
             const HostLayout& layout, RankNames names, std::function<void(const std::string&)> on_break);
 
   // The ranks of this host.
   shm::SharedGroup* inside_group() const noexcept { return inside_.get(); }
-  // The ranks with this place on all hosts, or the leaders; null for those who talk to nobody.
+  // The ranks with the same local index on all hosts, or the leaders; null for a rank without partners.
   ChainGroup* between_group() const noexcept { return between_.get(); }
 
-  // A step inside the host; `last` when it comes after one between hosts, whose delay it must bear.
-  // Throws what broke the group.
+  // Runs a step inside the host; `last`: it follows a step between hosts, whose delay it must tolerate. Throws the
+  // error that broke the group.
   void inside(const HostsCall& call, const std::function<WorkPtr()>& post, bool last = false);
   void between(const HostsCall& call, const std::function<WorkPtr()>& post);
 
-  // For a wait that has had less time than the group's: ends the step that is running, and throws what
-  // that finds out. Called by another thread than the one that waits for steps.
+  // For a wait with a shorter timeout than the group's: ends the running step, and throws the resulting error. Called
+  // from a different thread than the one that runs the steps.
   void end_early(std::chrono::milliseconds waited);
 
-  // The first failure counts; the peers learn of it.
+  // Breaks the group and notifies the peers; only the first failure counts.
   void break_with(std::exception_ptr error, const std::string& what, const Reason& reason) noexcept;
   void throw_if_broken();
 
@@ -100,16 +98,17 @@ class HostSteps {
   const HostLayout& layout_;
   const std::function<void(const std::string&)> on_break_;
   SharedCause cause_;
-  std::string partners_;  // the ranks of other hosts that this one talks to
+  std::string partners_;  // this rank's partners on other hosts
   std::shared_ptr<shm::SharedGroup> inside_;
   std::shared_ptr<ChainGroup> between_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::exception_ptr broken_;
-  // See end_early(): how long that wait was, and since when steps have to end, by the clock of now_ns(); 0: never.
+  // See end_early(): the duration of that wait, and the time on the clock of now_ns() from which steps must end; 0:
+  // none.
   std::atomic<int64_t> early_after_ms_{0};
   std::atomic<int64_t> early_since_{0};
-  std::atomic<int64_t> patience_ns_{0};  // of the step that is running
+  std::atomic<int64_t> patience_ns_{0};  // of the running step
 };
 
 }  // namespace brigade::dist

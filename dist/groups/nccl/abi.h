@@ -1,7 +1,6 @@
-// What Brigade calls of NCCL. NCCL is loaded at run time, so that a program that does not use it
-// needs neither the library nor its header. Names, values and signatures are those of NCCL's
-// documentation, as they have been since 2.14; tests/cuda/training/nccl_test.cpp compares them with
-// nccl.h where there is one.
+// The part of NCCL's ABI that Brigade uses. NCCL is loaded at run time, so that a program that does not use it needs
+// neither the library nor its header. Names, values and signatures follow NCCL's documentation, and are stable since
+// 2.14; tests/cuda/training/nccl_test.cpp compares them with nccl.h if it is available.
 #pragma once
 
 #include <cstddef>
@@ -38,11 +37,10 @@ enum class DataType : int {
 
 enum class RedOp : int { Sum = 0, Max = 2, Min = 3, Avg = 4 };
 
-// The color of a rank that is to be in no part of a communicator.
+// The color of a rank that joins no part of a split communicator.
 inline constexpr int kSplitNoColor = -1;
 
-// As far as 2.14 knows it, with that version's number: a later one gives its own fields their
-// defaults.
+// The fields of 2.14, with that version's number: later versions use defaults for their additional fields.
 struct Config {
   size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;

@@ -1,4 +1,4 @@
-// Calls of NCCL, each with an end.
+// NCCL calls with timeouts.
 #include <brigade/dist/groups/nccl/communicator.h>
 
 #include <brigade/core/error.h>
@@ -12,9 +12,9 @@
 namespace brigade::dist::nccl {
 
 namespace {
-// Every call is in progress at first: a thread of NCCL's queues it, within some ten microseconds where the ranks are
-// connected. Asking costs a tenth of one, so it is mostly done before the thread gives way, and nearly always before it
-// sleeps.
+// Every call is in progress at first: an NCCL thread queues it, within about ten microseconds once the ranks are
+// connected. A poll costs about 0.1 microseconds, so a call is mostly done before this thread yields, and nearly always
+// before it sleeps.
 constexpr int kSpins = 200;
 constexpr int kYields = 200;
 constexpr auto kSleep = std::chrono::microseconds(100);
@@ -45,12 +45,12 @@ std::shared_ptr<Communicator> Communicator::split(int rank, std::chrono::millise
   const bool is_member = rank >= 0;
   std::shared_ptr<Communicator> part(new Communicator(library_, device_, timeout, name));
   try {
-    // NCCL fills in the new one when this one is no longer in progress.
+    // NCCL sets part->comm_ once this communicator is no longer in progress.
     call("ncclCommSplit", [&](Comm comm) {
       return library_.comm_split(comm, is_member ? 0 : kSplitNoColor, std::max(rank, 0), &part->comm_, nullptr);
     });
   } catch (...) {
-    abort();  // before the place goes into which it is filled
+    abort();  // before `part`, which NCCL may still write to, is destroyed
     throw;
   }
   if (!is_member) return nullptr;
@@ -73,13 +73,13 @@ Result Communicator::settle(Result result, std::chrono::milliseconds longest, co
   for (int answers = 1; result == Result::InProgress; ++answers) {
     {
       const std::lock_guard lock(mutex_);
-      if (!comm_) return Result::RemoteError;  // aborted meanwhile
+      if (!comm_) return Result::RemoteError;  // aborted by another thread
       const Result asked = library_.comm_get_async_error(comm_, &result);
       if (asked != Result::Success) return asked;
     }
     if (result != Result::InProgress) break;
     const bool is_late = Clock::now() >= deadline;
-    // On a busy machine the spins and yields alone may take longer than the time-out.
+    // On a busy machine the spins and yields alone may exceed the timeout.
     if (until_peers_come && !asked_peers && (is_late || answers >= kSpins + kYields)) {
       asked_peers = true;
       until_peers_come();
@@ -140,7 +140,7 @@ void Communicator::call_together(const std::function<Result(Comm)>& calls, const
     try {
       result = calls(comm);
     } catch (...) {
-      library_.group_end();  // of this thread, which may go on with another communicator
+      library_.group_end();  // group state belongs to this thread, which may use other communicators
       throw;
     }
     const Result ended = library_.group_end();

@@ -1,8 +1,8 @@
-// A communicator of NCCL that no call waits for without an end.
+// An NCCL communicator whose calls never block forever.
 //
-// It is made without blocking (blocking = 0), so a call that is not done at once says so, and how it
-// went is asked for (ncclCommGetAsyncError) until the time is over. abort() may come from another
-// thread; it ends what runs on the device.
+// The communicator is nonblocking (blocking = 0): a call that is not done at once returns ncclInProgress, and its
+// status is polled (ncclCommGetAsyncError) until the timeout. abort() may be called from another thread; it ends the
+// kernels running on the device.
 #pragma once
 
 #include <brigade/core/device.h>
@@ -21,44 +21,44 @@
 
 namespace brigade::dist::nccl {
 
-// Of a call that queues work on a communicator that does not block.
+// Whether a call on a nonblocking communicator has queued its work.
 inline bool is_queued(Result result) { return result == Result::Success || result == Result::InProgress; }
 
 class Communicator {
  public:
-  // All ranks at the same time, with the id of one of them; the device has to be the current one.
-  // Throws as call() does, with NCCL's own words.
+  // All ranks must construct it at the same time, with the id made by one of them; `device` must be the current device.
+  // Throws as call() does, with NCCL's own message.
   Communicator(const Library& library, const UniqueId& id, int rank, int size, Device device,
                std::chrono::milliseconds timeout, const RankName& name);
-  // One for some of the ranks (ncclCommSplit). All ranks of this one at the same time, with nothing
-  // under way on it, and its device the current one. `rank`: in the new one; -1: this one is no member
-  // and gets null. Throws as call() does; nothing can be called on this one then.
+  // Makes a communicator for some of the ranks (ncclCommSplit). All ranks of this communicator must call it at the same
+  // time, with no pending work on it, and its device must be current. `rank`: in the new communicator; -1: this rank is
+  // not a member and gets null. Throws as call() does; this communicator is unusable then.
   std::shared_ptr<Communicator> split(int rank, std::chrono::milliseconds timeout, const RankName& name);
-  // Waits for the peers a little, so that none of them loses what is under way.
+  // Waits briefly for the peers, so that none of them loses pending work.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // A call that queues work, until NCCL has queued it. `what`: "ncclAllReduce". Throws DistError, PeerError when a
-  // peer is the reason, TimeoutError.
+  // Makes a call that queues work, and waits until NCCL has queued it. `what`: "ncclAllReduce". Throws DistError,
+  // PeerError when a peer is the reason, TimeoutError.
   //
-  // NCCL connects the ranks when a communicator is first used, and then waits for all of them. So where it takes long,
-  // `until_peers_come` is called once: it returns when they have come, or throws what is known of those that have not.
-  // Without it, who does not come is not known.
+  // NCCL connects the ranks when a communicator is first used, and then waits for all of them. So if the call takes
+  // long, `until_peers_come` is called once: it returns when the peers have arrived, or throws an error that names the
+  // missing ones. Without it, missing ranks are not identified.
   using UntilPeersCome = std::function<void()>;
   void call(const char* what, const std::function<Result(Comm)>& function, const UntilPeersCome& until_peers_come = {});
-  // What `calls` calls is issued together (ncclGroupStart, ncclGroupEnd), or nothing of it. It returns the first result that
-  // is_queued() is false for.
+  // Issues all NCCL calls made in `calls` together (ncclGroupStart, ncclGroupEnd), or none of them. `calls` must return
+  // the first result for which is_queued() is false.
   void call_together(const std::function<Result(Comm)>& calls, const UntilPeersCome& until_peers_come = {});
-  // So that collectives on it need no copy into NCCL's buffers; null where NCCL does not want to.
+  // Registers memory, so that collectives on it need no copy into NCCL's buffers; null when NCCL refuses.
   void* register_memory(void* data, size_t bytes) noexcept;
   void deregister(void* registration) noexcept;
-  // What went wrong beside the calls, in words; nothing when all is well.
+  // The text of an asynchronous error, if there is one.
   std::optional<std::string> asynchronous_error();
-  // Nothing can be called afterwards.
+  // The communicator is unusable afterwards.
   void abort() noexcept;
 
-  // What was done so far between an answer that NCCL is in progress and the next question.
+  // Counts of how this communicator has paused between polls so far.
   struct Pauses {
     uint64_t spins = 0, yields = 0, sleeps = 0;
   };
@@ -68,13 +68,13 @@ class Communicator {
   using Clock = std::chrono::steady_clock;
   Communicator(const Library& library, Device device, std::chrono::milliseconds timeout, const RankName& name);
 
-  // Waits until it is made, by `what`.
+  // Waits until the communicator, made by the call `what`, is ready.
   void finish_making(const char* what, Result begun);
 
-  // Until the communicator is no longer in progress, for `longest`, and as long again after `until_peers_come`; the mutex
-  // is free in between.
+  // Polls until the communicator is no longer in progress, for at most `longest`, and again for `longest` after
+  // `until_peers_come`; the mutex is free between polls.
   Result settle(Result result, std::chrono::milliseconds longest, const UntilPeersCome& until_peers_come = {});
-  // After so many answers that it is.
+  // Pauses after the given number of in-progress answers.
   void pause(int answers);
   std::string in_words(const char* what, Result result);
   std::exception_ptr error_of(const char* what, Result result);

@@ -1,4 +1,4 @@
-// Finds NCCL's functions.
+// Loads NCCL and resolves its functions.
 #include <brigade/dist/groups/nccl/library.h>
 
 #include <brigade/core/error.h>
@@ -65,7 +65,7 @@ Library load_first() {
 }  // namespace
 
 std::string version_in_words(int version) {
-  // Until 2.8 the minor version had one digit.
+  // Up to 2.8, the version number has one digit for the minor version.
   const int unit = version < 10000 ? 1000 : 10000;
   return fmt::format("{}.{}.{}", version / unit, version % unit / 100, version % 100);
 }

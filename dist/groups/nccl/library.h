@@ -1,4 +1,4 @@
-// NCCL's library, loaded when it is first asked for.
+// The NCCL library, loaded on first use.
 #pragma once
 
 #include <brigade/dist/groups/nccl/abi.h>
@@ -24,10 +24,10 @@ struct Library {
                            Stream stream);
   Result (*send)(const void* from, size_t count, DataType type, int peer, Comm comm, Stream stream);
   Result (*recv)(void* to, size_t count, DataType type, int peer, Comm comm, Stream stream);
-  // What the calling thread calls between them is issued by the second, as one.
+  // Calls of this thread between the two are issued together by group_end.
   Result (*group_start)();
   Result (*group_end)();
-  // Null before 2.18. No configuration: that of `comm`.
+  // Null before 2.18. A null `config` means the one of `comm`.
   Result (*comm_split)(Comm comm, int color, int key, Comm* part, Config* config);
   // Null before 2.19.
   Result (*mem_alloc)(void** data, size_t bytes);
@@ -37,17 +37,17 @@ struct Library {
   int version = 0;  // 22809 is 2.28.9
 };
 
-// The oldest with communicators that do not block (ncclCommInitRankConfig).
+// The oldest version with nonblocking communicators (ncclCommInitRankConfig).
 inline constexpr int kOldestVersion = 21400;
 
 // "2.28.9"
 std::string version_in_words(int version);
 
-// Throws DistError, which says what was looked for and how to get it: a library that is not there,
-// lacks a function, or is older than kOldestVersion.
+// Throws DistError, with the path and how to install NCCL, when the library is missing, lacks a function, or is older
+// than kOldestVersion.
 Library load(const std::string& path);
-// Once per process: what $BRIGADE_NCCL_LIBRARY names, else the one that is linked into the program,
-// else libnccl.so.2. Throws as load() does.
+// Loads once per process: the file in $BRIGADE_NCCL_LIBRARY, else the library linked into the program, else
+// libnccl.so.2. Throws as load() does.
 const Library& library();
 
 }  // namespace brigade::dist::nccl

@@ -1,16 +1,14 @@
-// Ranks with a GPU each, over NCCL: collectives on tensors of the device are queued on a stream of
-// their own, of high priority, behind what the current stream holds, and nothing waits on the host.
+// The nccl backend: ranks with one GPU each. Collectives on device tensors are queued on a separate high-priority
+// stream, after the work of the current stream, and nothing blocks the host.
 //
-// NCCL reduces what it is given: ranks that meet in different collectives, or do not come, it does
-// not tell apart. So the group stands beside one of the host (`control`), over which the ranks tell
-// each other, while NCCL runs, what they have posted: an all-reduce of one number under the
-// collective's name, which that group checks as it checks its own. All that is known of lost, late
-// and differing ranks is found there, in its words (works.h); tensors of the CPU, texts and barriers
-// go there too. BRIGADE_COLLECTIVE_CHECK=0 leaves that number out, and with it the explanations.
+// NCCL does not detect ranks that meet in different collectives or do not arrive. So the group is paired with a host
+// group (`control`), over which the ranks exchange, while NCCL runs, what they have posted: an all-reduce of one number
+// under the collective's name, which the host group checks like its own collectives. Lost, late and mismatched ranks
+// are detected there, and errors carry its messages (works.h); CPU tensors, texts and barriers go there too.
+// BRIGADE_COLLECTIVE_CHECK=0 disables that all-reduce, and with it the explanations.
 //
-// The communicator is made when the first tensor of a device comes, since only that says which
-// device is this rank's. Backend auto is this group, too: there, where the ranks cannot have a
-// communicator, tensors of devices are staged over the group of the host.
+// The communicator is made at the first device tensor, which determines this rank's device. Backend auto uses this
+// group too: if the ranks cannot make a communicator, it stages device tensors over the host group.
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/error.h>
 #include <brigade/core/factory.h>
@@ -55,13 +53,13 @@ nccl::RedOp op_of(ReduceOp op, DType dtype) {
     case ReduceOp::Avg: return nccl::RedOp::Avg;
     case ReduceOp::Max: return nccl::RedOp::Max;
     case ReduceOp::Min: return nccl::RedOp::Min;
-    default: return dtype == kBool ? nccl::RedOp::Max : nccl::RedOp::Sum;  // a sum of truth values is an or
+    default: return dtype == kBool ? nccl::RedOp::Max : nccl::RedOp::Sum;  // a sum of bools is a logical or
   }
 }
 
-// What a rank tells the others before the communicator is made.
+// What the ranks exchange before the communicator is made.
 struct Seat {
-  std::string trouble;  // why this rank cannot; "" when it can
+  std::string trouble;  // why this rank cannot make one; "" when it can
   std::string host, bus, device;
   std::string version;
 
@@ -77,7 +75,7 @@ struct Seat {
 
 class NcclGroup final : public ProcessGroup {
  public:
-  // What its communicator is for. Messages: of two ranks, from the root to the other.
+  // The use of the communicator. Messages: between two ranks, from the root to the other rank.
   enum class Use : uint8_t { Collectives, Messages };
 
   NcclGroup(ProcessGroupPtr control, bool may_stage, Use use = Use::Collectives)
@@ -93,8 +91,8 @@ class NcclGroup final : public ProcessGroup {
     end_channels();
     forget_staged();
     if (!communicator_) return;
-    // The peers need what this rank has queued, and wait for nothing that it has not; what all have
-    // queued comes to its end also when this one leaves in trouble, so that they fail where it did.
+    // The peers need what this rank has queued, and wait for nothing else. What all ranks have queued completes even if
+    // this rank leaves after a failure, so that the peers fail at the same point.
     const bool in_trouble = has_failed_ || std::uncaught_exceptions() > 0;
     const std::chrono::milliseconds farewell = in_trouble ? nccl::kReasonsTake : kLongestFarewell;
     if (!works_.finish_within(std::min(timeout(), farewell)) || in_trouble) communicator_->abort();
@@ -107,7 +105,7 @@ class NcclGroup final : public ProcessGroup {
     if (device.type == DeviceType::CPU || !may_stage_) return true;
     return way_ == Way::Nccl && device == device_;  // a second device of a rank is staged
   }
-  bool takes_sums() const noexcept override { return control_->takes_sums(); }  // of memory on the host
+  bool takes_sums() const noexcept override { return control_->takes_sums(); }  // for host memory
   void choose_way(Device device, SourceLocation where) override {
     if (way_ == Way::Open && (may_stage_ || !is_alone_)) connect(device, where);
   }
@@ -200,7 +198,7 @@ class NcclGroup final : public ProcessGroup {
     return nullptr;
   }
 
-  // On the current stream, without NCCL.
+  // A group of one rank: copies on the current stream, without NCCL.
   static void do_alone(const CollectiveCall& call) {
     const Device device = call.output.device();
     if (call.input.defined() && call.output.raw_data() != call.input.raw_data())
@@ -208,7 +206,7 @@ class NcclGroup final : public ProcessGroup {
                                         device.index);
   }
 
-  // `post` is called with the options that make it a part of the collective.
+  // `post` is called with options that mark its collective as a step of this one.
   template <class Enter, class Post>
   WorkPtr on_host(const Enter& enter, const CollectiveOptions& options, const Post& post) {
     works_.throw_if_failed();
@@ -222,7 +220,7 @@ class NcclGroup final : public ProcessGroup {
     return works_.add(std::move(collective));
   }
 
-  // One collective, or several that are issued together. `enter` enters them in the flight recorder, as one.
+  // Issues one collective, or several together. `enter` records them in the flight recorder as one entry.
   template <class Enter>
   WorkPtr on_device(std::span<const CollectiveCall> calls, SourceLocation where, const Enter& enter) {
     works_.throw_if_failed();
@@ -266,7 +264,7 @@ class NcclGroup final : public ProcessGroup {
     return works_.add(std::move(collective));
   }
 
-  // Queues them on the stream, those without elements left out: they are so on all ranks.
+  // Queues the calls on the stream. Calls without elements are skipped, which is the same on all ranks.
   void issue(std::span<const CollectiveCall> calls, const std::function<void()>& until_peers_come) {
     if (calls.size() == 1) {
       const CollectiveCall& call = calls.front();
@@ -286,7 +284,7 @@ class NcclGroup final : public ProcessGroup {
     communicator_->call_together(all, until_peers_come);
   }
 
-  // NCCL does, to connect them: the host knows who does not come.
+  // NCCL waits for all peers to connect them; the host group knows which of them are missing.
   void wait_for_peers(const nccl::Collective& collective) {
     if (!collective.met) return;
     try {
@@ -329,14 +327,14 @@ class NcclGroup final : public ProcessGroup {
     return nccl::Result::InvalidArgument;
   }
 
-  // With what failed first: another thread may have given up the communicator meanwhile.
+  // Throws the first failure, since another thread may already have aborted the communicator.
   [[noreturn]] void fail_and_throw(const std::exception_ptr& error) {
     works_.fail(error);
     works_.throw_if_failed();
     std::rethrow_exception(error);
   }
 
-  // What NCCL has thrown, with what the host knows.
+  // Adds the host group's knowledge to an error of NCCL.
   std::exception_ptr explained(std::exception_ptr error, const nccl::Collective& collective,
                                const CollectiveOptions& how) {
     try {
@@ -354,8 +352,7 @@ class NcclGroup final : public ProcessGroup {
     }
   }
 
-  // A peer is why NCCL failed: the host knows which, and why, at the latest when it is asked to meet
-  // once more.
+  // NCCL failed because of a peer: the host group knows which one and why, at the latest when the ranks meet once more.
   std::exception_ptr reason_for(std::exception_ptr error, const WorkPtr& met, const CollectiveOptions& how) {
     const auto patience = std::min<std::chrono::milliseconds>(timeout(), nccl::kReasonsTake);
     try {
@@ -368,7 +365,7 @@ class NcclGroup final : public ProcessGroup {
     return error;
   }
 
-  // Says over the host what this rank has posted.
+  // Announces over the host group what this rank has posted.
   WorkPtr meet(const CollectiveOptions& how) {
     const Tensor token = empty({1}, kInt32);
     *token.data_ptr<int32_t>() = 0;
@@ -382,7 +379,7 @@ class NcclGroup final : public ProcessGroup {
                       to_string(device_), to_string(device));
   }
 
-  // Makes the communicator, or finds that the ranks cannot have one: collective.
+  // Makes the communicator, or finds that the ranks cannot have one. Collective.
   void connect(Device device, SourceLocation where) {
     Seat own;
     const Tensor id = control_->allocate(sizeof(nccl::UniqueId), kUInt8);
@@ -423,7 +420,7 @@ class NcclGroup final : public ProcessGroup {
     }
   }
 
-  // Collectives on its device go by this one from now on.
+  // Uses `communicator` for all later collectives on its device.
   void take(std::shared_ptr<nccl::Communicator> communicator) {
     const DeviceRuntime& runtime = device_runtime(device_);
     stream_ = runtime.new_stream(device_.index);
@@ -433,12 +430,12 @@ class NcclGroup final : public ProcessGroup {
     works_.watch(communicator_, device_);
   }
 
-  // The members' part of this group's communicator; null where there is none, or where the members
-  // have to make their own when a tensor of a device comes: as for any group, without ncclCommSplit.
+  // The members' part of this group's communicator. Null when this group has none, or without ncclCommSplit: then the
+  // members make one at their first device tensor, like any group.
   std::shared_ptr<nccl::Communicator> split(const Subgroup& members) {
     if (!communicator_ || !library_->comm_split || (members.size() == 1 && !nccl::connects_one_rank())) return nullptr;
     try {
-      // NCCL asks that nothing is under way.
+      // NCCL requires that no work is pending.
       if (!works_.finish_within(timeout())) {
         works_.throw_if_failed();
         throw TimeoutError(members.where,
@@ -486,7 +483,7 @@ class NcclGroup final : public ProcessGroup {
     }
   }
 
-  // Of the tensors of devices. Open: none has come yet.
+  // The transport of device tensors. Open: not chosen yet.
   enum class Way : uint8_t { Open, Nccl, Staged };
 
   const ProcessGroupPtr control_;
@@ -502,7 +499,7 @@ class NcclGroup final : public ProcessGroup {
   std::unique_ptr<DeviceEvent> ready_;
   std::shared_ptr<nccl::Communicator> communicator_;
   std::shared_ptr<nccl::RegisteredMemory> memory_;
-  nccl::Works works_;  // last: its thread uses the others
+  nccl::Works works_;  // last: its thread uses the other members
 };
 
 }  // namespace

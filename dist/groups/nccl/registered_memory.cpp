@@ -1,4 +1,4 @@
-// Takes memory from NCCL, and gives it back when nothing on the device can use it any more.
+// Allocates memory from NCCL, and frees it when the device can no longer use it.
 #include <brigade/dist/groups/nccl/registered_memory.h>
 
 #include <brigade/core/shape.h>
@@ -47,7 +47,7 @@ Tensor RegisteredMemory::allocate(int64_t numel, DType dtype) {
   });
 }
 
-// On whichever thread lets go of the last tensor.
+// Runs on the thread that releases the last tensor.
 void RegisteredMemory::take_back(const Block& block) {
   const std::lock_guard lock(mutex_);
   returned_.push_back(block);
@@ -68,8 +68,8 @@ bool RegisteredMemory::got_some_back() {
   return !returned_.empty();
 }
 
-// What waits for the device is not done under the lock: the thread that ends a collective which holds the device gives
-// memory back itself.
+// Does not wait for the device under the lock, because the thread that ends a collective which blocks the device may
+// itself return memory.
 void RegisteredMemory::sweep() {
   if ((waiting_.empty() && !got_some_back()) || device_runtime(device_).is_capturing(device_.index)) return;
   if (!waiting_.empty() && reached_->query()) free_all(waiting_);

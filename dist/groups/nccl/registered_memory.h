@@ -1,5 +1,5 @@
-// Memory of NCCL's own for buckets, registered with a communicator: collectives on it need no copy
-// into NCCL's buffers, and can be done by the network itself where that can.
+// Bucket memory allocated by NCCL and registered with a communicator: collectives on it need no copy into NCCL's
+// buffers, and can run in the network where the hardware supports it.
 #pragma once
 
 #include <brigade/core/device_runtime.h>
@@ -12,23 +12,22 @@
 
 namespace brigade::dist::nccl {
 
-// Unlike the allocator's, such memory is gone at once when it is freed. So what tensors give back is
-// kept until the device cannot use it any more: the group asks with sweep(). Tensors may outlive the
-// communicator and the group; whoever is last waits for the device.
+// Unlike allocator memory, such memory is unmapped as soon as it is freed. So returned blocks are kept until the device
+// can no longer use them; the group frees them with sweep(). Tensors may outlive the communicator and the group; the
+// last owner waits for the device.
 class RegisteredMemory : public std::enable_shared_from_this<RegisteredMemory> {
  public:
-  // `stream` is one of the device.
+  // `stream`: any stream of the device.
   RegisteredMemory(const Library& library, std::weak_ptr<Communicator> communicator,
                    std::shared_ptr<DeviceStream> stream, Device device);
   ~RegisteredMemory();
   RegisteredMemory(const RegisteredMemory&) = delete;
   RegisteredMemory& operator=(const RegisteredMemory&) = delete;
 
-  // 1-d, uninitialised. Undefined where NCCL has no such memory (before 2.19) or refuses, and for no
-  // elements.
+  // A 1-d uninitialized tensor. Undefined when NCCL has no such memory (before 2.19) or refuses, and for zero elements.
   Tensor allocate(int64_t numel, DType dtype);
-  // Frees what was given back before everything that the current stream has come to, if there is
-  // something; not while a graph is captured. Freeing may wait for the device, as cudaFree does.
+  // Frees the returned blocks that the current stream has passed; does nothing during graph capture. Freeing may wait
+  // for the device, as cudaFree does.
   void sweep();
 
  private:
@@ -46,8 +45,8 @@ class RegisteredMemory : public std::enable_shared_from_this<RegisteredMemory> {
   const std::shared_ptr<DeviceStream> stream_;
   const Device device_;
   std::mutex mutex_;
-  std::vector<Block> returned_;  // under the mutex; what follows is of the thread that sweeps
-  std::vector<Block> waiting_;   // for `reached_`
+  std::vector<Block> returned_;  // guarded by the mutex; the next two belong to the sweeping thread
+  std::vector<Block> waiting_;   // blocks that wait for `reached_`
   std::unique_ptr<DeviceEvent> reached_;
 };
 

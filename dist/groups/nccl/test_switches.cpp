@@ -1,4 +1,4 @@
-// Reads the switches, and sets what NCCL reads from the environment when it looks for its peers.
+// Reads the switches, and sets the environment variables that NCCL reads when it connects its peers.
 #include <brigade/dist/groups/nccl/test_switches.h>
 
 #include <cstdlib>
@@ -19,8 +19,8 @@ bool is_on(const char* name) {
 bool may_share_gpu() { return is_on("BRIGADE_NCCL_SHARE_GPU"); }
 bool connects_one_rank() { return is_on("BRIGADE_NCCL_ONE_RANK"); }
 
-// NCCL takes two ranks for one host by the hash of its name, which NCCL_HOSTID replaces (NCCL's documentation,
-// "Environment Variables"). What goes by memory of a host or of a switch is left out.
+// NCCL identifies a host by the hash of its name, which NCCL_HOSTID replaces (NCCL's documentation, "Environment
+// Variables"). Transports over host memory or a switch are disabled.
 void pose_as_host(int rank) {
   setenv("NCCL_HOSTID", ("rank" + std::to_string(rank)).c_str(), 1);
   setenv("NCCL_SOCKET_IFNAME", "=lo", 0);

@@ -1,4 +1,4 @@
-// Waiting for collectives of NCCL, and watching those that nobody waits for.
+// Waits for NCCL collectives, and watches those that no caller waits for.
 #include <brigade/dist/groups/nccl/works.h>
 
 #include <brigade/core/error.h>
@@ -19,17 +19,17 @@ constexpr auto kPeriod = std::chrono::milliseconds(20);
 
 struct Works::Entry {
   Collective collective;
-  std::optional<Clock::time_point> begun;  // that the device has come to it, as the thread saw it
+  std::optional<Clock::time_point> begun;  // when the thread saw that the device had started it
   bool finished = false;
 };
 
-// The works share it: they may outlive the group.
+// Shared by the works, which may outlive the group.
 struct Works::State {
   explicit State(std::chrono::milliseconds given) : timeout(given) {}
 
   void finish(Entry& entry) {
     if (std::exchange(entry.finished, true)) return;
-    if (!stopped && entry.collective.on_finish) entry.collective.on_finish();  // it speaks of the group
+    if (!stopped && entry.collective.on_finish) entry.collective.on_finish();  // it refers to the group
     entry.collective.on_finish = nullptr;
     entry.collective.tensors.clear();
     std::erase_if(entries, [&](const auto& each) { return each.get() == &entry; });
@@ -72,7 +72,7 @@ class NcclWork final : public Work {
       if (entry_->finished || state_->error) return true;
     }
     if (met_ && !met_->is_completed()) return false;
-    if (entry_->collective.captured) return false;  // what asks early would wait early, in every replay
+    if (entry_->collective.captured) return false;  // true would let callers wait early, in every replay
     return !entry_->collective.done || entry_->collective.done->query();
   }
   void wait() override {
@@ -83,7 +83,7 @@ class NcclWork final : public Work {
   }
   WorkTimes times() const override {
     WorkTimes times = met_ ? met_->times() : WorkTimes();
-    if (entry_->collective.done) times.reduced = 0;  // what the host has reduced is not what was asked for
+    if (entry_->collective.done) times.reduced = 0;  // the host only reduced the token
     return times;
   }
   DeviceSpan on_device() const override {
@@ -112,7 +112,7 @@ class NcclWork final : public Work {
       return;
     }
     entry_->collective.done->block();
-    // What is on the device already counts if nothing has ended it. In a capture nothing runs.
+    // Work that is queued on the device is valid unless a failure has aborted it. During capture nothing runs.
     const std::lock_guard lock(state_->mutex);
     if (!entry_->finished && state_->error) std::rethrow_exception(state_->error);
   }
@@ -203,7 +203,7 @@ bool Works::finish_within(std::chrono::milliseconds time) noexcept try {
 
 void Works::run(Device device) {
   try {
-    // A thread's first call makes a context on its current device: on the first GPU, where none was chosen.
+    // A thread's first CUDA call makes a context on its current device, which by default is the first GPU.
     set_current_device(device);
   } catch (...) {
     state_->fail(std::current_exception());
@@ -218,18 +218,18 @@ void Works::run(Device device) {
     lock.unlock();
     std::exception_ptr failure;
     std::vector<std::shared_ptr<Entry>> done;
-    const Entry* waits = nullptr;  // the device is in it, perhaps for its peers
+    const Entry* waits = nullptr;  // running on the device, perhaps waiting for peers
     try {
       for (const std::shared_ptr<Entry>& entry : entries) {
         if (entry->collective.done->query()) {
           done.push_back(entry);
           continue;
         }
-        // What the host has queued before may take as long as it takes.
+        // Work queued before the collective has no time limit.
         if (!entry->begun && entry->collective.begun->query()) entry->begun = Clock::now();
         if (entry->begun && !waits) waits = entry.get();
         if (entry->begun && Clock::now() - *entry->begun > 2 * state_->timeout) {
-          // Ranks that did not come are found on the host within the time-out itself.
+          // The host group detects missing ranks within one timeout.
           const std::string lost = lost_peer_();
           throw TimeoutError("{}: the device did not come to its end within {} ms; {}", entry->collective.words,
                              (2 * state_->timeout).count(),

@@ -1,12 +1,10 @@
-// Collectives of an NCCL group that are under way, and the thread that sees to it that none is for
-// ever.
+// Pending collectives of an NCCL group, and the watchdog thread that bounds their duration.
 //
-// A collective has two halves. On the host the ranks meet: each says what it is about to do, over
-// the group of the host, which finds ranks that meet in different ones, that do not come or that
-// are gone. On the device NCCL runs it, behind an event. wait() waits for the first half, whose
-// errors have words, and lets the current stream wait for the second. The thread asks for what
-// nobody waits for: a device that does not come to its end, an error that NCCL reports beside the
-// calls. On any failure it ends NCCL's kernels, so that nobody waits for the device in vain.
+// A collective has two halves. On the host the ranks meet: each announces its collective over the host group, which
+// detects ranks that mismatch, do not arrive or are gone. On the device NCCL runs the collective, followed by an event.
+// wait() waits for the first half, whose errors have explanations, and makes the current stream wait for the second.
+// The thread checks for failures that no wait() sees: a device that does not finish, or an asynchronous NCCL error. On
+// any failure it aborts NCCL's kernels, so that no wait for the device hangs.
 #pragma once
 
 #include <brigade/core/device_runtime.h>
@@ -26,40 +24,40 @@
 
 namespace brigade::dist::nccl {
 
-// Between an error of NCCL and the end: the host finds out the reason meanwhile.
+// The delay between an NCCL error and the failure, in which the host group finds the reason.
 inline constexpr std::chrono::seconds kReasonsTake{1};
 
 struct Collective {
-  std::string words;                   // the collective in words
+  std::string words;                   // describes the collective in errors
   std::vector<Tensor> tensors;         // kept alive until the device is done
   WorkPtr met;                         // may be null: nothing to wait for on the host
-  std::unique_ptr<DeviceEvent> begun;  // where it is the device's turn: before that nothing is late
+  std::unique_ptr<DeviceEvent> begun;  // its start on the device, from which the timeout counts
   std::unique_ptr<DeviceEvent> done;   // may be null: nothing to wait for on the device
-  bool captured = false;               // into a graph: its events order what is captured, and answer nobody
+  bool captured = false;               // into a graph: its events order captured work and cannot be queried
   std::function<void()> on_finish;     // called once, under the lock of the works
 };
 
 class Works {
  public:
-  // `on_failure` is called once, on whichever thread finds that something failed; `lost_peer` says
-  // then whom the host knows to be gone, "" for nobody.
+  // `on_failure` is called once, on the thread that detects a failure; `lost_peer` then returns the peer that the host
+  // group knows to be gone, "" for none.
   Works(std::chrono::milliseconds timeout, std::function<void(const std::exception_ptr&)> on_failure,
         std::function<std::string()> lost_peer);
-  // What is not finished ends with an error.
+  // Unfinished collectives fail with an error.
   ~Works();
   Works(const Works&) = delete;
   Works& operator=(const Works&) = delete;
 
-  // From now on the thread asks this one for its errors, and the device about events.
+  // Starts the thread, which polls this communicator for errors and the device for events.
   void watch(std::shared_ptr<Communicator> communicator, Device device);
   WorkPtr add(Collective collective);
-  // Of each graph that holds collectives: its replays are works that nobody waits for.
+  // The hook for graphs that contain collectives: it tracks each replay as a work that no caller waits for.
   ReplayHook replays(Device device) const;
-  // The group is over: everything that is under way, and all that comes, ends with this.
+  // Breaks the group: all pending and later collectives fail with `error`.
   void fail(const std::exception_ptr& error);
   void throw_if_failed() const;
-  // Whether nothing is left to do on the device, now or within that time. No where the device has
-  // failed, whose error every other call of it raises too.
+  // Whether the device has no pending work, now or within `time`. False when the device has failed; every other call on
+  // it raises that error too.
   bool finish_within(std::chrono::milliseconds time) noexcept;
 
  private:

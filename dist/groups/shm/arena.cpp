@@ -1,4 +1,4 @@
-// Places segments in the shared file, keeps those that were freed, and maps those of peers on use.
+// Places segments in the shared file, caches freed ones, and maps the segments of peers on first use.
 #include <brigade/dist/groups/shm/arena.h>
 
 #include <brigade/core/error.h>
@@ -12,10 +12,10 @@ namespace brigade::dist::shm {
 
 namespace {
 
-// As much as an address space holds: only what is written takes memory.
+// The size of an address space; only written pages take memory.
 constexpr uint64_t kRoom = uint64_t{1} << 47;
 
-// A file larger than `ulimit -f` is a signal.
+// A file larger than `ulimit -f` would raise SIGXFSZ.
 uint64_t allowed_room() {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kRoom;
@@ -59,8 +59,8 @@ Arena::Piece Arena::allocate(size_t bytes) {
   throw DistError("shm: all {} shared segments of this rank are in use", kAllocations);
 }
 
-// Behind the last one made, so that a stretch is used again as late as possible; from the start
-// when the file is used up.
+// Takes the range after the last allocation, so that ranges are reused as late as possible; searches from the start
+// when the end of the file is reached.
 uint64_t Arena::free_stretch(size_t bytes) const {
   if (bytes <= file_.bytes() && next_ <= file_.bytes() - bytes) return next_;
   std::vector<std::pair<uint64_t, uint64_t>> used;
@@ -109,7 +109,7 @@ void* PeerSegments::resolve(const RankBlock& peer, int rank, const DataPlace& pl
   const auto key = std::make_pair(rank, place.allocation);
   auto found = known_.find(key);
   if (found == known_.end() || found->second.generation != place.generation) {
-    // Drop what the peers have given back meanwhile, then map the new one.
+    // Drops a mapping whose segment the peer has freed since, then maps the new one.
     if (found != known_.end()) known_.erase(found);
     const Segment& entry = peer.segments[place.allocation];
     const uint64_t bytes = entry.bytes.load(std::memory_order_acquire);

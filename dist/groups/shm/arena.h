@@ -1,6 +1,5 @@
-// The memory of a rank that its peers can reach: stretches (segments) of one shared file, which the
-// ranks hand each other once (handover.h). From then on a peer maps a segment when it first needs
-// it, without a word.
+// A rank's memory that its peers can access: ranges (segments) of one shared file, which the ranks hand each other once
+// (handover.h). After that a peer maps a segment on first use, without any message.
 #pragma once
 
 #include <brigade/dist/groups/shm/control.h>
@@ -14,16 +13,15 @@
 
 namespace brigade::dist::shm {
 
-// This rank's segments. Given-back segments are kept and handed out again for the same size.
-// Thread-safe.
+// This rank's segments. Freed segments are cached and reused for the same size. Thread-safe.
 class Arena {
  public:
   // Throws OutOfMemoryError.
   Arena();
   ~Arena();
-  // What the peers need.
+  // The file that the peers map.
   const SharedFile& file() const noexcept { return file_; }
-  // Where the peers read which segments there are. Before the first allocation.
+  // Sets the block in which the peers find the list of segments. Call it before the first allocation.
   void announce_in(RankBlock& own) noexcept { own_ = &own; }
 
   struct Piece {
@@ -37,7 +35,7 @@ class Arena {
   int32_t find(const void* address, uint64_t& offset) const;
 
  private:
-  static constexpr size_t kKept = 8;  // per size
+  static constexpr size_t kKept = 8;  // cached segments per size
   struct Held {
     uint64_t offset;  // in the file
     Mapping mapping;
@@ -49,15 +47,15 @@ class Arena {
   RankBlock* own_ = nullptr;
   std::map<int32_t, Held> held_;
   std::multimap<size_t, int32_t> free_;
-  uint64_t next_ = 0;  // where to look first for a free stretch
+  uint64_t next_ = 0;  // where to look first for a free range
 };
 
-// The peers' segments, mapped when they are first needed.
+// The peers' segments, mapped on first use.
 class PeerSegments {
  public:
-  // `files`: by rank; that of this rank is not used.
+  // `files`: indexed by rank; this rank's own entry is not used.
   explicit PeerSegments(std::vector<SharedFile> files) : files_(std::move(files)) {}
-  // Throws DistError for a segment that its rank has given back.
+  // Throws DistError for a segment that its rank has freed.
   void* resolve(const RankBlock& peer, int rank, const DataPlace& place);
 
  private:

@@ -1,4 +1,4 @@
-// Sleeping on a counter and waking the sleepers.
+// Sleeps on counters, and wakes the sleepers.
 #include <brigade/dist/groups/shm/counter.h>
 
 #include <brigade/core/clock.h>
@@ -22,15 +22,15 @@ void futex_wake_all(std::atomic<uint32_t>& word) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr, nullptr, 0);
 }
 
-// How long a wait goes on looking: longer than it takes to wake, or as long as ranks in step need.
+// How long a wait polls: longer than it takes to wake, or, under contention, as long as synchronized ranks need.
 constexpr int64_t kLongNs = 200'000, kShortNs = 5'000;
-// Longer than an interrupt takes, and than a thread takes to wake on a processor that nobody wants.
+// Longer than an interrupt takes, and longer than a thread takes to wake on an idle processor.
 constexpr int64_t kStoppedNs = 50'000, kLateNs = 200'000;
-// For so long after the last sign of others, waits look for a short time only.
+// For this long after the last sign of contention, waits poll only briefly.
 constexpr int64_t kMemoryNs = 200'000'000;
 constexpr uint32_t kLooksPerClock = 8;
 
-// Until then others are taken to want the processors of this thread.
+// Until this time other threads are assumed to want this thread's processor.
 thread_local int64_t wanted_until = 0;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The handing over of memory between the ranks of a host: who comes, who is refused, what they get.
+// Exchanges memory between the ranks of a host, and refuses strangers.
 #include <brigade/dist/groups/shm/handover.h>
 
 #include <brigade/core/error.h>
@@ -27,17 +27,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Nonce = std::array<char, kTokenBytes>;
 
-// Visitors that have said nothing yet; the one that has waited longest makes room.
+// Limit of connections that have sent nothing yet; at the limit the oldest is dropped.
 constexpr size_t kVisitors = 2 * kMaxRanks;
 
-// What a rank says, with its memory.
+// Sent by a rank, with the descriptor of its memory.
 struct Hello {
   Nonce nonce;
   int32_t rank;
   uint64_t bytes;  // of its memory
 };
 
-// What it gets, with the memory of control and of all other ranks, in their order.
+// Sent to a rank, with the descriptors of control and of all other ranks, in rank order.
 struct Answer {
   Nonce nonce;
   int32_t size;
@@ -47,7 +47,7 @@ struct Answer {
 
 std::string_view text_of(const Nonce& nonce) { return {nonce.data(), nonce.size()}; }
 
-// What the store says of the first rank.
+// The first rank's invitation, as read from the store.
 struct Invitation {
   std::string name;
   Nonce hello{};
@@ -68,20 +68,20 @@ Invitation read_invitation(std::string_view text) {
   return invitation;
 }
 
-// A rank that has come.
+// A rank that has connected.
 struct Guest {
   Socket connection;
   int process = 0;
   SharedFile memory;
 };
 
-// The first rank's door: lets the ranks in and sends strangers away.
+// The first rank's listener: accepts the ranks and refuses strangers.
 class Door {
  public:
   Door(const Socket& listener, const Nonce& nonce, int size)
       : listener_(listener), nonce_(nonce), guests_(static_cast<size_t>(size)) {}
 
-  // The lowest rank that has not come; -1 when all have.
+  // The lowest rank that has not arrived; -1 when all have.
   int missing() const {
     for (size_t r = 1; r < guests_.size(); ++r) {
       if (!guests_[r].connection) return static_cast<int>(r);
@@ -89,10 +89,10 @@ class Door {
     return -1;
   }
   std::vector<Guest>& guests() noexcept { return guests_; }
-  // In words, for the error of who waited in vain; "" when nobody was refused.
+  // Text on the last refusal, for timeout errors; "" when no connection was refused.
   const std::string& refused() const noexcept { return refused_; }
 
-  // Waits for a visitor or a word of one.
+  // Waits for a new visitor, or for the message of one.
   void look(Deadline deadline) {
     std::vector<pollfd> entries{{listener_.fd(), POLLIN, 0}};
     for (const Visitor& visitor : visitors_)
@@ -122,7 +122,7 @@ class Door {
     Socket connection = accept_local(listener_);
     if (!connection) {
       if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
-      // Out of descriptors, say: whoever waits outside is still there later.
+      // For example, out of descriptors: pending connections stay queued.
       refuse(fmt::format("nobody could be let in: {}", std::strerror(errno)));
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       return;
@@ -137,7 +137,7 @@ class Door {
     visitors_.push_back({std::move(connection), theirs.process});
   }
 
-  // One word is all that a visitor has: a rank's, or it is closed.
+  // A visitor has one message: if it is not a valid hello of a rank, the connection is closed.
   void hear(Visitor& visitor) {
     Hello hello{};
     LocalMessage message = receive_local(visitor.connection, &hello, sizeof hello, 1);
@@ -162,8 +162,8 @@ class Door {
 
   const Socket& listener_;
   const Nonce nonce_;
-  std::vector<Visitor> visitors_;  // that have said nothing, oldest first
-  std::vector<Guest> guests_;      // by rank
+  std::vector<Visitor> visitors_;  // that have sent nothing, oldest first
+  std::vector<Guest> guests_;      // indexed by rank
   std::string refused_;
 };
 
@@ -204,8 +204,8 @@ HandedOver MemoryHost::exchange(const SharedFile& control, const SharedFile& own
     for (size_t other = 1; other < guests.size(); ++other) {
       if (other != r) descriptors.push_back(guests[other].memory.fd());
     }
-    // One rank after the other, each when the one before has all of its own: a user may have only so
-    // many descriptors on their way.
+    // One rank at a time, each after the previous one has received everything: the number of descriptors in flight per
+    // user is limited.
     const std::string with = fmt::format("rank {}", names(static_cast<int>(r)));
     send_local(guests[r].connection, &answer, sizeof answer, descriptors, deadline, with);
     char taken = 0;

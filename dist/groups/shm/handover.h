@@ -1,16 +1,16 @@
-// How the ranks of a host hand each other their memory: as open descriptors over a local socket
-// (SCM_RIGHTS), in a star around the first rank.
+// Hands the memory of the ranks of a host to each other: open descriptors over a local socket (SCM_RIGHTS), in a star
+// around the first rank.
 //
-//   1. The first rank listens under a name that nobody can guess, and invites the others through
-//      the store: that name, and two nonces.
-//   2. Each other rank connects, and sends the first nonce, its number and its memory.
-//   3. When all have come, the first rank sends each the second nonce and the memory of all.
+//   1. The first rank listens under an unguessable name, and puts an invitation into the store: that name and two
+//      nonces.
+//   2. Each other rank connects, and sends the first nonce, its rank and its memory.
+//   3. When all have arrived, the first rank sends each the second nonce and the memory of all ranks.
 //
-// Who reads the store, or the kernel's list of local sockets, can come too. So both sides ask the
-// kernel who the other one is (SO_PEERCRED) and refuse another user, compare the nonces, and take
-// nothing but sealed memory of their own user and of the announced size (SharedFile). Whoever is
-// refused, says nothing, or sends more than was asked for is closed together with all that it
-// sent, and the others go on. Nothing here outlives the call: no thread, no socket.
+// Strangers that can read the store, or the kernel's list of local sockets, can connect too. So both sides ask the
+// kernel for the other's credentials (SO_PEERCRED) and refuse a different user, compare the nonces, and accept only
+// sealed memory of their own user and of the announced size (SharedFile). A connection that is refused, sends nothing,
+// or sends more than expected is closed with all descriptors that it sent; the other ranks continue. Nothing outlives
+// the call: no thread, no socket.
 #pragma once
 
 #include <brigade/dist/errors/rank_names.h>
@@ -23,21 +23,21 @@
 
 namespace brigade::dist::shm {
 
-// Of all ranks, by number.
+// Memory and processes of all ranks, indexed by rank.
 struct HandedOver {
-  std::vector<SharedFile> memory;  // an empty one for the rank itself
+  std::vector<SharedFile> memory;  // empty for this rank itself
   std::vector<int> processes;
 };
 
 // The first rank's side.
 class MemoryHost {
  public:
-  // Listens. Throws DistError when that is not possible.
+  // Starts listening. Throws DistError when that is not possible.
   MemoryHost();
-  // For the store: a text without a line's end.
+  // One line of text for the store.
   const std::string& invitation() const noexcept { return invitation_; }
-  // Gives `control` and everybody's memory to ranks 1 to `size` - 1. Throws TimeoutError that names
-  // a rank that did not come, and who was refused meanwhile; PeerError for one that went away.
+  // Gives `control` and the memory of all ranks to ranks 1 to `size` - 1. Throws TimeoutError that names a rank that
+  // did not arrive, and the process that was refused, if any; PeerError for a rank that went away.
   HandedOver exchange(const SharedFile& control, const SharedFile& own, int size, std::chrono::milliseconds timeout,
                       const RankNames& names);
 
@@ -46,9 +46,9 @@ class MemoryHost {
   std::string invitation_;
 };
 
-// The side of the others: gives the memory of `rank`, and gets `control`, of `control_bytes`, and
-// everybody's. Throws TimeoutError; PeerError when the first rank is gone or refuses; DistError when
-// it is not what the invitation said, or not of this user.
+// The other ranks' side: sends the memory of `rank`, and receives `control`, of `control_bytes`, and the memory of all
+// ranks. Throws TimeoutError; PeerError when the first rank is gone or refuses; DistError when it does not match the
+// invitation, or belongs to another user.
 HandedOver accept_invitation(std::string_view invitation, int rank, int size, const SharedFile& own,
                              SharedFile& control, size_t control_bytes, std::chrono::milliseconds timeout,
                              const RankNames& names);

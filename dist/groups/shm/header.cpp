@@ -1,4 +1,4 @@
-// Headers as collectives in words of the flight recorder, and back.
+// Converts the flight recorder's CollectiveInfo and RankActivity to shared-memory records, and back.
 #include <brigade/dist/groups/shm/header.h>
 
 #include <algorithm>

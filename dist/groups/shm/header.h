@@ -1,4 +1,4 @@
-// What a rank says in shared memory of the collective that it has posted.
+// Writes and reads the metadata of posted collectives in shared memory.
 #pragma once
 
 #include <brigade/dist/errors/flight_recorder.h>
@@ -9,13 +9,13 @@
 
 namespace brigade::dist::shm {
 
-// Text that does not fit is cut off.
+// Text that does not fit is truncated.
 void copy_text(std::span<char> target, std::string_view text) noexcept;
 
-// Not where its data is, nor when it was posted.
+// Fills in everything except the location of the data and the time of posting.
 void tell(Header& header, HeaderTexts& texts, const CollectiveInfo& info) noexcept;
 CollectiveInfo info_of(const Header& header, const HeaderTexts& texts);
-// Of the collective `sequence`, which the rank has posted and not overwritten.
+// For the collective `sequence`, which the rank has posted and not yet overwritten.
 CollectiveInfo info_of(const RankBlock& block, uint32_t sequence);
 
 void tell(ActivityRecord& record, const RankActivity& activity) noexcept;

@@ -1,4 +1,4 @@
-// Abstract AF_UNIX sockets: connecting, asking for credentials, passing descriptors.
+// Abstract AF_UNIX sockets: connects, reads credentials, passes descriptors.
 #include <brigade/dist/groups/shm/local_socket.h>
 
 #include <brigade/core/error.h>
@@ -26,7 +26,7 @@ struct LocalAddress {
 LocalAddress address_of(const std::string& name) {
   LocalAddress place;
   place.address.sun_family = AF_UNIX;
-  // A zero first: the name is not a path.
+  // A leading zero byte: the name is not a path.
   const size_t length = std::min(name.size(), sizeof place.address.sun_path - 1);
   std::memcpy(place.address.sun_path + 1, name.data(), length);
   place.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
@@ -135,7 +135,7 @@ void send_local(const Socket& connection, const void* data, size_t bytes, const 
     if (errno == EPIPE || errno == ECONNRESET)
       throw PeerError("shm: {} went away while the ranks handed each other their memory: it has ended, or refused",
                       with);
-    // ETOOMANYREFS: this user has too many descriptors on their way.
+    // ETOOMANYREFS: this user has too many descriptors in flight.
     if (errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS && errno != ENOBUFS)
       throw DistError("shm: cannot hand over memory to {}: {}", with, std::strerror(errno));
     if (milliseconds_until(deadline) == 0) throw TimeoutError("shm: timed out handing over memory to {}", with);

@@ -1,4 +1,4 @@
-// Shares of equal numbers of cache lines.
+// Divides elements into shares of equal numbers of cache lines.
 #include <brigade/dist/groups/shm/share.h>
 
 #include <brigade/dist/groups/slot_sums.h>
@@ -17,7 +17,7 @@ std::pair<int64_t, int64_t> share_of(int rank, int size, int64_t count, DType dt
 
 namespace {
 
-// Of two ranks' floats: in one pass over them.
+// Two ranks' floats: reduces and measures in one pass.
 void reduce_and_measure_pair(SlotSums::Measuring measuring, std::span<void* const> ranks, float factor, int64_t end) {
   auto* one = static_cast<float*>(ranks[0]);
   auto* other = static_cast<float*>(ranks[1]);
@@ -46,7 +46,7 @@ void reduce_share(int rank, std::span<void* const> ranks, int64_t count, DType d
   SlotSums::Measuring measuring(*sums, ranks, begin, end);
   if (ranks.size() == 2 && dtype == kFloat32 && (op == ReduceOp::Sum || op == ReduceOp::Avg))
     return reduce_and_measure_pair(measuring, ranks, op == ReduceOp::Avg ? 0.5F : 1.0F, end);
-  // What is measured is still in the first-level cache when it is reduced.
+  // Measured elements are still in the L1 cache when they are reduced.
   constexpr int64_t kBlockBytes = 16 << 10;
   const int64_t block = kBlockBytes / static_cast<int64_t>(itemsize(dtype));
   for (int64_t at = begin; at < end; at += block) {

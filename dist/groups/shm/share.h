@@ -1,4 +1,4 @@
-// Which elements of a collective each rank reduces, and the reduction of these.
+// The share of elements that each rank reduces in a collective, and its reduction.
 #pragma once
 
 #include <brigade/dist/groups/arithmetic.h>
@@ -9,11 +9,11 @@
 
 namespace brigade::dist::shm {
 
-// Of `count` elements those of a rank: [first, second). Shares begin on cache lines, so that two ranks write to no
-// cache line in common.
+// The share of a rank in `count` elements: [first, second). Shares begin at cache-line boundaries, so that two ranks
+// never write to the same cache line.
 std::pair<int64_t, int64_t> share_of(int rank, int size, int64_t count, DType dtype);
-// Combines the share of `rank` over all ranks' elements, in rank order, and writes it to all of them.
-// `sums` that are taken: measures it on the way.
+// Reduces the share of `rank` over all ranks' elements, in rank order, and writes it to all of them. Measures the
+// elements on the way if `sums` is given and taken().
 void reduce_share(int rank, std::span<void* const> ranks, int64_t count, DType dtype, ReduceOp op,
                   const SlotSums* sums = nullptr);
 

@@ -1,4 +1,4 @@
-// Makes and checks anonymous files, and maps stretches of them.
+// Makes and checks anonymous files, and maps ranges of them.
 #include <brigade/dist/groups/shm/shared_file.h>
 
 #include <brigade/core/error.h>
@@ -19,10 +19,10 @@ namespace brigade::dist::shm {
 
 namespace {
 
-// What every shared file has, and no other: only memfds have seals at all.
+// The seals of every SharedFile; no other kind of file has them, since only memfds have seals.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-// Why a descriptor that came is no rank's memory; "" when it is.
+// Why a received descriptor is not a rank's memory; "" when it is.
 std::string fault_of(int fd, uint64_t bytes) {
   struct stat entry {};
   if (fstat(fd, &entry) != 0) return std::strerror(errno);
@@ -51,7 +51,7 @@ SharedFile::SharedFile(Socket descriptor, uint64_t bytes, std::string_view whose
 }
 
 void SharedFile::release(uint64_t offset, uint64_t bytes) const noexcept {
-  // Where the kernel cannot, the memory stays until nobody has the file.
+  // If the kernel does not support this, the memory stays until the file is closed everywhere.
   static_cast<void>(fallocate(fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                               static_cast<off_t>(bytes)));
 }
@@ -59,7 +59,7 @@ void SharedFile::release(uint64_t offset, uint64_t bytes) const noexcept {
 Mapping::Mapping(const SharedFile& file, uint64_t offset, size_t bytes) : bytes_(bytes) {
   if (offset > file.bytes() || bytes > file.bytes() - offset)
     throw DistError("shm: {} bytes at {} lie outside of a shared memory of {} bytes", bytes, offset, file.bytes());
-  // Populated at once: a page fault inside a collective would stall every rank.
+  // Populated eagerly: a page fault inside a collective would stall every rank.
   void* data =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.fd(), static_cast<off_t>(offset));
   if (data == MAP_FAILED)

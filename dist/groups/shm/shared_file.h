@@ -1,5 +1,5 @@
-// Memory without a name that processes share: an anonymous file (memfd), handed over as an open
-// descriptor, so that nothing can be left behind and no mount limits the size.
+// Anonymous shared memory: a memfd, handed over as an open descriptor, so that nothing is left behind and no mount
+// limits the size.
 #pragma once
 
 #include <brigade/dist/rendezvous/store/socket.h>
@@ -10,20 +10,20 @@
 
 namespace brigade::dist::shm {
 
-// Its size is sealed: a peer's access can never lie behind the end. It takes memory only where it
-// was written, so it may be far larger than the machine's.
+// Its size is sealed, so accesses of a peer can never be past the end. Only written pages take memory, so it may be far
+// larger than the machine's memory.
 class SharedFile {
  public:
   SharedFile() = default;
-  // Makes one. Throws OutOfMemoryError.
+  // Makes a new file. Throws OutOfMemoryError.
   explicit SharedFile(uint64_t bytes);
-  // One that a peer has handed over. Throws DistError that says why it is none: another user's,
-  // another size, a file that no SharedFile has made. `whose` begins the error: "of rank 3".
+  // Wraps a file that a peer has handed over. Throws DistError with the reason when it is not valid: another user's
+  // file, a different size, or not made by SharedFile. `whose` is part of the message: "of rank 3".
   SharedFile(Socket descriptor, uint64_t bytes, std::string_view whose);
 
   int fd() const noexcept { return descriptor_.fd(); }
   uint64_t bytes() const noexcept { return bytes_; }
-  // Gives the memory of this stretch back, whoever has it mapped. It reads as zeros afterwards.
+  // Releases the memory of this range, even while it is mapped. It reads as zeros afterwards.
   void release(uint64_t offset, uint64_t bytes) const noexcept;
 
  private:
@@ -31,11 +31,11 @@ class SharedFile {
   uint64_t bytes_ = 0;
 };
 
-// A mapped stretch of one.
+// A mapped range of a SharedFile.
 class Mapping {
  public:
   Mapping() = default;
-  // `offset`: of whole pages. Throws OutOfMemoryError, and DistError for a stretch that lies outside.
+  // `offset`: a multiple of the page size. Throws OutOfMemoryError, and DistError for a range outside the file.
   Mapping(const SharedFile& file, uint64_t offset, size_t bytes);
   ~Mapping();
   Mapping(Mapping&& other) noexcept;

@@ -1,4 +1,4 @@
-// Posting, advancing and waiting for collectives, by spinning first and then on futexes.
+// Posts, advances and waits for collectives. Waits spin first, then sleep on futexes.
 #include <brigade/dist/groups/shm/shared_group.h>
 
 #include <brigade/core/clock.h>
@@ -51,7 +51,7 @@ class SharedWork final : public Work {
     if (operation_->error) std::rethrow_exception(operation_->error);
   }
 
-  SharedGroup& group_;  // while the operation is not done: the group ends all that is left when it goes
+  SharedGroup& group_;  // valid until the operation is done: the group's destructor ends pending ones
   SharedGroup::OperationPtr operation_;
 };
 
@@ -63,7 +63,7 @@ SharedGroup::SharedGroup(int rank, int size, std::chrono::milliseconds timeout, 
 
 SharedGroup::~SharedGroup() {
   forget_staged();
-  // Before the memory of what is pending goes: a peer that misses it has to find out why.
+  // Announced before the memory of pending operations is freed, so that a peer that misses it can report why.
   if (RankBlock& own = block(rank()); own.end.load() == Departure::How::Running) {
     if (!failure_.empty()) {
       leave(own, Departure::How::Failed, failure_);
@@ -146,7 +146,8 @@ WorkPtr SharedGroup::post(CollectiveKind kind, const Tensor& data, const Tensor&
     operation->shared = data;
     operation->output = output;
     if (!locate(data.raw_data(), header.place)) {
-      // Pieces need every rank again and again: where they take turns on a processor, each time waits for all others.
+      // Pieces need every rank repeatedly: when ranks share processors, each piece would wait for all of them to be
+      // scheduled.
       header.in_pieces = kind == CollectiveKind::AllReduce && !crowded_ && data.nbytes() > StagedReduction::kFrom;
       const size_t room = header.in_pieces ? StagedReduction::kRoomBytes : data.nbytes();
       operation->shared = allocate(static_cast<int64_t>(room / data.itemsize()), data.dtype());
@@ -180,13 +181,13 @@ bool SharedGroup::advance() {
   bool moved = false;
   for (const OperationPtr& operation : pending_) {
     if (operation->part_done) continue;
-    // What is complete is completed although a rank may never come to what follows.
+    // Not returned: earlier operations are still completed below, even if a rank never arrives at this one.
     if (behind({&RankBlock::arrived, operation->sequence}) >= 0) break;
     if (work_on(*operation)) moved = true;
     if (!operation->part_done) break;
     block(rank()).done_at[operation->sequence % kRing] = now_ns();
     publish(block(rank()), block(rank()).done, operation->sequence);
-    // Parts run ahead of completions; complete what is complete.
+    // Parts run ahead of completions, which follow below.
     break;
   }
   while (!pending_.empty() && pending_.front()->part_done) {
@@ -194,8 +195,7 @@ bool SharedGroup::advance() {
     for (int r = 0; r < size(); ++r) {
       if (!reached(block(r).done, oldest.sequence)) return moved;
     }
-    // A rank writes this place again when it is done with the collective kRing later, which waits
-    // for this rank.
+    // A rank overwrites this done_at only in the collective kRing later, which waits for this rank.
     for (int r = 0; r < size(); ++r)
       oldest.times.reduced = std::max(oldest.times.reduced, block(r).done_at[oldest.sequence % kRing]);
     complete(oldest);
@@ -252,7 +252,7 @@ void* SharedGroup::reach(int r, const Operation& operation, const DataPlace& pla
   try {
     return resolve(r, place);
   } catch (const DistError&) {
-    // A rank that posts and leaves takes its memory with it. It has said so before.
+    // A rank that posts and leaves frees its memory, but announces its departure first.
     if (is_gone(r)) lose(r, operation);
     throw;
   }
@@ -301,7 +301,7 @@ void SharedGroup::fail(std::exception_ptr error) {
 }
 
 void SharedGroup::do_note_activity(const RankActivity& activity) {
-  // Of a rank that has failed counts where it did: its peers may come to read that a moment later.
+  // After a failure the activity at that time is kept, since peers may read it a moment later.
   if (!broken_) shm::note_activity(block(rank()), activity);
 }
 
@@ -315,7 +315,7 @@ void SharedGroup::do_progress() {
 Awaited SharedGroup::awaited(const Operation& operation) const noexcept {
   if (operation.part_done) return {&RankBlock::done, operation.sequence};
   for (const OperationPtr& pending : pending_) {
-    // Nothing behind it goes on.
+    // No operation after it can advance.
     if (pending->pieces && !pending->part_done) return pending->pieces->awaited();
   }
   return {&RankBlock::arrived, operation.sequence};
@@ -352,10 +352,10 @@ void SharedGroup::check_peers(const Operation& operation) {
   for (int r = 0; r < size(); ++r) {
     if (r == rank()) continue;
     const std::atomic<uint32_t>& counter = block(r).*wanted.counter;
-    // A rank that has done what this collective needs of it may have gone since.
+    // A rank that has already done its part may have left since.
     if (reached(counter, wanted.value)) continue;
     if (!is_gone(r)) continue;
-    // It may have arrived in the meantime, just before it left.
+    // It may have arrived just before it left.
     if (reached(counter, wanted.value)) continue;
     lose(r, operation);
   }
@@ -366,7 +366,7 @@ bool SharedGroup::is_gone(int r) {
 }
 
 void SharedGroup::lose(int r, const Operation& operation) {
-  // A rank that failed because of another one leads to that one.
+  // Follows the blame from rank to rank to the root cause.
   int lost = r;
   for (int step = 0; step < size(); ++step) {
     const int blamed = block(lost).blames.load(std::memory_order_acquire);

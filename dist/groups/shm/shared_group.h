@@ -1,12 +1,11 @@
 // The process group of ranks that share memory: processes of one host (shm) and threads of one
 // process (threads).
 //
-// A collective is posted: its header goes into the rank's ring and `arrived` moves on; the call
-// returns. The work is done by the ranks themselves, whenever they ask (Work::wait, is_completed,
-// progress): once every rank has arrived, the headers are compared, this rank reduces its share of
-// the elements over all ranks' memory, in rank order, and writes it to all of them; then its `done`
-// moves on. The collective is complete when every rank is done. There is no helper thread, no copy,
-// and on the fast path no system call.
+// Posting a collective writes its header into the rank's ring, advances `arrived` and returns. The ranks themselves do
+// the work when they query it (Work::wait, is_completed, progress): once every rank has arrived, the headers are
+// compared, this rank reduces its share of the elements over all ranks' memory, in rank order, and writes it to all of
+// them; then it advances its `done`. The collective is complete when every rank is done. There is no helper thread, no
+// copy, and on the fast path no system call.
 #pragma once
 
 #include <brigade/dist/errors/collective.h>
@@ -37,19 +36,18 @@ class SharedGroup : public ProcessGroup {
   void abort(std::string_view reason) override;
   void note_failure(std::string_view reason) override { failure_ = reason; }
 
-  // --- the halves of an all_reduce, for a group that does something of its own with the elements
-  // in between. The tensor must be reachable. First each rank gets to know where those of all are,
-  // in rank order (null for no elements); they stay there while no rank goes on to something else.
-  // Then, when each has the results for its share of the elements in its own tensor, each copies the
-  // others' shares.
+  // --- The halves of an all_reduce, for a group that does its own work on the elements in between. The tensor must be
+  // reachable. show(): each rank gets the addresses of all ranks' elements, in rank order (null for no elements); they
+  // stay valid as long as no rank proceeds to other work. gather_shares(): once each rank has the results for its share
+  // in its own tensor, each rank copies the others' shares.
   using Peers = std::shared_ptr<std::vector<void*>>;
   WorkPtr show(const Tensor& tensor, const CollectiveOptions& options, Peers peers);
   WorkPtr gather_shares(const Tensor& tensor, const CollectiveOptions& options);
   // This rank's share of `count` elements: [first, second).
   std::pair<int64_t, int64_t> share(int64_t count, DType dtype) const;
-  // Every wait asks after each `period`; true ends it, as if its time were over.
+  // Every wait calls `ends` after each `period`; true ends the wait, like a timeout.
   void end_waits_when(std::function<bool()> ends, std::chrono::milliseconds period);
-  // Where this rank is. For any thread.
+  // The status of this rank. May be called from any thread.
   Whereabouts own_whereabouts() const { return whereabouts(rank()); }
   // Whether the peers can read and write this tensor in place.
   using ProcessGroup::reaches;
@@ -68,20 +66,18 @@ class SharedGroup : public ProcessGroup {
   WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override;
   WorkPtr do_barrier(const CollectiveOptions& options) override;
 
-  // Where the peers find memory of this rank; false when they cannot reach it (it must be staged
-  // then).
+  // The location of this rank's memory for its peers; false when they cannot reach it (then it must be staged).
   virtual bool locate(const void* data, DataPlace& place) const = 0;
-  // A peer's memory, here.
+  // The address of a peer's memory in this process.
   virtual void* resolve(int rank, const DataPlace& place) = 0;
   // 64-byte aligned memory that locate() finds.
   virtual Allocation allocate_shared(size_t bytes) = 0;
-  // A peer may still read and write this memory, although this rank gives up: it must stay valid.
+  // Keeps the memory of `tensor` valid after this rank gives up, since a peer may still read and write it.
   virtual void keep(const Tensor& tensor) { static_cast<void>(tensor); }
-  // Text when the rank's process has ended, "" otherwise. Asked about once a millisecond while
-  // waiting.
+  // How the rank's process has ended; Running otherwise. Called about once a millisecond while waiting.
   virtual Departure death_of(int rank) = 0;
 
-  // Keeps the memory of what is posted and not complete. For the destructors of derived groups.
+  // Calls keep() for the memory of incomplete collectives. For the destructors of derived groups.
   void keep_pending();
 
   RankBlock& block(int rank) const noexcept { return control_->ranks[rank]; }
@@ -95,11 +91,11 @@ class SharedGroup : public ProcessGroup {
     CollectiveKind kind = CollectiveKind::Barrier;
     Header header;
     Tensor shared;  // what peers read or write: the caller's tensor or its staged copy
-    Tensor output;  // what the caller sees; undefined when `shared` is that
+    Tensor output;  // what the caller sees; undefined when that is `shared`
     std::function<void(std::span<void* const> peers)> part;  // this rank's share of the work
     ReduceOp op = ReduceOp::Sum;
     std::shared_ptr<SlotSums> sums;         // to be measured on the way, or null
-    std::optional<StagedReduction> pieces;  // in place of the part, where a rank stages many elements
+    std::optional<StagedReduction> pieces;  // instead of `part`, if a rank stages many elements
     bool part_done = false;
     bool complete = false;
     WorkTimes times;
@@ -109,16 +105,17 @@ class SharedGroup : public ProcessGroup {
 
   WorkPtr post(CollectiveKind kind, const Tensor& data, const Tensor& output, bool stage_in,
                const CollectiveOptions& options, std::function<void(std::span<void* const>)> part);
-  // As much as can be done now; true when something was.
+  // Does as much as possible now; returns whether there was progress.
   bool advance();
   void check_headers(const Operation& operation);
-  // A peer's data; PeerError when it has left with it.
+  // Resolves a peer's data; PeerError when the peer has left and its data is gone.
   void* reach(int rank, const Operation& operation, const DataPlace& place);
-  // Once all ranks have arrived: this rank's share, or as much of it as can be done now; true when something was.
+  // Once all ranks have arrived: does this rank's share, or as much of it as possible now; returns whether there was
+  // progress.
   bool work_on(Operation& operation);
-  // Whether all ranks want the same measured.
+  // Whether all ranks request the same measurement.
   bool all_measure(const Operation& operation);
-  // Some rank stages its elements. `peers`: what each rank brings.
+  // Starts a staged reduction, because some rank stages its elements. `peers`: the data of each rank.
   void begin_pieces(Operation& operation, std::span<void* const> peers);
   void complete(Operation& operation);
   bool is_gone(int rank);
@@ -127,15 +124,15 @@ class SharedGroup : public ProcessGroup {
   void wait_for(const OperationPtr& operation, std::chrono::milliseconds timeout);
   // What `operation` waits for.
   Awaited awaited(const Operation& operation) const noexcept;
-  // The lowest rank that is not there yet; -1 when none.
+  // The lowest rank that has not got there yet; -1 when none.
   int behind(const Awaited& awaited) const;
   void park(const Operation& operation);
   void check_peers(const Operation& operation);
   [[noreturn]] void time_out(const Operation& operation, std::chrono::milliseconds waited);
   [[noreturn]] void fail(std::exception_ptr error);
-  // Tells the peers; only the first time counts.
+  // Notifies the peers; only the first call counts.
   void announce_failure(std::string_view reason) noexcept;
-  // Ends what is pending if abort() was called, here or on another thread.
+  // Ends the pending collectives if abort() was called, here or on another thread.
   void notice_abort();
   void end_pending();
   Whereabouts whereabouts(int rank) const;
@@ -143,10 +140,10 @@ class SharedGroup : public ProcessGroup {
   std::shared_ptr<Control> control_;
   std::deque<OperationPtr> pending_;  // posted and not complete, oldest first
   uint32_t posted_ = 0;
-  uint32_t pieces_ = 0;        // of all staged reductions that are done
+  uint32_t pieces_ = 0;        // of all finished staged reductions
   std::exception_ptr broken_;  // after an error nothing more is possible
   std::string failure_;        // see note_failure
-  // abort() may come from another thread than the one that works; that one takes notice.
+  // abort() may be called from a different thread than the working one, which checks these.
   std::atomic<bool> aborted_{false};
   std::atomic<bool> announced_{false};
   std::mutex abort_mutex_;
@@ -156,7 +153,7 @@ class SharedGroup : public ProcessGroup {
   bool crowded_;  // more ranks than processors: do not spin
 };
 
-// make_shm_group, with the type.
+// Same as make_shm_group, but returns the derived type.
 std::shared_ptr<SharedGroup> make_group_of_processes(const std::shared_ptr<Store>& store, int rank, int size,
                                                      std::chrono::milliseconds timeout, const std::string& prefix,
                                                      const RankNames& names);

@@ -1,4 +1,4 @@
-// Ranks that are processes of one host: the shared-memory protocol over anonymous files.
+// The shm backend: ranks are processes of one host, and the shared-memory protocol runs over anonymous files.
 #include <brigade/dist/groups/peer_process.h>
 #include <brigade/dist/groups/shm/arena.h>
 #include <brigade/dist/groups/shm/handover.h>
@@ -22,8 +22,8 @@ namespace brigade::dist {
 
 namespace {
 
-// The memory of a rank. Its arena writes to the rank's block until its last tensor is gone, so it
-// keeps the control segment.
+// The memory of a rank. The arena writes to the rank's block until its last tensor is gone, so the control segment
+// lives as long.
 struct Home {
   shm::Mapping control;
   shm::Arena arena;
@@ -31,7 +31,7 @@ struct Home {
   shm::Control* blocks() const noexcept { return static_cast<shm::Control*>(control.data()); }
 };
 
-// Where ranks of a group meet once more, two of them.
+// The store and prefix under which two ranks of a group meet again, for a channel.
 struct Meeting {
   std::shared_ptr<Store> store;
   std::string prefix;
@@ -85,10 +85,10 @@ class ShmGroup final : public shm::SharedGroup {
   std::shared_ptr<Home> home_;
   Meeting meeting_;
   shm::PeerSegments peers_;
-  std::vector<PeerProcess> watched_;  // by rank
+  std::vector<PeerProcess> watched_;  // indexed by rank
 };
 
-// The group of the first rank, to which the others come.
+// The first rank's side: makes its group and invites the other ranks.
 std::shared_ptr<ShmGroup> invite(shm::MemoryHost& host, int size, std::chrono::milliseconds timeout,
                                  const RankNames& names, const Meeting& meeting) {
   auto home = std::make_shared<Home>();
@@ -99,7 +99,7 @@ std::shared_ptr<ShmGroup> invite(shm::MemoryHost& host, int size, std::chrono::m
   return std::make_shared<ShmGroup>(0, size, timeout, home, std::move(peers), names, meeting);
 }
 
-// That of a rank which the first one has invited.
+// The side of an invited rank.
 std::shared_ptr<ShmGroup> follow(std::string_view invitation, int rank, int size, std::chrono::milliseconds timeout,
                                  const RankNames& names, const Meeting& meeting) {
   auto home = std::make_shared<Home>();
@@ -110,7 +110,7 @@ std::shared_ptr<ShmGroup> follow(std::string_view invitation, int rank, int size
   return std::make_shared<ShmGroup>(rank, size, timeout, home, std::move(peers), names, meeting);
 }
 
-// The ranks are in step and on one host: the invitation goes by the group itself, without a store.
+// The ranks are synchronized and on one host, so the invitation travels through the group itself, without a store.
 ProcessGroupPtr ShmGroup::make_subgroup(const Subgroup& members) {
   std::optional<shm::MemoryHost> host;
   if (members.rank == 0) host.emplace();
@@ -126,8 +126,8 @@ ProcessGroupPtr ShmGroup::make_subgroup(const Subgroup& members) {
   return group;
 }
 
-// Nobody waits for memory before all are there: a rank that never comes is a time-out with its
-// number.
+// Waits until all ranks are ready before any of them waits for memory, so that a rank that never arrives causes a
+// TimeoutError with its number.
 void wait_until_all_come(Store& store, int rank, int size, std::chrono::milliseconds timeout, const std::string& prefix,
                          const RankNames& names) {
   store.set(fmt::format("{}/shm/ready/{}", prefix, rank), "1");

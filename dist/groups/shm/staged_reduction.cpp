@@ -1,4 +1,4 @@
-// The pieces of a staged all_reduce, each as far as its peers let it go.
+// Advances the pieces of a staged all_reduce as far as the peers allow.
 #include <brigade/dist/groups/shm/staged_reduction.h>
 
 #include <brigade/dist/groups/shm/counter.h>
@@ -57,7 +57,7 @@ bool StagedReduction::advance() {
   const size_t mine = static_cast<size_t>(rank_);
   char* const data = static_cast<char*>(data_.raw_data());
   bool moved = false;
-  // The oldest piece first: it is still in the cache, and its slot is wanted.
+  // The oldest piece first: it is still in the cache, and its slot is needed.
   while (!done()) {
     if (out_ < reduced_ && all_have({&RankBlock::reduced, first_ + out_ + 1})) {
       if (staged)

@@ -1,4 +1,4 @@
-// Texts of any number in memory of a fixed size that ranks share.
+// Any number of texts in a fixed-size buffer in shared memory.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 
 namespace brigade::dist::shm {
 
-// One after the other, in the order in which they are read again. They are for people: where the room ends, a text is cut off and
-// ends in "...", and what does not fit at all reads as "...". No constructor writes to the room, so that memory that holds many of
-// them costs nothing until it is used.
+// Texts are stored one after another and read in the same order. They are informational: a text that does not fit is
+// truncated and ends in "...", and one that does not fit at all reads as "...". No constructor writes to the buffer, so
+// that memory that holds many of them costs nothing until it is used.
 template <size_t kBytes>
 struct Texts {
   static constexpr std::string_view kCut = "...";
@@ -35,7 +35,7 @@ struct Texts {
     used += static_cast<uint32_t>(sizeof(length) + length);
   }
 
-  // Reads what add() has written. What another process wrote is not believed: nothing outside of the room is read.
+  // Reads what add() has written. Does not trust data from another process: never reads outside the buffer.
   class Reader {
    public:
     explicit Reader(const Texts& texts) noexcept : texts_(texts) {}

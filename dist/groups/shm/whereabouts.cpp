@@ -1,4 +1,4 @@
-// Writes and reads the parts of a rank's block that are for people.
+// Writes and reads the informational parts of a rank's block.
 #include <brigade/dist/groups/shm/whereabouts.h>
 
 #include <brigade/core/clock.h>
@@ -12,8 +12,8 @@ namespace brigade::dist::shm {
 
 namespace {
 
-// False where it is still held after a second. Its holder needs no microsecond while it runs, but all ranks that have met in
-// different collectives read at once, and one of them may have to wait for a processor meanwhile. Only the dead need longer.
+// Returns false if the lock is still held after a second. A running holder releases it within a microsecond, but all
+// ranks in a mismatch read at once, and one of them may have to wait for a processor. Only a dead holder takes longer.
 bool lock_activity(RankBlock& block) noexcept {
   constexpr int kTriesAwake = 1000;
   constexpr std::chrono::microseconds kNap{50};
@@ -41,10 +41,10 @@ void put_activity(Whereabouts& place, const ActivityRecord& record, int64_t at) 
 }  // namespace
 
 void note_activity(RankBlock& own, const RankActivity& activity) noexcept {
-  lock_activity(own);  // or a peer died while it read: the lock is taken from it
+  lock_activity(own);  // on failure a peer died while it read: takes over its lock
   uint32_t at = own.activity.load(std::memory_order_relaxed);
   const uint32_t arrived = own.arrived.load(std::memory_order_relaxed);
-  // Each collective keeps at most one entry, so no unfinished collective refers to the next one in turn.
+  // Each collective keeps at most one entry, so no unfinished collective refers to the next entry in turn.
   if (arrived > 0 && own.ring[arrived % kRing].activity == at) at = (at + 1) % RankBlock::kActivities;
   tell(own.activities[at], activity);
   own.activities[at].since = now_ns();
@@ -60,7 +60,7 @@ Whereabouts whereabouts_of(RankBlock& block, const RankName& name) {
     place.finished = reached(block.done, arrived);
   }
   if (lock_activity(block)) {
-    // The index comes from another process: kept within bounds.
+    // The index comes from another process, so it is kept within bounds.
     const uint32_t at = block.activity.load(std::memory_order_relaxed) % RankBlock::kActivities;
     put_activity(place, block.activities[at], now_ns());
     block.activity_lock.store(0, std::memory_order_release);

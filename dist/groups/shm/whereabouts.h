@@ -1,4 +1,4 @@
-// Where the ranks of a host are, as they tell each other through shared memory.
+// The status of the ranks of a host, which they exchange through shared memory.
 #pragma once
 
 #include <brigade/dist/errors/collective.h>
@@ -9,18 +9,19 @@
 
 namespace brigade::dist::shm {
 
-// What this rank does from now on.
+// Publishes what this rank does from now on.
 void note_activity(RankBlock& own, const RankActivity& activity) noexcept;
-// `name`: how errors call the rank. Any time, also of a rank that has died: what it
-// did is left out then if it died while it said so.
+// `name`: the rank's name in errors. May be called at any time, even for a dead rank; its activity is omitted if it
+// died while publishing it.
 Whereabouts whereabouts_of(RankBlock& block, const RankName& name);
-// Where the rank was when it posted the collective `sequence`, which is not finished. All ranks read the same, whatever that
-// rank has done since.
+// The rank's status when it posted the collective `sequence`, which is not finished. All ranks read the same status,
+// whatever the rank has done since.
 Whereabouts whereabouts_at(const RankBlock& block, const RankName& name, uint32_t sequence);
 
-// This rank is not coming any more, and wakes who waits for it. `words`: of its exception, where it has one.
+// Publishes that this rank has left, and wakes the ranks that wait for it. `words`: the message of its exception, if
+// any.
 void leave(RankBlock& own, Departure::How how, std::string_view words = {}) noexcept;
-// As that rank has said.
+// The departure that the rank has published.
 Departure end_of(const RankBlock& block);
 
 }  // namespace brigade::dist::shm

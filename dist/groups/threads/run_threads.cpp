@@ -1,4 +1,4 @@
-// Ranks as threads of this process, each with its own group; the first error is thrown again.
+// Runs ranks as threads of this process, each with its own group; rethrows the first error.
 #include <brigade/dist/groups/threads/run_threads.h>
 
 #include <brigade/core/error.h>
@@ -25,7 +25,7 @@ namespace brigade::dist {
 
 namespace {
 
-// Which ranks have ended.
+// Tracks which ranks have ended.
 class Ends {
  public:
   explicit Ends(int ranks) : ended_(static_cast<size_t>(ranks)) {}
@@ -34,7 +34,7 @@ class Ends {
     ended_[static_cast<size_t>(rank)] = true;
     changed_.notify_all();
   }
-  // Until all have. Throws TimeoutError, which says where those are that have not.
+  // Waits until all ranks have ended. Throws TimeoutError with the status of those that have not.
   void wait_for_all(std::chrono::milliseconds exit_timeout, const std::vector<std::weak_ptr<ProcessGroup>>& groups) {
     std::unique_lock lock(mutex_);
     for (auto left = running(); !left.empty(); left = running()) {
@@ -71,7 +71,7 @@ class Ends {
   std::vector<bool> ended_;
 };
 
-// std::terminate prints what is thrown.
+// std::terminate prints the exception in flight.
 [[noreturn]] void end_process(const TimeoutError& late, const std::exception_ptr& first_error) {
   std::string text = late.what();
   try {
@@ -102,7 +102,7 @@ void run_threads(int ranks, const std::function<void(ProcessGroupPtr)>& body, st
   Ends ends(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
-    // Each thread owns its group: when it ends, its peers learn that it has left.
+    // Each thread owns its group, so when it ends, its peers see that it has left.
     threads.emplace_back([&, group = std::move(groups[static_cast<size_t>(rank)])]() mutable {
 #ifdef _OPENMP
       omp_set_num_threads(std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks));
@@ -121,7 +121,7 @@ void run_threads(int ranks, const std::function<void(ProcessGroupPtr)>& body, st
         }
         {
           std::lock_guard lock(mutex);
-          // What a rank says because another failed is less interesting than the failure itself.
+          // Errors that follow from another rank's failure matter less than that failure.
           if (!first_error) first_error = std::current_exception();
         }
         group->abort(reason);

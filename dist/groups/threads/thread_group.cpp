@@ -1,5 +1,5 @@
-// Ranks that are threads of one process: the shared-memory protocol over plain memory. For tests,
-// for the debugger and for learning.
+// The threads backend: ranks are threads of one process, and the shared-memory protocol runs over plain memory. For
+// tests, debugging and learning.
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/shm/shared_group.h>
 #include <brigade/dist/groups/subgroup.h>
@@ -19,8 +19,8 @@ namespace brigade::dist {
 
 namespace {
 
-// The blocks of the ranks of one world, in memory of their own from the system, which gets it back at
-// once: an allocator would keep such large aligned pieces without using them again.
+// The blocks of the ranks of one world, in memory that is mapped and unmapped directly: an allocator would keep such
+// large aligned blocks without reusing them.
 class Blocks {
  public:
   explicit Blocks(int ranks) {
@@ -29,7 +29,7 @@ class Blocks {
       throw OutOfMemoryError("cannot map {} bytes for a group of threads: {}", sizeof(shm::Control),
                              std::strerror(errno));
     control_ = static_cast<shm::Control*>(data);
-    for (int rank = 0; rank < ranks; ++rank)  // the others' never become memory
+    for (int rank = 0; rank < ranks; ++rank)  // blocks of unused ranks are never touched
       new (&control_->ranks[rank]) shm::RankBlock;
   }
   ~Blocks() { munmap(control_, sizeof(shm::Control)); }
@@ -41,21 +41,21 @@ class Blocks {
   shm::Control* control_ = nullptr;
 };
 
-// What the groups of one world have in common. Lives as long as any of them.
+// Shared state of the groups of one world. Lives as long as any of them.
 struct World {
   explicit World(int ranks) : blocks(ranks) {}
   Blocks blocks;
   std::mutex mutex;
   // Memory of ranks that gave up while others could still be using it.
   std::vector<Tensor> kept;
-  // Subgroups that some members have not come to yet, by number.
+  // Subgroups, by number, that some members have not entered yet.
   struct Begun {
     std::shared_ptr<World> world;
     int came = 0;
   };
   std::map<uint64_t, Begun> begun;
 
-  // For the member that calls.
+  // Called once by each member.
   std::shared_ptr<World> enter(const Subgroup& members) {
     const std::lock_guard lock(mutex);
     Begun& subgroup = begun[members.number];
@@ -91,7 +91,7 @@ class ThreadGroup final : public shm::SharedGroup {
   }
   void* resolve(int, const shm::DataPlace& place) override { return reinterpret_cast<void*>(place.address); }
   Allocation allocate_shared(size_t bytes) override { return cpu_allocate(bytes); }
-  Departure death_of(int) override { return {}; }  // a thread does not die alone
+  Departure death_of(int) override { return {}; }  // a thread dies only with its process
   void keep(const Tensor& tensor) override {
     const std::lock_guard lock(world_->mutex);
     world_->kept.push_back(tensor);

@@ -1,5 +1,4 @@
-// Hooks that need no state: plain all-reduce, half precision, none, a user's own; and the Works
-// they are made of.
+// Stateless hooks: plain all-reduce, half precision, no-op, user-defined; and the Works they are made of.
 #include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/reducer/comm_hook.h>
 #include <brigade/kernels/elementwise.h>
@@ -18,8 +17,7 @@ namespace {
 class ThenWork final : public Work {
  public:
   ThenWork(WorkPtr work, std::function<void()> after) : work_(std::move(work)), after_(std::move(after)) {}
-  // What comes after may be more communication, which has its place in the order of waits: polling
-  // does not start it.
+  // `after` may start more communication, which has its place in the order of waits, so polling must not start it.
   bool is_completed() override { return !after_ && (!work_ || work_->is_completed()); }
   void wait() override {
     if (work_) work_->wait();
@@ -47,7 +45,7 @@ class AllReduceHook final : public CommHook {
   }
 };
 
-// Gradients travel in another dtype than the one they are kept in.
+// Sends gradients in a dtype other than the one they are kept in.
 class CastHook final : public CommHook {
  public:
   CastHook(std::string name, DType dtype, double factor) : name_(std::move(name)), dtype_(dtype), factor_(factor) {}
@@ -78,12 +76,12 @@ class CastHook final : public CommHook {
 class NoopHook final : public CommHook {
  public:
   std::string name() const override { return "noop"; }
-  // So steps by what it leaves count as local ones (LocalSteps).
+  // Steps with these gradients therefore count as local steps (LocalSteps).
   bool begin_round(uint64_t) override { return false; }
   WorkPtr run(ProcessGroup&, const GradBucket&, const CollectiveOptions&, SourceLocation) override {
     return completed_work();
   }
-  // The own gradients, whatever the mean is.
+  // The result is this rank's own gradients, whatever the mean is.
   bool is_approximate() const override { return true; }
 };
 

@@ -12,10 +12,9 @@ namespace brigade::dist {
 
 inline constexpr const char* kIterationKey = "iteration";
 
-// The entry of a state that holds the count.
+// The state entry that holds the count.
 std::pair<std::string, Tensor> iteration_entry(uint64_t iteration);
-// The count that such an entry of a saved state holds. Throws ValueError, in the name of the hook,
-// for an entry that is missing or is no count.
+// Reads the count from a saved state. Throws ValueError, naming the hook, if the entry is missing or is not a count.
 uint64_t iteration_in(const std::vector<std::pair<std::string, Tensor>>& state, const std::string& hook);
 
 }  // namespace brigade::dist

@@ -33,11 +33,11 @@ namespace brigade::dist {
 
 namespace {
 
-// What is kept for a compressed gradient, n x m.
+// The state of a compressed gradient, n x m.
 struct Feedback {
   Tensor error;  // n x m
   Tensor q;      // m x r
-  Tensor fresh;  // m x r: random columns, for those of q that vanish
+  Tensor fresh;  // m x r: random replacements for columns of q that vanish
 };
 
 struct Compressed {
@@ -54,7 +54,7 @@ struct Compression {
   WorkPtr p_sent, plain_sent;
 };
 
-// A gradient in its shape, inside a flat tensor.
+// A view of `flat` at element `at`, in the shape of the gradient.
 Tensor slot(const Tensor& flat, const Tensor& gradient, int64_t at) {
   return view::as_strided(flat, gradient.sizes(), contiguous_strides(gradient.sizes()), at);
 }
@@ -121,7 +121,8 @@ class PowerSgdHook final : public CommHook {
   }
   int64_t columns(int64_t n, int64_t m) const { return std::min<int64_t>({options_.matrix_approximation_rank, n, m}); }
 
-  // Replays do again what was captured: the plain averages of the beginning, or a first round, which makes its Q and error.
+  // Rejects a capture that starts too early: replays would repeat the plain averages at the start, or the first
+  // round, which creates Q and error.
   void check_may_be_captured(const GradBucket& bucket, uint64_t iteration, SourceLocation where) const {
     const Device device = bucket.buffer().device();
     if (iteration > options_.start_powersgd_iter || device == Device()) return;
@@ -133,8 +134,8 @@ class PowerSgdHook final : public CommHook {
         iteration + 1, options_.start_powersgd_iter + 1);
   }
 
-  // What was kept, on the device of `like`; it may come from a checkpoint. Throws ValueError when
-  // it does not fit.
+  // Checks kept state, which may come from a checkpoint, against `like`, and moves it to that device. Throws
+  // ValueError if it does not fit.
   static void check_kept(Tensor& kept, const Tensor& like, uint32_t parameter, const char* what) {
     if (kept.sizes() != like.sizes() || kept.dtype() != like.dtype()) {
       throw ValueError(
@@ -148,7 +149,7 @@ class PowerSgdHook final : public CommHook {
     kept = there;
   }
 
-  // M += error. What is kept now is M; M' is taken off when it is known.
+  // M += error. Keeps M as the error until M' is known and subtracted.
   void add_error(const Compressed& each) {
     Tensor& error = feedback_[each.parameter].error;
     if (!error.defined()) {
@@ -160,9 +161,9 @@ class PowerSgdHook final : public CommHook {
     kernels::copy(error, each.m);
   }
 
-  // An orthonormal Q: that of the last round, and random numbers, the same on every rank, where
-  // there is none. A column that has vanished (a gradient of zeros, or of low rank) begins anew as
-  // well: nothing would ever come out of it again.
+  // Makes Q orthonormal. Q starts from that of the last round, or from random numbers, the same on every rank, if
+  // there is none. A column that has vanished (a gradient of zeros, or of low rank) restarts from random numbers too:
+  // otherwise it would stay zero.
   void begin_q(const Compressed& each, uint64_t iteration) {
     const auto random = [&](uint64_t seed) {
       RandomGenerator generator(options_.seed + 7919 * uint64_t{each.parameter} + seed);
@@ -248,7 +249,7 @@ class PowerSgdHook final : public CommHook {
     for (const Compressed& each : round.matrices) {
       kernels::copy(each.m, kernels::matmul(each.p, each.q, {.transpose_b = true}));
       Feedback& feedback = feedback_[each.parameter];
-      // In place, where captured rounds read it.
+      // In place if it exists, since captured rounds read it.
       if (options_.warm_start && feedback.q.defined()) {
         kernels::copy(feedback.q, each.q);
       } else if (options_.warm_start) {

@@ -1,4 +1,4 @@
-// Watches ranks: passes their output and signals on, and ends all when one fails.
+// Watches ranks: forwards their output and signals, and ends all ranks when one fails.
 #include <brigade/dist/rendezvous/launch/attempt.h>
 
 #include <brigade/core/error.h>
@@ -21,7 +21,7 @@ namespace brigade::dist {
 
 namespace {
 
-// "sleep (process 17)". A process gives itself any name.
+// "sleep (process 17)". Replaces unprintable characters, since a process can choose any name.
 std::string in_words(const GuardianNews& news) {
   std::string name = news.name;
   std::replace_if(
@@ -47,7 +47,7 @@ Attempt::Attempt(std::vector<std::string> command, const LaunchOptions& options,
   try {
     guardian_.emplace(error_folder_, prepare_programs(restart, port));
   } catch (...) {
-    // Nobody else removes it: there is no guardian.
+    // Without a guardian, no other process removes the folder.
     std::error_code ignored;
     if (!error_folder_.empty()) std::filesystem::remove_all(error_folder_, ignored);
     close_streams();
@@ -102,15 +102,15 @@ Environment Attempt::environment_for(int rank, int local, int restart, int port)
   return result;
 }
 
-// "": there is none.
+// "": there is no error file.
 std::string Attempt::error_file(int rank) const {
   if (error_folder_.empty()) return "";
   return fmt::format("{}/rank-{}", error_folder_, rank);
 }
 
 LaunchOutcome Attempt::watch() {
-  // Until the ranks and what they have left have ended, not their streams: what the guardian may
-  // not end holds those for as long as it lives. What the ranks wrote lies in the pipes by then.
+  // Loops until the ranks and the processes that they left behind have ended, not until their streams are closed: a
+  // process that the guardian cannot end holds those open. By then everything that the ranks wrote is in the pipes.
   while (!nothing_left_) {
     wait_for_events();
     forward_signals();
@@ -145,8 +145,7 @@ bool Attempt::ranks_run() const {
 }
 
 void Attempt::wait_for_events() {
-  // The socket of announcements too: ranks that announce many errors and print none wait for its
-  // room.
+  // Includes the announcement socket: ranks that announce many errors and print nothing block when it is full.
   const bool other_nodes = other_nodes_ && !failed_node_;
   std::vector<pollfd> entries{{signals_.fd(), POLLIN, 0},
                               {output_.socket().fd(), POLLIN, 0},
@@ -180,19 +179,19 @@ void Attempt::take_end(Child& child, const GuardianNews& news) {
   child.running = false;
   child.ended = Clock::time_point(std::chrono::nanoseconds(news.time_ns));
   const RankOutcome end = rank_outcome(child.rank, child.status);
-  // Others may wait for it in a meeting.
+  // Other ranks may wait for it in a rendezvous.
   if (place_.world_size > 1) tell_end_(restart_, child.rank, how_it_ended(end));
   if (end.exit_code == 0) {
-    // Each end gives those that remain the whole time again.
+    // Each end restarts the timeout of the remaining ranks.
     if (options_.exit_timeout.count() > 0 && overdue_.empty()) last_must_end_ = Clock::now() + options_.exit_timeout;
     return;
   }
   if (first_failure_ < 0) first_failure_ = child.rank;
-  // The others learn of it through their group and may have something to say themselves.
+  // The other ranks learn of it through their group, and may report errors themselves.
   if (!next_step_) next_step_ = Clock::now() + options_.grace;
 }
 
-// Its ranks are lost for ours, too, which may notice only when they need them.
+// The ranks of a failed node are lost for this node's ranks too, which may notice only when they need them.
 void Attempt::hear_other_nodes() {
   if (!other_nodes_ || failed_node_) return;
   failed_node_ = other_nodes_->failure();
@@ -222,7 +221,7 @@ void Attempt::tell_what_was_left() {
   if (!live_on_.empty()) output_.tell(fmt::format("brigade run: could not end {}\n", fmt::join(live_on_, ", ")));
 }
 
-// For as long as that takes, unless a signal says that nobody waits for it.
+// Waits as long as necessary, unless a signal arrived: then the output is no longer needed.
 void Attempt::write_the_rest() {
   for (bool again = true; output_.waits() && again;) {
     std::vector<pollfd> entries{{signals_.fd(), POLLIN, 0}};
@@ -241,7 +240,7 @@ int Attempt::time_to_next_step() const {
   return static_cast<int>(std::clamp<int64_t>(left + 1, 0, 60'000));
 }
 
-// A rank that loops or was stopped after the others have ended.
+// Ends ranks that hang or were stopped after the others have ended.
 void Attempt::end_what_is_overdue() {
   if (!last_must_end_ || Clock::now() < *last_must_end_ || next_step_) return;
   last_must_end_.reset();
@@ -270,7 +269,7 @@ void Attempt::end_all(int signal) {
   }
 }
 
-// What was overdue is known; everything else the ranks have left in words.
+// An overdue rank is known directly; otherwise the error files of the ranks are evaluated.
 FirstFailure Attempt::first_failure() const {
   std::vector<RankEnd> ends;
   for (const Child& child : children_) {

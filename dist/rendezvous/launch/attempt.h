@@ -1,4 +1,4 @@
-// All ranks of a job, from their start to the end of the last process that they have left.
+// Runs the ranks of a job on this node, from their start until the last process that they left behind has ended.
 #pragma once
 
 #include <brigade/dist/rendezvous/launch/child.h>
@@ -19,21 +19,20 @@
 
 namespace brigade::dist {
 
-// Takes how the process of a rank ended, in words, in which attempt.
+// Receives how the process of a rank ended, as text, and in which attempt.
 using RankEndTeller = std::function<void(int attempt, int rank, const std::string& how)>;
 
 class Attempt {
  public:
-  // The options, the signals, the other nodes (null: there are none) and the teller must outlive it.
+  // `options`, `signals`, `other_nodes` (null: none) and `tell_end` must outlive this object.
   Attempt(std::vector<std::string> command, const LaunchOptions& options, int restart, int port, NodePlace place,
           StoreJob job, const JobSignals& signals, const NodeExits* other_nodes, const RankEndTeller& tell_end);
-  // Ends what still runs.
+  // Ends all processes that still run.
   ~Attempt();
 
-  // One loop over poll() for output, signals and the ends of ranks. Throws IoError when the program
-  // cannot be started.
+  // Runs a poll() loop over output, signals and the ends of ranks. Throws IoError when the program cannot be started.
   LaunchOutcome watch();
-  // Writes to standard error, and waits for whoever reads it. The signal that came meanwhile, or 0.
+  // Writes to standard error, and waits for its reader. Returns a signal that arrived while waiting, or 0.
   int say(const std::string& text);
 
  private:
@@ -68,7 +67,7 @@ class Attempt {
   const NodeExits* const other_nodes_;
   const RankEndTeller& tell_end_;
   const int restart_;
-  const std::string error_folder_;  // "": without, the ends of the processes alone tell who was first
+  const std::string error_folder_;  // "": none; then only the ends of the processes show the first failure
   Output output_;
   std::vector<Child> children_;
   std::optional<Guardian> guardian_;
@@ -80,7 +79,7 @@ class Attempt {
   bool asked_ = false;
   bool ending_the_rest_ = false;
   bool nothing_left_ = false;
-  std::vector<std::string> left_, live_on_;  // processes that ranks left, in words
+  std::vector<std::string> left_, live_on_;  // descriptions of processes that ranks left behind
   std::vector<int> overdue_;
   std::optional<Clock::time_point> last_must_end_;
   std::optional<Clock::time_point> next_step_;

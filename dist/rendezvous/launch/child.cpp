@@ -15,7 +15,7 @@ namespace brigade::dist {
 
 namespace {
 
-// "NAME=value" of this process, with what `environment` sets anew.
+// "NAME=value" of this process, overridden by `environment`.
 std::vector<std::string> merged_with_own(const Environment& environment) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry; ++entry) {
@@ -29,7 +29,7 @@ std::vector<std::string> merged_with_own(const Environment& environment) {
   return variables;
 }
 
-// As exec takes them: pointers into `words`, and a null at the end.
+// The form that exec takes: pointers into `words`, terminated by a null.
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (std::string& word : words)

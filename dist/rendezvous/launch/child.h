@@ -1,4 +1,4 @@
-// One rank as a process: what it is started with, and what becomes of it.
+// One rank as a process: its program, and its state.
 #pragma once
 
 #include <brigade/dist/rendezvous/launch/output.h>
@@ -10,26 +10,26 @@
 
 namespace brigade::dist {
 
-// As the launcher sees it.
+// The launcher's view of a rank.
 struct Child : RankOutput {
   bool running = false;
-  int status = 0;  // as waitpid says it
+  int status = 0;  // as returned by waitpid
   bool told_to_end = false;
   std::chrono::steady_clock::time_point ended;
 };
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-// What exec needs. Everything that allocates is done before the fork of a program with threads:
-// after it there are system calls only.
+// The arguments of exec. All allocation happens before the fork, because the program has threads: after the fork there
+// are only system calls.
 class RankProgram {
  public:
-  // `environment` goes over this process's. Makes the pipes for the output of `child`, whose
-  // reading ends it gets. Throws DistError when there can be none.
+  // `environment` overrides this process's variables. Makes the output pipes; `child` gets their read ends. Throws
+  // DistError when that fails.
   RankProgram(Child& child, const std::vector<std::string>& command, const Environment& environment, bool reads_stdin);
   RankProgram(RankProgram&&) = default;
 
-  // In a new process: becomes the rank. Returns only when that is impossible, with errno.
+  // Called in the new process: becomes the rank. Returns errno, only on failure.
   int exec() noexcept;
 
  private:
@@ -40,9 +40,9 @@ class RankProgram {
     ~Pipe();
   };
   std::vector<std::string> words_, variables_;
-  std::vector<char*> argv_, envp_;  // pointers into these
+  std::vector<char*> argv_, envp_;  // pointers into words_ and variables_
   bool reads_stdin_;
-  Pipe out_, err_;  // writing ends
+  Pipe out_, err_;  // write ends
 };
 
 }  // namespace brigade::dist

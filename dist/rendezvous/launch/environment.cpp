@@ -1,4 +1,4 @@
-// Reads each launcher's variables, derives a port where none is given, and finds the first host.
+// Reads each launcher's variables, derives a port when none is given, and finds the first host.
 #include <brigade/dist/rendezvous/launch/environment.h>
 
 #include <brigade/core/error.h>
@@ -25,7 +25,7 @@ namespace brigade::dist {
 
 namespace {
 
-// Derived ports lie below the range from which Linux gives ports to clients.
+// Derived ports lie below Linux's range of ephemeral ports.
 constexpr int kFirstDerivedPort = 20000;
 constexpr int kDerivedPorts = 12000;
 constexpr const char* kHydraProxy = "BRIGADE_HYDRA_PROXY";
@@ -53,7 +53,7 @@ int number(const Variables& variables, const std::string& name) {
   return static_cast<int>(value);
 }
 
-// How a launcher calls things; "" for what it does not tell.
+// A launcher's name and its variables; "" for a variable that it does not set.
 struct Names {
   const char* launcher;
   const char* rank;
@@ -79,7 +79,7 @@ std::optional<LaunchedRank> read_rank(const Variables& variables, const Names& n
 }
 
 std::optional<LaunchedRank> find_torchrun(const Variables& variables) {
-  // A batch script that exports WORLD_SIZE alone leaves the rank to srun or mpirun.
+  // A batch script may export only WORLD_SIZE: then srun or mpirun sets the rank.
   if (!is_set(variables, "RANK")) return std::nullopt;
   return read_rank(variables, {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"});
 }
@@ -93,8 +93,8 @@ std::optional<LaunchedRank> find_open_mpi(const Variables& variables) {
   return result;
 }
 
-// Ranks on this node, from "2(x3),1": so many on each of the nodes in turn. -1 when the text says
-// nothing about it.
+// Number of ranks on this node, from a list of counts for the nodes in order, like "2(x3),1". -1 when the list does not
+// cover the node.
 int tasks_on_node(const std::string& list, int node) {
   const char* at = list.c_str();
   while (*at) {
@@ -136,12 +136,12 @@ std::optional<LaunchedRank> find_slurm(const Variables& variables) {
 std::optional<LaunchedRank> find_mpich(const Variables& variables) {
   auto result = read_rank(variables, {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"});
   if (!result) return result;
-  // srun --mpi=pmi2 sets these too: then it is Slurm's step, of which Slurm tells more.
+  // srun --mpi=pmi2 sets these too: then it is a step of Slurm, whose variables contain more.
   if (const auto slurm = find_slurm(variables);
       slurm && slurm->rank == result->rank && slurm->world_size == result->world_size)
     return slurm;
   result->job = value_of(variables, "PMI_JOBID");
-  // Each host has its own process of Hydra.
+  // Each host has its own Hydra proxy, so its name identifies the run only on one host.
   if (result->job.empty() && result->on_one_host()) result->job = value_of(variables, kHydraProxy);
   return result;
 }
@@ -154,8 +154,8 @@ std::optional<LaunchedRank> find_pmix(const Variables& variables) {
       value_of(variables, "PMIX_RANK"));
 }
 
-// "hydra_pmi_proxy" and the like, with the pid of its parent and the time of its start; false when
-// it has ended.
+// Reads a process's name (such as "hydra_pmi_proxy"), the pid of its parent and its start time; false when it has
+// ended.
 bool read_process(long pid, std::string& name, long& parent, std::string& start) {
   std::ifstream in(fmt::format("/proc/{}/stat", pid));
   std::string line;
@@ -164,7 +164,7 @@ bool read_process(long pid, std::string& name, long& parent, std::string& start)
   const size_t close = line.rfind(')');
   if (open == std::string::npos || close == std::string::npos) return false;
   name = line.substr(open + 1, close - open - 1);
-  // After the name: state, parent, ... and as the 20th of them the start.
+  // After the name: state, parent, ...; the 20th of these fields is the start time.
   std::istringstream rest(line.substr(close + 1));
   std::vector<std::string> fields;
   for (std::string field; rest >> field;)
@@ -233,7 +233,7 @@ MeetingPlace find_meeting_place(const Variables& variables, const LaunchedRank& 
   if (place.port > 65535 || (place.port == 0 && !alone))
     throw DistError("rendezvous: MASTER_PORT must be between 1 and 65535, got {}", place.port);
   if (place.port > 0) {
-    // torchrun may host a store of its own on that port, whose language we do not speak.
+    // torchrun may host its own store on that port, with a different protocol.
     if (value_of(variables, "TORCHELASTIC_USE_AGENT_STORE") == "True" && !place.hosted_by_launcher) ++place.port;
   } else if (alone) {
     place.port = 0;
@@ -248,8 +248,7 @@ MeetingPlace find_meeting_place(const Variables& variables, const LaunchedRank& 
   }
   place.address = value_of(variables, "MASTER_ADDR");
   if (!place.address.empty()) return place;
-  // Variables that somebody has set by hand, without saying how many ranks a host has, are for one
-  // host.
+  // Variables that the user has set by hand, without a number of ranks per host, are for one host.
   const bool by_hand = launched.local_world_size < 0 && launched.job.empty();
   if (launched.on_one_host() || by_hand) {
     place.address = "127.0.0.1";

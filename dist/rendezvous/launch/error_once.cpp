@@ -1,4 +1,4 @@
-// Matches lines with announced errors, and holds back those that may still become one.
+// Matches lines with announced errors, and holds back lines that may still become one.
 #include <brigade/dist/rendezvous/launch/error_once.h>
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ std::vector<std::string> split(const std::string& text) {
   return lines;
 }
 
-// Whether `line` can be line `i` of the text: something may stand before the text ("  what():  ") and after it.
+// Whether `line` can be line `i` of the text: other text may precede it ("  what():  ") or follow it.
 bool fits(const std::vector<std::string>& text, size_t i, const std::string& line) {
   const bool first = i == 0;
   const bool last = i + 1 == text.size();
@@ -40,7 +40,7 @@ void ErrorOnce::announce(int rank, const std::string& key, const std::string& te
   if (text.empty()) return;
   Rank& state = ranks_[rank];
   state.announced.push_back({key, split(text)});
-  // Lines that are held belong to an error by its place.
+  // Held lines refer to announced errors by index, so none is dropped while lines are held.
   while (state.announced.size() > kKept && state.held.empty())
     state.announced.pop_front();
 }

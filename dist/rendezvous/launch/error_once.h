@@ -1,11 +1,10 @@
-// Lets the text of an error that several ranks raise through once.
+// Shows the text of an error only once when several ranks raise it.
 //
-// Ranks announce the texts of their errors before they print them (dist/errors/announcement.h);
-// how a text comes to be printed is theirs: by the handler of uncaught exceptions, or by a program
-// that catches it. So the lines of a rank are compared with what it has announced: lines that may
-// become such a text are held back until it is whole. Then the first rank's text passes in one
-// piece, and the same error of another rank becomes one line. Lines that turn out to be something
-// else pass as they are: nothing but a whole text that was shown before is ever left out.
+// Ranks announce the texts of their errors before they print them (dist/errors/announcement.h); a text may be printed
+// by the handler of uncaught exceptions, or by a program that catches the error. So the lines of a rank are compared
+// with its announced errors: lines that may form such a text are held back until it is complete. Then the first rank's
+// text is shown in one piece, and the same error of another rank becomes one line. Lines that turn out to be something
+// else are shown unchanged: only a complete text that was already shown is ever omitted.
 #pragma once
 
 #include <deque>
@@ -19,17 +18,16 @@ class ErrorOnce {
  public:
   struct Lines {
     std::vector<std::string> shown;
-    std::vector<std::string> brief;  // the same, with "(the error above)" in place of the text of an announced error
+    std::vector<std::string> brief;  // the same, but "(the error above)" replaces the text of an announced error
   };
 
-  // Errors with the same key are the same.
+  // Errors with equal keys count as the same error.
   void announce(int rank, const std::string& key, const std::string& text);
-  // Whether the rank may be about to print an error, so that a line must be waited for until it is
-  // whole.
+  // Whether the rank may be about to print an error, so that a partial line must be held until it is complete.
   bool expects(int rank) const { return !ranks_.empty() && ranks_.contains(rank); }
-  // The next line of a rank's output: what can be shown now.
+  // Takes the next line of a rank's output; returns the lines that can be shown now.
   Lines line(int rank, const std::string& line);
-  // No more lines of this rank will come: what was held back.
+  // Ends the output of a rank; returns the lines that were held back.
   Lines end(int rank);
 
  private:
@@ -38,9 +36,9 @@ class ErrorOnce {
     std::vector<std::string> lines;
   };
   struct Rank {
-    std::deque<Error> announced;  // the last few: what is printed was raised just before
+    std::deque<Error> announced;  // the last few: an error is printed soon after it is raised
     std::vector<std::string> held;
-    std::vector<size_t> candidates;  // the announced errors that begin with what is held
+    std::vector<size_t> candidates;  // the announced errors that begin with the held lines
   };
 
   Lines show(int rank, const Error& error, const std::vector<std::string>& lines);

@@ -1,4 +1,4 @@
-// Compares what the ranks left: own errors before consequences, the earliest first.
+// Orders the ranks' errors: own errors before consequences, the earliest first.
 #include <brigade/dist/rendezvous/launch/first_failure.h>
 
 #include <algorithm>
@@ -9,7 +9,8 @@ namespace brigade::dist {
 
 namespace {
 
-// What an error of another rank cannot do to a rank: SIGABRT is an uncaught exception.
+// Whether a signal killed the rank that cannot be a consequence of another rank's error. SIGABRT can be one: an
+// uncaught exception.
 bool died_by_signal(const RankEnd& end) { return end.signal != 0 && end.signal != SIGABRT && !end.told_to_end; }
 
 bool is_consequence(const RankEnd& end) {
@@ -23,7 +24,7 @@ int64_t time_of(const RankEnd& end) { return end.error && !died_by_signal(end) ?
 FirstFailure find_first_failure(std::span<const RankEnd> ranks) {
   const RankEnd* first = nullptr;
   const auto order = [](const RankEnd& end) {
-    // Whoever has left no word and was told to end comes last.
+    // A rank that was told to end and left no error file comes last.
     return std::tuple(is_consequence(end), !end.error && end.told_to_end, time_of(end));
   };
   for (const RankEnd& end : ranks) {
@@ -33,7 +34,7 @@ FirstFailure find_first_failure(std::span<const RankEnd> ranks) {
   FirstFailure result{.rank = first->rank, .exit_code = first->exit_code};
   if (!is_consequence(*first) || !first->error) return result;
   result.because_of = first->error->because_of;
-  // A rank that is named may itself have given up because of another: on to who has no such word.
+  // A named rank may itself have given up because of another rank: follows the names to a rank that did not.
   std::vector<int> named = result.because_of;
   for (size_t at = 0; at < named.size(); ++at) {
     const auto end =

@@ -1,5 +1,5 @@
-// Which rank was the first to fail: from how the ranks of a node ended and the error files that
-// they left (dist/errors/error_file.h).
+// Finds the rank that failed first, from how the ranks of a node ended and from their error files
+// (dist/errors/error_file.h).
 #pragma once
 
 #include <brigade/dist/errors/error_file.h>
@@ -13,25 +13,25 @@ namespace brigade::dist {
 
 struct RankEnd {
   int rank = 0;
-  int64_t time_ns = 0;  // when the launcher saw it, on the clock of ErrorRecord
+  int64_t time_ns = 0;  // when the launcher saw the end, on the clock of ErrorRecord
   int exit_code = 0;
   int signal = 0;
-  bool told_to_end = false;  // it still ran when the launcher began to end the ranks
+  bool told_to_end = false;  // it still ran when the launcher started to end the ranks
   std::optional<ErrorRecord> error;
 };
 
 struct FirstFailure {
   int rank = -1;                // -1: none failed
-  int exit_code = 0;            // for the launcher; that of a victim where `left` or `awaited`
+  int exit_code = 0;            // for the launcher; a victim's if `left` or `awaited`
   bool left = false;            // it ended with status 0 while others still needed it
-  bool awaited = false;         // others gave up on it while it still ran, and it says nothing itself
-  std::vector<int> because_of;  // the ranks that its error names as the cause, where it is no own one
+  bool awaited = false;         // others gave up on it while it still ran, and it left no error
+  std::vector<int> because_of;  // if its error is a consequence: the ranks that it names as the cause
 };
 
-// The earliest own error; a rank that failed without a file has one at its end, unless it was told
-// to end. Where there are consequences only: the rank of this node that the earliest names and that
-// ended with status 0 before, or that was told to end and has left no word (it was stopped, or
-// looped); else the rank with the earliest.
+// Returns the rank with the earliest error of its own. A rank that failed without an error file counts with the time of
+// its end, unless the launcher ended it. If there are only consequences: the rank of this node that the earliest one
+// names, and that had ended with status 0, or was ended by the launcher and left no error file (it was stopped, or
+// looped); else the rank with the earliest consequence.
 FirstFailure find_first_failure(std::span<const RankEnd> ranks);
 
 }  // namespace brigade::dist

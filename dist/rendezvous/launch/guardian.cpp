@@ -1,4 +1,4 @@
-// The launcher's end of the socket on which it and the guardian talk.
+// The launcher's end of its socket to the guardian.
 #include <brigade/dist/rendezvous/launch/guardian.h>
 
 #include <brigade/core/error.h>

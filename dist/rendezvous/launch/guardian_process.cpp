@@ -1,5 +1,5 @@
-// Starts ranks, reaps them, and ends what they leave, level by level: when a child is ended, its own
-// children become ours.
+// Starts ranks, reaps them, and ends the processes that they leave behind, level by level: when a child ends, its own
+// children become children of the guardian.
 #include <brigade/dist/rendezvous/launch/guardian_process.h>
 
 #include <brigade/dist/rendezvous/launch/guardian.h>
@@ -26,7 +26,7 @@ namespace brigade::dist {
 namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
-// From SIGKILL on: a process in an uninterruptible call, or of another user, does not end.
+// The wait after SIGKILL: a process in an uninterruptible call, or of another user, does not end.
 constexpr int64_t kPatienceAfterKill = 2000 * kMillisecond;
 constexpr int kMostNamed = 16;
 constexpr int kPauseMs = 10;
@@ -37,9 +37,9 @@ int64_t now() noexcept {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// Takes no signal by itself, and adopts.
+// Blocks all signals, and adopts orphaned descendants.
 void become_a_subreaper() noexcept {
-  setpgid(0, 0);  // not the terminal's group
+  setpgid(0, 0);  // leave the terminal's process group
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -71,7 +71,7 @@ class GuardianProcess {
   }
 
  private:
-  static constexpr int kSocket = 0;  // the descriptors after hold_nothing_else
+  static constexpr int kSocket = 0;  // descriptors after hold_nothing_else()
   static constexpr int kSignals = 1;
 
   void start_ranks() noexcept {
@@ -80,8 +80,8 @@ class GuardianProcess {
       const pid_t process = fork();
       if (process == 0) {
         setpgid(0, 0);
-        // Where the guardian is killed, the keeper would do it a moment later; the second line
-        // closes the gap before the first took effect.
+        // When the guardian is killed, the keeper would kill the rank a moment later anyway. The getppid() check covers
+        // a guardian that died before prctl took effect.
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != own) _exit(1);
         const int why = task_.programs[rank].exec();
@@ -95,13 +95,13 @@ class GuardianProcess {
     }
   }
 
-  // No output, no port.
+  // Keeps only the socket and a signalfd: no output pipes, no ports.
   void hold_nothing_else() noexcept {
     sigset_t wanted;
     sigemptyset(&wanted);
     for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT})
       sigaddset(&wanted, signal);
-    // Out of the way of each other.
+    // Moves both descriptors above the targets of dup2.
     const int socket = fcntl(task_.socket, F_DUPFD, 10);
     const int signals = fcntl(signalfd(-1, &wanted, SFD_NONBLOCK), F_DUPFD, 10);
     dup2(socket, kSocket);
@@ -120,15 +120,15 @@ class GuardianProcess {
     }
   }
 
-  // False when there is no child any more: nothing of the job is left, since whatever has lost its
-  // parent is ours.
+  // False when there are no children: then no process of the job is left, since orphans become children of the
+  // guardian.
   bool reap() noexcept {
     while (true) {
       siginfo_t ended{};
       if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0) return errno != ECHILD;
       if (ended.si_pid == 0) return true;
       const auto rank = std::find(task_.ranks.begin(), task_.ranks.end(), ended.si_pid);
-      // What it started itself goes with it, while the number of its group cannot be another's.
+      // Kills the rank's process group before the rank is reaped, while its group id cannot be reused.
       if (rank != task_.ranks.end()) kill(-ended.si_pid, SIGKILL);
       int status = 0;
       waitpid(ended.si_pid, &status, 0);
@@ -160,7 +160,7 @@ class GuardianProcess {
     if (const pid_t process = task_.ranks[static_cast<size_t>(rank)]; process > 0) kill(-process, signal);
   }
 
-  // The launcher has gone.
+  // The launcher is gone.
   [[noreturn]] void give_up() noexcept {
     for (size_t rank = 0; rank < task_.ranks.size(); ++rank)
       signal_rank(static_cast<int32_t>(rank), SIGKILL);
@@ -180,10 +180,10 @@ class GuardianProcess {
       pollfd entries[] = {{kSocket, POLLIN, 0}, {kSignals, POLLIN, 0}};
       poll(entries, 2, kPauseMs);
       pass_signals_on();
-      // Whatever the launcher says now, or that it has gone, means: at once.
+      // Any message of the launcher, or its end, cuts the grace period short.
       GuardianOrder order;
       if (kill_from > time && recv(kSocket, &order, sizeof order, MSG_DONTWAIT) >= 0) kill_from = time;
-      // An end of the socket or a child does not let poll wait: that would be a busy loop.
+      // A closed socket or an ended child makes poll return at once: sleeps here to avoid a busy loop.
       if (kill_from <= time) poll(nullptr, 0, kPauseMs);
     }
   }
@@ -194,7 +194,7 @@ class GuardianProcess {
     if (!told && told_count_ < told_.size()) {
       told_[told_count_++] = child.process;
       if (told_count_ <= kMostNamed) name(GuardianNews::kLeft, child);
-      // So that one that is stopped takes notice.
+      // SIGCONT, so that a stopped process receives the signal.
       kill(child.process, signal);
       kill(child.process, SIGCONT);
     } else if (signal == SIGKILL) {
@@ -210,7 +210,7 @@ class GuardianProcess {
   }
 
   const GuardianTask& task_;
-  std::array<pid_t, 256> told_{};  // to end, once each
+  std::array<pid_t, 256> told_{};  // processes that got their first signal
   size_t told_count_ = 0;
 };
 
@@ -223,7 +223,7 @@ void keep_guardian(const GuardianTask& task) noexcept {
   close_from(0);
   for (bool guarded = guardian > 0; guarded;)
     guarded = waitpid(-1, nullptr, 0) != guardian;
-  // The guardian leaves nothing, unless it was killed.
+  // The guardian leaves no process unless it was killed.
   const int64_t until = now() + kPatienceAfterKill;
   while (now() < until) {
     while (waitpid(-1, nullptr, WNOHANG) > 0) {

@@ -1,4 +1,4 @@
-// Starts a job: its store, its name, its place among the nodes; and starts it again when it fails.
+// Starts a job with its store, its name and its place among the nodes, and restarts it when it fails.
 #include <brigade/dist/rendezvous/launch/launcher.h>
 
 #include <brigade/core/detail/standard_descriptors.h>
@@ -30,7 +30,7 @@ constexpr std::chrono::milliseconds kTimeToTell = std::chrono::seconds(1);
 
 std::string launcher_of(int node) { return fmt::format("the launcher of node {}", node); }
 
-// A rank is no foreground process of the terminal: reading from it would stop the rank.
+// A rank is not in the terminal's foreground process group: reading from the terminal would stop the rank.
 void check_standard_input(const LaunchOptions& options, const NodePlace& place) {
   if (options.stdin_rank < 0) return;
   if (options.stdin_rank >= place.world_size)
@@ -43,22 +43,21 @@ void check_standard_input(const LaunchOptions& options, const NodePlace& place) 
         options.stdin_rank, options.stdin_rank);
 }
 
-// One node: a name that nobody else has or knows. The launchers of several nodes share only what
-// the user gives each.
+// On one node, a random unique name. The launchers of several nodes share only what the user passes to each.
 std::string name_of_run(const LaunchOptions& options) {
   if (options.nodes == 1) return random_token().substr(0, 32);
   const char* given = std::getenv("BRIGADE_RUN_ID");
   return given ? given : "";
 }
 
-// The user's, or one that only this launcher and its ranks know; "" for several nodes without one.
+// The user's secret. Without one: on one node a random secret that only this launcher and its ranks know, else "".
 std::string secret_of_job(const LaunchOptions& options) {
   const std::string given = job_secret();
   return given.empty() && options.nodes == 1 ? random_token() : given;
 }
 
-// How the processes of this node's ranks ended, for those that wait for them in a meeting. On one node
-// the store is in this process.
+// Publishes how the processes of this node's ranks ended, for ranks that wait for them in a rendezvous. On one node the
+// store is in this process.
 RankEndTeller teller_of_ends(NodeExits* other_nodes, int port, const LaunchOptions& options, const StoreJob& job) {
   if (other_nodes)
     return [other_nodes](int, int rank, const std::string& how) { other_nodes->tell_end_of_rank(rank, how); };
@@ -68,12 +67,12 @@ RankEndTeller teller_of_ends(NodeExits* other_nodes, int port, const LaunchOptio
       if (!store) store = connect_tcp_store(address, port, kTimeToTell, job);
       store->set(rank_ended_key(attempt, rank), how);
     } catch (const DistError&) {
-      // Its peers wait for their time-out.
+      // The peers then wait until their timeout.
     }
   };
 }
 
-// Starts the ranks, and again when they fail, as often as that is wanted.
+// Starts the ranks, and restarts them when they fail, at most max_restarts times.
 LaunchOutcome run_attempts(const std::vector<std::string>& words, const LaunchOptions& options, int port,
                            const NodePlace& place, const StoreJob& job, const JobSignals& signals,
                            NodeExits* other_nodes) {
@@ -95,7 +94,7 @@ LaunchOutcome run_attempts(const std::vector<std::string>& words, const LaunchOp
       signal = attempt.say(fmt::format("brigade run: {}{}brigade run: restart {} of {}\n", outcome.summary,
                                        outcome.summary.ends_with('\n') ? "" : "\n", restart + 1, options.max_restarts));
     }
-    // A cause that lasts for a while (a disk, a device, a host) would use up all restarts at once.
+    // Backs off, since a fault that lasts for a while (a disk, a device, a host) would use up all restarts at once.
     if (signal == 0) signal = signals.next(std::min(options.back_off * (1 << std::min(restart, 10)), kLongestBackOff));
     if (signal == 0) continue;
     blame_signal(outcome, signal, false);
@@ -107,7 +106,7 @@ LaunchOutcome run_attempts(const std::vector<std::string>& words, const LaunchOp
 }  // namespace
 
 LaunchOutcome launch_processes(const std::vector<std::string>& command, const LaunchOptions& options) {
-  // The pipes of the ranks must not get these numbers: they would not survive exec.
+  // The ranks' pipes must not get the numbers of the standard descriptors: they would not survive exec.
   brigade::detail::fill_standard_descriptors();
   if (command.empty()) throw DistError("launch: no program given");
   if (options.ranks < 1 || options.nodes < 1 || options.node_rank < 0 || options.node_rank >= options.nodes) {
@@ -116,8 +115,7 @@ LaunchOutcome launch_processes(const std::vector<std::string>& command, const La
   }
   if (options.nodes > 1 && options.master_port == 0)
     throw DistError("launch: several nodes need a --master-port that all of them know");
-  // A "/proc/self/exe" in the child would be the child's own program only after exec: name ours
-  // now.
+  // Resolves "/proc/self/exe" here, because it would name a different program in the child.
   std::vector<std::string> words = command;
   if (words.front() == "/proc/self/exe") {
     char path[4096];
@@ -134,8 +132,8 @@ LaunchOutcome launch_processes(const std::vector<std::string>& command, const La
   NodePlace place{0, options.ranks};
   std::optional<NodeExits> others;
   if (options.nodes > 1) {
-    // Nodes are started one after the other, by hand or by a scheduler; ranks need not wait for
-    // that.
+    // Nodes may be started one after another, by hand or by a scheduler; the launchers wait for this, so that ranks
+    // need not.
     StoreJob own = job;
     own.who = launcher_of(options.node_rank);
     const auto store = connect_tcp_store(options.master_addr, port, options.meeting_timeout, own);

@@ -1,5 +1,5 @@
-// Keys: the first failure of each attempt and the last one of all; of each node that its ranks ended
-// well in an attempt, and that it knows how the job ended.
+// Store keys: the first failure of each attempt, and the first permanent one; for each node, that its ranks ended with
+// status 0 in an attempt, and that it knows how the job ended.
 #include <brigade/dist/rendezvous/launch/node_exits.h>
 
 #include <brigade/core/error.h>
@@ -34,7 +34,7 @@ std::string failures(int attempt) { return fmt::format("launch/attempt/{}/failur
 std::string ended_well(int attempt, int node) { return fmt::format("launch/attempt/{}/well/{}", attempt, node); }
 std::string knows(int node) { return fmt::format("launch/exits/{}/knows", node); }
 
-// A line for launchers, then words for ranks and people.
+// A line for launchers, then text for ranks and users.
 std::string in_text(const NodeFailure& failure) {
   return fmt::format("{} {} {}\nnode {} failed with status {}: {}", failure.node, failure.status,
                      failure.is_last ? 1 : 0, failure.node, failure.status, failure.summary);
@@ -72,7 +72,7 @@ NodeExits::NodeExits(std::shared_ptr<Store> store, const LaunchOptions& options,
   }
   heard_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (heard_ < 0) throw DistError("launch: cannot make a descriptor: {}", std::strerror(errno));
-  // Signals are for the launcher's own thread.
+  // Signals are handled on the launcher's own thread.
   sigset_t all;
   sigset_t previous;
   sigfillset(&all);
@@ -106,7 +106,7 @@ void NodeExits::tell_end_of_rank(int rank, const std::string& how) {
   ends_of_ranks_.emplace_back(rank_ended_key(attempt_, rank), how);
 }
 
-// Until the end: a launcher that waits for others or ends its ranks lives, too.
+// Runs until destruction, also while the launcher waits for others or ends its ranks.
 void NodeExits::listen() noexcept {
   try {
     for (; !over_; std::this_thread::sleep_for(times_.between_looks)) {
@@ -129,11 +129,11 @@ void NodeExits::listen() noexcept {
       eventfd_write(heard_, 1);
     }
   } catch (const std::exception&) {
-    // Node 0 has gone. Ranks that needed it notice by themselves, and join() tells.
+    // Node 0 is gone. Ranks that need it notice by themselves, and join() reports it.
   }
 }
 
-// A failure for good, else that of the attempt.
+// A permanent failure if there is one, else that of the attempt.
 std::optional<NodeFailure> NodeExits::hear(int attempt) {
   for (const std::string& key : {std::string(kFirstFailure), attempt_over_key(attempt)}) {
     if (store_->check(key)) return failure_from(store_->get(key, kTimeToRead));
@@ -145,14 +145,14 @@ void NodeExits::end_attempt(const LaunchOutcome& outcome) {
   try {
     tell_failure(outcome, false);
   } catch (const DistError&) {
-    // Node 0 has gone: the next attempt fails because of that.
+    // Node 0 is gone: the next attempt fails because of that.
   }
 }
 
 void NodeExits::tell_failure(const LaunchOutcome& outcome, bool is_last) {
   const std::string text = in_text({node_, outcome.exit_code, is_last, outcome.summary.substr(0, kMostSummaryBytes)});
   if (is_last && store_->add(kFailures, 1) == 1) store_->set(kFirstFailure, text);
-  // What ranks that wait in a meeting see.
+  // Read by ranks that wait in a rendezvous.
   if (store_->add(failures(attempt_), 1) == 1) store_->set(attempt_over_key(attempt_), text);
 }
 
@@ -211,7 +211,7 @@ void NodeExits::stay_for_readers(LaunchOutcome& outcome, const JobSignals& signa
   std::vector<int> waiting = others_, lost;
   for (const auto end = Clock::now() + times_.to_know; !waiting.empty();) {
     std::erase_if(waiting, [&](int node) {
-      // In this order: it tells, and then it goes.
+      // In this order, because a node publishes the key before it disconnects.
       const bool is_there = !is_connected_ || is_connected_(node);
       if (store_->check(knows(node))) return true;
       if (!is_there) lost.push_back(node);

@@ -11,7 +11,7 @@ NodePlace meet_nodes(Store& store, const LaunchOptions& options) {
   if (store.add(fmt::format("launch/node/{}", options.node_rank), 1) > 1)
     throw DistError("launch: two launchers have --node-rank {}; nodes are numbered 0 to {}", options.node_rank,
                     options.nodes - 1);
-  // "nodes ranks restarts", from each.
+  // Value: "nodes ranks restarts".
   store.set(fmt::format("launch/ranks/{}", options.node_rank),
             fmt::format("{} {} {}", options.nodes, options.ranks, options.max_restarts));
   NodePlace place;
@@ -31,7 +31,7 @@ NodePlace meet_nodes(Store& store, const LaunchOptions& options) {
       throw DistError("launch: --nnodes is {} on node {}, but {} on node {}", options.nodes, options.node_rank, nodes,
                       node);
     const int ranks = static_cast<int>(std::strtol(rest, &rest, 10));
-    // All are started again, or none.
+    // Restarts apply to all nodes or to none.
     if (const int restarts = std::atoi(rest); restarts != options.max_restarts)
       throw DistError("launch: --max-restarts is {} on node {}, but {} on node {}; give all nodes the same",
                       options.max_restarts, options.node_rank, restarts, node);

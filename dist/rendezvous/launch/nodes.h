@@ -1,4 +1,4 @@
-// The launchers of several nodes agree on who starts which ranks.
+// The launchers of several nodes agree on which node starts which ranks.
 #pragma once
 
 #include <brigade/dist/rendezvous/launch/launcher.h>
@@ -6,15 +6,14 @@
 
 namespace brigade::dist {
 
-// Where this node's ranks stand in the whole: nodes may start different numbers of ranks.
+// The place of this node's ranks in the job; nodes may start different numbers of ranks.
 struct NodePlace {
   int first_rank = 0;
   int world_size = 0;
 };
 
-// Waits for the launchers of all nodes, at most options.meeting_timeout. Throws TimeoutError that
-// names a node which did not come, and DistError when two have the same number or they disagree on
-// how many there are.
+// Waits for the launchers of all nodes, at most options.meeting_timeout. Throws TimeoutError that names a node which
+// did not join, and DistError when two nodes have the same number or they disagree on the number of nodes.
 NodePlace meet_nodes(Store& store, const LaunchOptions& options);
 
 }  // namespace brigade::dist

@@ -1,4 +1,4 @@
-// Puts the end of a job in words.
+// Describes the end of a job.
 #include <brigade/dist/rendezvous/launch/outcome.h>
 
 #include <brigade/dist/errors/verdict.h>

@@ -1,4 +1,4 @@
-// Reads the ranks' pipes, cuts them into lines, and writes those with their prefix.
+// Reads the ranks' pipes, splits the data into lines, and writes these with their prefix.
 #include <brigade/dist/rendezvous/launch/output.h>
 
 #include <fmt/format.h>
@@ -14,12 +14,12 @@ namespace brigade::dist {
 namespace {
 
 constexpr size_t kLastLines = 20;
-// Longer lines are shown in pieces of this length; a verdict is much shorter.
+// Longer lines are shown in pieces of this length; error messages are much shorter.
 constexpr size_t kLongestLine = size_t{64} * 1024;
 constexpr size_t kReadAtOnce = 8192;
-// So that a rank that writes all the time does not keep us from signals and from other ranks.
+// Limits the reads per turn, so that a rank that writes constantly does not starve signals and other ranks.
 constexpr int kReadsInTurn = 16;
-// A pipe holds no more, unless an administrator allows it: what comes after that is of daemons.
+// The capacity of a pipe, unless an administrator has raised it; further data comes from daemons.
 constexpr int kReadsAtEnd = (1 << 20) / kReadAtOnce;
 
 }  // namespace
@@ -42,7 +42,7 @@ void Output::finish(RankOutput& rank) {
   }
 }
 
-// Reads once. False when nothing was there; at the stream's end it is closed as well.
+// Reads once. Returns false when there was no data; closes the stream at its end.
 bool Output::read_some(RankOutput& rank, Stream& stream) {
   char bytes[kReadAtOnce];
   const ssize_t got = read(stream.fd, bytes, sizeof bytes);
@@ -72,7 +72,7 @@ void Output::write() {
     std::string& bytes = kept(target);
     size_t done = 0;
     while (done < bytes.size()) {
-      // A pipe that can be written to takes so much without making us wait; a file takes anything.
+      // A writable pipe accepts PIPE_BUF bytes without blocking; a file accepts any amount.
       pollfd room{target, POLLOUT, 0};
       if (poll(&room, 1, 0) <= 0) break;
       const ssize_t wrote = ::write(target, bytes.data() + done, std::min<size_t>(bytes.size() - done, PIPE_BUF));
@@ -97,13 +97,13 @@ void Output::end(RankOutput& rank, Stream& stream) {
 }
 
 void Output::take_lines(RankOutput& rank, Stream& stream, bool at_end) {
-  // A rank announces an error before it prints it: what these lines can contain is known now.
+  // A rank announces an error before it prints it, so all errors that these lines can contain are known now.
   receive();
   const bool is_error = &stream == &rank.err;
   size_t begin = 0;
   while (begin < stream.partial.size()) {
     size_t end = stream.partial.find('\n', begin);
-    // Without prefixes a progress bar, which ends in no newline, passes at once.
+    // Without prefixes, a progress bar, which has no newline, is shown at once.
     const bool whole = end != std::string::npos;
     const bool wait = prefix_ || (is_error && errors_.expects(rank.rank));
     const bool too_long = stream.partial.size() - begin >= kLongestLine;

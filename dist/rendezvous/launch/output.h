@@ -1,7 +1,6 @@
-// Where the output of the ranks that a launcher has started goes: whole lines, so that those of two
-// ranks never mix within one, and errors that several ranks raise once. Nothing here waits for who
-// reads the output: what cannot be written yet is kept, and its ranks are not read further until it
-// is.
+// Forwards the output of a launcher's ranks as whole lines, so that output of two ranks never mixes within a line, and
+// deduplicates the errors that several ranks raise. Writing never blocks: output that cannot be written yet is kept,
+// and the ranks are not read further until it is written.
 #pragma once
 
 #include <brigade/dist/errors/announcement.h>
@@ -33,27 +32,27 @@ class Output {
   explicit Output(bool prefix) : prefix_(prefix) {}
 
   const AnnouncementSocket& socket() const noexcept { return socket_; }
-  // Takes notice of errors that ranks have announced.
+  // Receives the errors that ranks have announced.
   void receive();
-  // Shows what has come through one of the rank's streams, and closes it at its end; nothing while
-  // earlier output waits for its reader.
+  // Shows the data that has arrived on one of the rank's streams, and closes the stream at its end. Does nothing while
+  // earlier output is pending.
   void drain(RankOutput& rank, Stream& stream);
-  // The rank has ended: shows all that has come through its streams, which others may still hold
-  // open, and closes them.
+  // Call it when the rank has ended: shows all data of its streams, which other processes may still hold open, and
+  // closes them.
   void finish(RankOutput& rank);
 
-  // Words of the launcher's own, whole lines, for standard error.
+  // Writes whole lines of the launcher's own to standard error.
   void tell(const std::string& lines);
 
-  // Whether output waits for whoever reads this target.
+  // Whether output to the stream's target is pending.
   bool waits(const Stream& stream) const noexcept { return !kept(stream.target).empty(); }
   bool waits() const noexcept { return !kept_[0].empty() || !kept_[1].empty(); }
-  // What to poll for, in order to go on with what waits; then write() does so.
+  // Adds the descriptors to poll for pending output; then call write().
   void add_to(std::vector<pollfd>& entries) const;
   void write();
-  // Drops what waits.
+  // Drops pending output.
   void give_up();
-  // Why not everything could be written, as errno says it; 0 when it could.
+  // An errno that explains why output was lost; 0 when everything was written.
   int write_error() const noexcept { return write_error_; }
 
  private:

@@ -1,4 +1,4 @@
-// The children of this process, those that it has adopted as a subreaper among them.
+// The children of this process, including those that it has adopted as a subreaper.
 #pragma once
 
 #include <sys/types.h>
@@ -7,11 +7,11 @@ namespace brigade::dist {
 
 struct OwnChild {
   pid_t process;
-  const char* name;  // as the system writes it, 15 bytes at most; valid during the call
+  const char* name;  // as in /proc, at most 15 bytes; valid during the call
 };
 
-// Calls visit(context, child) for each that has not ended. System calls only, so that it may be
-// used after the fork of a program with threads. Finds nothing where /proc is not mounted.
+// Calls visit(context, child) for each child that has not ended. Uses system calls only, so that it may be called after
+// the fork of a program with threads. Finds nothing when /proc is not mounted.
 void visit_own_children(void (*visit)(void*, const OwnChild&), void* context) noexcept;
 
 template <class F>

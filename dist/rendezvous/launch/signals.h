@@ -1,5 +1,5 @@
-// Signals that end a job (SIGINT, SIGTERM, SIGHUP, SIGQUIT), read from a descriptor while it runs, so
-// that they reach the ranks and not the launcher alone.
+// Signals that end a job (SIGINT, SIGTERM, SIGHUP, SIGQUIT), read from a descriptor while the job runs, so that the
+// launcher can forward them to the ranks.
 #pragma once
 
 #include <chrono>
@@ -9,17 +9,17 @@ namespace brigade::dist {
 
 class JobSignals {
  public:
-  // Blocks them for this thread. Throws DistError when there is no descriptor.
+  // Blocks the signals for this thread. Throws DistError when no descriptor is available.
   JobSignals();
   ~JobSignals();
   JobSignals(const JobSignals&) = delete;
   JobSignals& operator=(const JobSignals&) = delete;
 
-  // Readable when one has come.
+  // Readable when a signal is pending.
   int fd() const noexcept { return fd_; }
-  // The next; 0 when there is none.
+  // The next signal; 0 when there is none.
   int next() const noexcept;
-  // The same, after waiting for one.
+  // The same, after waiting up to `wait` for a signal.
   int next(std::chrono::milliseconds wait) const noexcept;
 
  private:

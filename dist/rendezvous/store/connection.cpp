@@ -1,4 +1,4 @@
-// Receives and sends without waiting.
+// Receives and sends without blocking.
 #include <brigade/dist/rendezvous/store/connection.h>
 
 #include <cerrno>

@@ -1,5 +1,4 @@
-// One connection of a TCP store's server: what came and is not handled, and what is to go out.
-// Nothing here waits.
+// One connection of a TCP store's server, with its unhandled input and pending output. Nothing here blocks.
 #pragma once
 
 #include <brigade/dist/rendezvous/store/socket.h>
@@ -13,25 +12,25 @@ namespace brigade::dist {
 struct Connection {
   Socket socket;
   std::string came;
-  // A stranger's greeting and the store's nonce, from the question for a proof to the answer.
+  // A client's greeting and the store's nonce, between the request for a proof and the proof.
   std::string greeting;
   std::string nonce;
-  std::string who;  // has greeted
+  std::string who;  // the client that has greeted
   bool greeted = false;
-  bool closing = false;                     // once the answer is sent
+  bool closing = false;                     // close once the answer is sent
   Deadline since = {};                      // when it was accepted
-  Deadline moved = {};                      // when bytes went last, in either direction
+  Deadline moved = {};                      // when bytes were last transferred, in either direction
   std::string head;                         // of the answer
-  std::shared_ptr<const std::string> body;  // the rest of it: a value, which is not copied
-  size_t sent = 0;                          // of both
+  std::shared_ptr<const std::string> body;  // the rest of the answer: a value, not copied
+  size_t sent = 0;                          // bytes of head and body
 
   bool pending() const noexcept { return !head.empty(); }
-  // In the middle of a request or of an answer.
+  // Whether a request or an answer is incomplete.
   bool busy() const noexcept { return pending() || !came.empty(); }
 
-  // Takes what has come, some of it. False when the other side is gone.
+  // Receives available data, once. False when the other side is gone.
   bool receive();
-  // Answers `prefix` and `rest` as one string, and sends what the socket takes. False as above.
+  // Answers `prefix` and `rest` as one string, and sends as much as the socket accepts. False as for receive().
   bool answer(std::string_view prefix, std::shared_ptr<const std::string> rest = nullptr);
   bool flush();
 };

@@ -1,5 +1,5 @@
-// A store in a directory: one file per key, replaced atomically; sums under a lock. Who may write
-// there is taken for a rank: directory and files are for this user alone.
+// A store in a directory: one file per key, replaced atomically; add() takes a lock. Any process that can write there
+// counts as a rank, so directory and files belong to this user only.
 #include <brigade/dist/rendezvous/store.h>
 #include <brigade/dist/rendezvous/store/sum.h>
 
@@ -35,7 +35,7 @@ class OpenFile {
   ~OpenFile() { close_now(); }
   OpenFile(OpenFile&& other) noexcept : fd(std::exchange(other.fd, -1)) {}
   OpenFile& operator=(const OpenFile&) = delete;
-  // False when what was written has not arrived.
+  // False when the written data was not stored.
   bool close_now() { return fd < 0 || close(std::exchange(fd, -1)) == 0; }
 
   int fd;
@@ -47,14 +47,14 @@ void check_owner(const struct stat& status, const fs::path& path) {
                     path.string(), status.st_uid, geteuid());
 }
 
-// Makes the directory, for this user only, or checks that it is like that.
+// Makes the directory, for this user only, or checks that an existing one is.
 void make_own_directory(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   const bool made = mkdir(path.c_str(), 0700) == 0;
   if (!made && errno != EEXIST)
     throw DistError("file store: cannot make the directory {}: {}", path.string(), std::strerror(errno));
-  // A link could lead to a folder of the user's own, which is removed in the end.
+  // A link could lead to another folder of the user, which would be removed in the end.
   const OpenFile directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (directory.fd < 0 || fstat(directory.fd, &status) != 0)
@@ -66,7 +66,7 @@ void make_own_directory(const fs::path& path) {
                     path.string());
 }
 
-// -1 when the file is not there. Throws DistError for one of another user.
+// Returns -1 when the file does not exist. Throws DistError for a file of another user.
 int open_own(const fs::path& path, int flags) {
   const int file = open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
   if (file < 0 && errno != ENOENT)
@@ -95,11 +95,11 @@ std::string without_slash(std::string directory) {
   return directory;
 }
 
-// The process that holds a lock on this file, in words; "" where the kernel does not tell.
+// Text that names the process that holds a lock on this file; "" when the kernel does not reveal it.
 std::string holder_of(int fd) {
   struct stat status {};
   if (fstat(fd, &status) != 0) return "";
-  // "1: FLOCK  ADVISORY  WRITE 4711 08:01:123456 0 EOF"; who waits has "->" after the number.
+  // "1: FLOCK  ADVISORY  WRITE 4711 08:01:123456 0 EOF"; a waiting process has "->" after the number.
   const std::string place = fmt::format("{:02x}:{:02x}:{}", major(status.st_dev), minor(status.st_dev), status.st_ino);
   std::ifstream locks("/proc/locks");
   for (std::string line; std::getline(locks, line);) {
@@ -111,7 +111,7 @@ std::string holder_of(int fd) {
   return "";
 }
 
-// A lock is held for a moment, unless its holder was stopped.
+// A lock is only held briefly, unless its holder was stopped.
 void take_lock(int fd, const std::string& name, std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
@@ -142,7 +142,7 @@ class FileStore final : public Store {
   }
 
   void set(const std::string& key, const std::string& value) override {
-    // Written beside and renamed, so that a reader sees all or nothing.
+    // Writes a temporary file and renames it, so that a reader sees all or nothing.
     const fs::path target = file(key);
     const fs::path temporary = fmt::format("{}.{}.part", target.string(), getpid());
     OpenFile out(open_own(temporary, O_WRONLY | O_CREAT | O_TRUNC));
@@ -173,7 +173,7 @@ class FileStore final : public Store {
   bool check(const std::string& key) override { return fs::exists(file(key)); }
 
  private:
-  // Until what it returns goes away.
+  // Takes the lock until the returned file is closed.
   OpenFile locked() const {
     const fs::path name = directory_ / "lock";
     OpenFile lock(open_own(name, O_RDWR | O_CREAT));
@@ -181,7 +181,7 @@ class FileStore final : public Store {
     take_lock(lock.fd, name.string(), lock_timeout_);
     return lock;
   }
-  // The first rank writes it down.
+  // The first rank stores the world size; the others compare.
   void agree_on_world_size() {
     const OpenFile lock = locked();
     const std::string own = std::to_string(world_size_);

@@ -1,4 +1,4 @@
-// Writes, reads and compares what the two sides of a store say of their job, and makes their proofs.
+// Writes, reads and compares the greetings of the two sides of a store, and computes their proofs.
 #include <brigade/dist/rendezvous/secret.h>
 #include <brigade/dist/rendezvous/store/greeting.h>
 
@@ -12,8 +12,8 @@ namespace brigade::dist {
 
 namespace {
 
-// Names come from environment variables, and are printed: at most so long, and without control
-// characters.
+// Names come from environment variables and are printed, so their length is limited and control characters are
+// replaced.
 constexpr size_t kMostNameBytes = 256;
 
 std::string plain(std::string_view name) {
@@ -52,7 +52,7 @@ std::optional<Greeting> read_greeting(std::string_view text) {
 
 std::string proof_of(Prover prover, std::string_view secret, std::string_view store_nonce,
                      std::string_view client_greeting) {
-  // The greeting stands last: its end needs no mark.
+  // The greeting comes last, so its end needs no delimiter.
   return hmac(secret, fmt::format("{}{} {} {}", kStoreMagic, prover == Prover::client ? "client" : "store", store_nonce,
                                   client_greeting));
 }

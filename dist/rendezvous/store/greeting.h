@@ -1,15 +1,15 @@
-// The first words between a TCP store and who comes to it: they agree on the job, and prove to each
-// other that they know its secret, before anything else is said.
+// The handshake between a TCP store and a client: they agree on the job, and prove to each other that they know its
+// secret, before any request.
 //
 //     client: kStoreMagic, "WORLD_SIZE\0RUN\0WHO\0NONCE"; no nonce: it has no secret
-//     store:  kStoreMagic, "=" for welcome where both have no secret, "?NONCE" to ask for a proof
+//     store:  kStoreMagic, "=" (welcome) when neither side has a secret, or "?NONCE" to request a proof
 //     client: its proof
 //     store:  "=" and its own proof
 //
-// What follows the magic are strings with their length in front (socket.h), in every version. In
-// place of its answer the store says "!" and the reason of a refusal, and closes the connection.
-// The nonces are new for each connection, so what was overheard is of no use in another. The client
-// proves first: a stranger gets nothing from the store by which a weak secret could be guessed.
+// In every version, length-prefixed strings follow the magic (socket.h). To refuse, the store answers "!" and the
+// reason instead, and closes the connection. The nonces are new for each connection, so recorded traffic is of no use
+// in another one. The client proves first: a stranger gets nothing from the store that would help to guess a weak
+// secret.
 #pragma once
 
 #include <brigade/dist/rendezvous/store.h>
@@ -30,28 +30,28 @@ struct Greeting {
 };
 
 std::string greeting_text(const StoreJob& job, std::string_view nonce = "");
-// nullopt for what greeting_text does not write.
+// nullopt for a text that greeting_text does not produce.
 std::optional<Greeting> read_greeting(std::string_view text);
 
 enum class Prover { client, store };
-// What only those can make who know the secret.
+// A proof that can only be computed with the secret.
 std::string proof_of(Prover prover, std::string_view secret, std::string_view store_nonce,
                      std::string_view client_greeting);
 
-// Why a store refuses somebody, in words for both sides, and what to do. "" when it does not.
+// Why a store refuses a client, as text for both sides, and a remedy. "" when it does not.
 struct Refusal {
   std::string reason;
   std::string advice;
 };
 
-// The two say different magics of the family.
+// The two sides have different magics of the family.
 Refusal other_version(std::string_view store_magic, std::string_view client_magic);
-// Before a proof: whether `other` says that it is of the run of `own`, and has a secret when that
-// has one. It does not tell the store's run: who does not know it is a stranger.
+// Checked before the proof: `other` must name the run of `own`, and have a secret exactly when `own` has one. The
+// refusal does not reveal the store's run to a stranger.
 Refusal why_stranger(const StoreJob& own, const Greeting& other);
-// Of a client whose proof is wrong.
+// For a client whose proof is wrong.
 Refusal wrong_secret();
-// After the proof: whether the two agree on the rest.
+// Checked after the proof: whether the two agree on the world size.
 Refusal why_refused(const StoreJob& own, const StoreJob& other);
 
 }  // namespace brigade::dist

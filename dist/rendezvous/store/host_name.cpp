@@ -1,4 +1,4 @@
-// Asks for a name on a thread of its own, which is left alone when it takes too long.
+// Resolves a name on a separate thread, which is abandoned when it takes too long.
 #include <brigade/dist/rendezvous/store/host_name.h>
 
 #include <brigade/core/error.h>

@@ -1,5 +1,5 @@
-// Addresses of a host by its name, in time: a name server that does not answer keeps getaddrinfo
-// busy for minutes, and nothing can interrupt it.
+// Resolves a host name with a deadline: if the name server does not answer, getaddrinfo blocks for minutes and cannot
+// be interrupted.
 #pragma once
 
 #include <brigade/dist/rendezvous/store/socket.h>
@@ -14,8 +14,8 @@ namespace brigade::dist {
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 using Resolver = int (*)(const char*, const char*, const addrinfo*, addrinfo**);  // getaddrinfo
 
-// `passive`: to listen there. An address in numbers is not asked for. Throws DistError when there is
-// no such host, TimeoutError when that is not known until the deadline.
+// `passive`: for listening. A numeric address needs no name server. Throws DistError when there is no such host,
+// TimeoutError when the name server has not answered by the deadline.
 Addresses resolve(const std::string& host, int port, bool passive, Deadline deadline, Resolver resolver = &getaddrinfo);
 
 }  // namespace brigade::dist

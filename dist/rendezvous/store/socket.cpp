@@ -1,4 +1,4 @@
-// Connecting, listening, sending and receiving, each waiting by poll() until its deadline.
+// Connects, listens, sends and receives; waits with poll() until the deadline.
 #include <brigade/dist/rendezvous/store/socket.h>
 
 #include <brigade/core/error.h>
@@ -49,7 +49,7 @@ bool is_its_own_peer(const Socket& socket) {
          std::memcmp(&own, &peer, own_size) == 0;
 }
 
-// To listen at a name there is no deadline of the caller.
+// For listening at a host name, where the caller gives no deadline.
 constexpr std::chrono::seconds kPatienceForName{30};
 
 }  // namespace
@@ -113,7 +113,7 @@ Socket try_connect(const std::string& host, int port, Deadline deadline) {
   const Addresses addresses = resolve(host, port, false, deadline);
   for (const addrinfo* address = addresses.get(); address; address = address->ai_next) {
     Socket socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    // Who tries again for a while would blame the other side in the end.
+    // Not retried: a caller that retries until its timeout would blame the other side.
     if (!socket && (errno == EMFILE || errno == ENFILE))
       throw DistError("cannot connect to port {} of {}: {}; raise the limit of open files (ulimit -n)", port, host,
                       std::strerror(errno));
@@ -130,7 +130,7 @@ Socket try_connect(const std::string& host, int port, Deadline deadline) {
     getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
     if (error != 0) continue;
     if (is_its_own_peer(socket)) {
-      // Closed at once and without a trace: the port belongs to the store that is to come.
+      // Closed at once, without TIME_WAIT: the port belongs to the store that will listen there.
       const linger none{1, 0};
       setsockopt(socket.fd(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
       continue;

@@ -28,16 +28,17 @@ int milliseconds_until(Deadline deadline);
 // Throw TimeoutError, PeerError (the other side closed) or DistError.
 void send_all(const Socket& socket, const void* data, size_t bytes, Deadline deadline);
 void receive_all(const Socket& socket, void* data, size_t bytes, Deadline deadline);
-// A string with its length in front. The receiver refuses more than `limit` bytes: a foreign
-// service must not make it allocate.
+// Send and receive a length-prefixed string. The receiver refuses more than `limit` bytes, so that a foreign service
+// cannot make it allocate them.
 void send_string(const Socket& socket, const std::string& text, Deadline deadline);
 std::string receive_string(const Socket& socket, Deadline deadline, uint32_t limit = 128 << 20);
 
-// One attempt. An empty socket when nobody listens there (yet); throws DistError when the host cannot be resolved,
-// TimeoutError when that is not known in time. While nobody listens at a port of this host, the kernel may give that
-// very port to the socket that connects, which then is its own peer: such a connection is closed and counts as nobody.
+// Makes one attempt. Returns an empty socket when no process listens there (yet); throws DistError when the host cannot
+// be resolved, TimeoutError when the resolver does not answer in time. While no process listens at a port of this host,
+// the kernel may assign that very port to the connecting socket, which then connects to itself: such a connection is
+// closed, as if no process listened.
 Socket try_connect(const std::string& host, int port, Deadline deadline);
-// Port 0: any. Throws DistError when the port is in use.
+// Port 0 picks a free port. Throws DistError when the port is in use.
 Socket listen_on(const std::string& host, int port);
 int local_port(const Socket& socket);
 // The numeric address of this end of a connection; "" when it has none.

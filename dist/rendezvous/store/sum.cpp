@@ -1,4 +1,4 @@
-// Reads a value as a whole number, strictly, and adds without wrapping around.
+// Parses a value strictly as an integer, and adds with overflow checks.
 #include <brigade/dist/rendezvous/store/sum.h>
 
 #include <brigade/core/error.h>
@@ -9,7 +9,7 @@ namespace brigade::dist {
 
 namespace {
 
-// A value may be long, and hold anything: what an error quotes of it.
+// Quotes a value in an error: truncated, because it may be long, and printable, because it may hold any bytes.
 std::string quoted(const std::string& text) {
   constexpr size_t kMost = 40;
   std::string shown = text.substr(0, kMost);

@@ -1,4 +1,4 @@
-// What `add` does to the text of a key: both stores count by the same rule.
+// The arithmetic of Store::add, shared by both stores.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,8 @@
 
 namespace brigade::dist {
 
-// The whole number that `text` is (nullptr: the key is not there, which counts as 0) plus `amount`.
-// Throws DistError that names the key and its value when the value is no whole number of 64 bits,
-// or the sum would be none.
+// The integer in `text` (nullptr: the key is absent, which counts as 0) plus `amount`. Throws DistError that names the
+// key and its value when the value, or the sum, is not a 64-bit integer.
 int64_t added_to(const std::string& key, const std::string* text, int64_t amount);
 
 }  // namespace brigade::dist

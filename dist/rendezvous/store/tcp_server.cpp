@@ -1,6 +1,5 @@
-// The server of the TCP store: one loop over poll(), which answers each request at once and waits
-// for nobody. Waiting is the client's affair. Whatever a client does, and whatever it costs, at
-// most its own connection ends.
+// The server of the TCP store: one poll() loop that answers each request at once and never blocks; clients wait by
+// polling. A misbehaving or expensive client loses at most its own connection.
 #include <brigade/core/warning.h>
 #include <brigade/dist/rendezvous/secret.h>
 #include <brigade/dist/rendezvous/store/connection.h>
@@ -37,15 +36,15 @@ namespace brigade::dist {
 
 namespace {
 
-// Of refusals, so many are told: whoever comes again and again does not fill the log.
+// The number of refusals that are reported, so that a client that retries does not fill the log.
 constexpr int kMostWarnings = 10;
 
-// Without descriptors, so long until the next attempt to accept somebody.
+// The pause between attempts to accept when no descriptor is free.
 constexpr auto kPause = std::chrono::milliseconds(50);
-// Accepted at one go, so that a flood does not keep those who are in from their answers.
+// The number of connections accepted per turn, so that a flood does not delay answers to connected clients.
 constexpr int kMostAccepted = 64;
 
-// False when the text is not a whole number.
+// False when the text is not an integer.
 bool read_number(std::string_view text, int64_t& number) {
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);
@@ -67,29 +66,29 @@ struct TcpStoreServer::Impl {
 
   const StoreLimits limits;
   StoredValues values;
-  std::vector<Connection> connections;  // in the order in which they came
+  std::vector<Connection> connections;  // in the order of their arrival
   size_t greeted = 0;
   mutable std::mutex here_mutex;
-  std::multiset<std::string> here;  // who has greeted
-  size_t under_way = 0;             // bytes of requests that are not complete
+  std::multiset<std::string> here;  // names of clients that have greeted
+  size_t under_way = 0;             // bytes of incomplete requests
   Deadline accept_after = {};
 
   void loop() {
     while (true) {
       try {
         if (!turn()) return;
-      } catch (const std::exception&) {  // no memory, not even for the loop itself
+      } catch (const std::exception&) {  // out of memory, even for the loop itself
         if (!connections.empty()) drop(largest());
       }
     }
   }
 
-  // One round of the loop; false at its end.
+  // One iteration of the loop; false when it must stop.
   bool turn() {
     const auto now = std::chrono::steady_clock::now();
     std::vector<pollfd> entries{{stop_pipe[0], POLLIN, 0}, {now < accept_after ? -1 : listener.fd(), POLLIN, 0}};
     for (const Connection& connection : connections) {
-      // Whoever has not taken an answer cannot ask for another.
+      // A client that has not read its answer cannot send another request.
       const short events = connection.pending() ? POLLOUT : POLLIN;
       entries.push_back({connection.socket.fd(), events, 0});
     }
@@ -98,7 +97,7 @@ struct TcpStoreServer::Impl {
       return true;
     }
     if (entries[0].revents) return false;
-    // From the end, so that dropping one leaves the places of those before.
+    // From the end, so that dropping one keeps the indices of the earlier ones.
     for (size_t i = connections.size(); i-- > 0;)
       if ((entries[i + 2].revents && !serve_safely(connections[i])) || late(connections[i])) drop(i);
     if (entries[1].revents) accept_some();
@@ -144,12 +143,12 @@ struct TcpStoreServer::Impl {
       Socket accepted(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!accepted) {
         if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) return;
-        // Who waits in the listener's queue keeps it readable: without a pause this would spin.
+        // Pending connections keep the listener readable: without a pause this would spin.
         accept_after = std::chrono::steady_clock::now() + kPause;
         tell_no_room(errno);
         return drop_oldest_stranger();
       }
-      // An answer goes out in two pieces, of which the second would wait until the first is acknowledged.
+      // An answer is sent in two pieces; without TCP_NODELAY the second would wait for the acknowledgment of the first.
       const int on = 1;
       setsockopt(accepted.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       if (connections.size() - greeted >= limits.strangers) drop_oldest_stranger();
@@ -160,7 +159,7 @@ struct TcpStoreServer::Impl {
     }
   }
 
-  // Once: what those who come see is that nobody answers.
+  // Warns once. The clients that wait only see that the store does not answer.
   void tell_no_room(int reason) {
     if (std::exchange(told_no_room, true)) return;
     tell(
@@ -171,8 +170,8 @@ struct TcpStoreServer::Impl {
          "and see who connects to this port"});
   }
 
-  // False when the connection is to be closed: the client went away, it does not speak our
-  // language, or there is no memory for what it sends.
+  // False when the connection must be closed: the client is gone, it violates the protocol, or there is no memory for
+  // its data.
   bool serve_safely(Connection& connection) {
     const size_t before = connection.came.size();
     bool good = false;
@@ -204,7 +203,7 @@ struct TcpStoreServer::Impl {
     return true;
   }
 
-  // False when this is no greeting.
+  // False when this is not a greeting.
   bool receive_greeting(Connection& client) {
     return client.nonce.empty() ? receive_first_words(client) : receive_proof(client);
   }
@@ -230,7 +229,7 @@ struct TcpStoreServer::Impl {
     if (job.secret.empty()) return welcome(client, other->job, "");
     client.greeting = std::move(text);
     client.nonce = random_token();
-    return client.answer("?" + client.nonce) && receive_proof(client);  // of who does not wait for the question
+    return client.answer("?" + client.nonce) && receive_proof(client);  // the client may have sent it already
   }
 
   bool receive_proof(Connection& client) {
@@ -274,7 +273,7 @@ struct TcpStoreServer::Impl {
     return client.answer("!" + refusal.reason);
   }
 
-  // False when it is no request.
+  // False when `request` is invalid.
   bool handle(Connection& client, std::string_view request) {
     const size_t zero = request.find('\0');
     if ((zero == std::string_view::npos) != (request[0] == 'G')) return false;
@@ -318,7 +317,7 @@ TcpStoreServer::TcpStoreServer(const std::string& host, int port, StoreJob job, 
   impl_->listener = listen_on(host, port);
   fcntl(impl_->listener.fd(), F_SETFL, O_NONBLOCK);
   if (pipe2(impl_->stop_pipe, O_CLOEXEC) != 0) throw DistError("cannot make a pipe for the store's thread");
-  // Signals are for the program's own threads: a launcher reads them from a descriptor.
+  // Signals are left to the program's own threads: a launcher reads them from a descriptor.
   sigset_t all;
   sigset_t previous;
   sigfillset(&all);

@@ -18,8 +18,7 @@ namespace brigade::dist {
 namespace {
 
 constexpr auto kStep = std::chrono::milliseconds(5);
-// For an answer from a server that has accepted: as long as for the connection, within these
-// bounds.
+// Timeout for an answer of a server that has accepted: the connection timeout, clamped to these bounds.
 constexpr std::chrono::milliseconds kLeastPatience = std::chrono::seconds(1);
 constexpr std::chrono::milliseconds kMostPatience = std::chrono::seconds(10);
 
@@ -72,8 +71,8 @@ class TcpStore final : public Store {
   std::string local_address() const override { return address_; }
 
  private:
-  // "" or why the store refuses; nullopt when the connection ends before that is said: a store to
-  // which too many strangers come ends some, and one that is about to go ends all.
+  // Returns "", or why the store refuses; nullopt when the connection is closed without an answer: a store with too
+  // many strangers closes some connections, and one that is about to exit closes all.
   std::optional<std::string> greet(const StoreJob& job) {
     const std::string greeting = greeting_text(job, job.secret.empty() ? "" : random_token());
     std::string magic(kStoreMagic.size(), '\0');
@@ -99,7 +98,7 @@ class TcpStore final : public Store {
     if (magic != kStoreMagic && magic.starts_with(kStoreFamily)) return other_version(magic, kStoreMagic).reason;
     if (answer.starts_with('!')) return answer.substr(1);
     if (!answer.starts_with('=')) throw_not_a_store(magic == kStoreMagic ? answer : magic);
-    // Whoever listens at the port may say welcome: only the store of the job can prove it.
+    // Any process at that port can answer "welcome"; only the store of the job can prove that it knows the secret.
     if (!job.secret.empty() && (store_nonce.empty() || !same_proof(answer.substr(1), proof_of(Prover::store, job.secret,
                                                                                               store_nonce, greeting))))
       throw DistError(
@@ -147,10 +146,9 @@ class TcpStore final : public Store {
       send_string(socket_, request, in(patience_));
       return receive_string(socket_, in(patience_));
     } catch (const TimeoutError&) {
-      // An answer that comes late would be taken for that of the next question. And who asks again
-      // must not wait once more.
+      // A late answer would be taken for the answer to the next request. Also, later requests must not wait again.
       socket_ = Socket();
-      // No TimeoutError: that is for a rank that does not come.
+      // Not a TimeoutError, which means that a rank does not arrive.
       throw PeerError(
           "the store at {} has not answered within {} ms: the process that hosts it is stopped or overloaded", place_,
           patience_.count());
@@ -161,7 +159,7 @@ class TcpStore final : public Store {
   }
 
   std::string place_;
-  std::chrono::milliseconds patience_;  // for an answer
+  std::chrono::milliseconds patience_;  // timeout for an answer
   std::string address_;
   Socket socket_;
   std::mutex mutex_;

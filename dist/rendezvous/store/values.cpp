@@ -8,7 +8,7 @@ namespace brigade::dist {
 
 namespace {
 
-// What an entry costs beside its texts, about.
+// The approximate overhead of an entry, without its key and value.
 constexpr size_t kEntryBytes = 128;
 
 }  // namespace
@@ -20,7 +20,7 @@ void StoredValues::set(const std::string& key, std::string value) {
   const size_t bytes = kEntryBytes + key.size() + value.size();
   const size_t before = found == values_.end() || found->second.use_count() > 1
                             ? 0
-                            : kEntryBytes + key.size() + found->second->size();  // given back at once
+                            : kEntryBytes + key.size() + found->second->size();  // released at once
   if (*bytes_ - before + bytes > limits_.total_bytes)
     throw DistError(
         "store: it is full: {} bytes for '{}' are more than is left of the {} that it may hold; give the other ranks "
@@ -28,7 +28,7 @@ void StoredValues::set(const std::string& key, std::string value) {
         value.size(), key.substr(0, 100), limits_.total_bytes);
   auto text = std::make_unique<std::string>(std::move(value));
   std::string* const raw = text.get();
-  // Counted first: whatever happens then, the deleter takes it back.
+  // Counted first: whatever happens next, the deleter subtracts it again.
   *bytes_ += bytes;
   text.release();
   std::shared_ptr<const std::string> kept(raw, [counter = bytes_, bytes](const std::string* gone) {

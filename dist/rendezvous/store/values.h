@@ -1,4 +1,4 @@
-// What a TCP store keeps, within bounds.
+// The keys and values of a TCP store, within limits.
 #pragma once
 
 #include <brigade/dist/rendezvous/store.h>
@@ -14,16 +14,16 @@ class StoredValues {
  public:
   explicit StoredValues(const StoreLimits& limits) : limits_(limits), bytes_(std::make_shared<std::atomic<size_t>>()) {}
 
-  // Throw DistError, which says what is full, when there is no room; the value stays as it was.
+  // Throw DistError that names the exceeded limit when there is no room; the value is then unchanged.
   void set(const std::string& key, std::string value);
   int64_t add(const std::string& key, int64_t amount);
-  // nullptr when it is not there. A value lives, and counts, for as long as somebody holds it: a
-  // client that does not read its answer cannot make the store hold more than it may.
+  // nullptr when the key is absent. A value lives, and counts against the limit, as long as any caller holds it, so
+  // that a client that does not read its answers cannot make the store exceed its limit.
   std::shared_ptr<const std::string> find(const std::string& key) const;
 
  private:
   const StoreLimits limits_;
-  std::shared_ptr<std::atomic<size_t>> bytes_;  // outlives the map: values give back their share
+  std::shared_ptr<std::atomic<size_t>> bytes_;  // outlives the map: deleters of values decrement it
   std::map<std::string, std::shared_ptr<const std::string>> values_;
 };
 

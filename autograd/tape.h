@@ -83,7 +83,7 @@ class Tape {
   // Whether the calling thread keeps a tape, paused or not.
   static bool is_kept() noexcept;
   // RAII: the calling thread records on `tape` in place of its own, outside any module, for a segment that a checkpoint
-  // runs again. Meanwhile, do not switch the thread's own tape on or off.
+  // runs again. While it lives, do not switch the thread's own tape on or off.
   class Instead {
    public:
     explicit Instead(Tape& tape) noexcept;

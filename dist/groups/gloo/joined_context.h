@@ -1,5 +1,5 @@
 // A Gloo context over existing connections. Gloo's own connectFullMesh opens one listener per peer, and takes the first
-// connection for that peer, whoever it comes from.
+// connection for that peer, from any process.
 #pragma once
 
 #include <brigade/dist/rendezvous/store/socket.h>

@@ -24,7 +24,7 @@ int64_t time_of(const RankEnd& end) { return end.error && !died_by_signal(end) ?
 FirstFailure find_first_failure(std::span<const RankEnd> ranks) {
   const RankEnd* first = nullptr;
   const auto order = [](const RankEnd& end) {
-    // A rank that was told to end and left no error file comes last.
+    // A rank that was asked to end and left no error file comes last.
     return std::tuple(is_consequence(end), !end.error && end.told_to_end, time_of(end));
   };
   for (const RankEnd& end : ranks) {

@@ -95,7 +95,7 @@ std::vector<Tensor> GradScaler::scale(const std::vector<Tensor>& losses, SourceL
 double GradScaler::get_scale() const noexcept {
   if (!enabled_) return 1;
   const double scale = on_device_ ? on_device_->read_scale() : is_in_place_ ? scale_ : init_scale_;
-  autograd::note_told_scale(scale);
+  autograd::note_reported_scale(scale);
   return scale;
 }
 

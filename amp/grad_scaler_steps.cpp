@@ -250,7 +250,7 @@ void GradScaler::end_iteration(SourceLocation where) noexcept {
   found_by_others_ = false;
   found_by_rank_ = found_by_rank_ && is_shared_;
   updated_at_ = where;
-  autograd::forget_scaled_aside();
+  autograd::forget_unregistered_scaled_leaves();
 }
 
 namespace {

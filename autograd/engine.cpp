@@ -413,7 +413,7 @@ void Engine::run_nodes() {
     run_node(node);
 }
 
-void Engine::tell_refused() const noexcept {
+void Engine::notify_refused() const noexcept {
   for (Listener* listener : listeners_)
     listener->on_refused();
 }
@@ -461,7 +461,7 @@ void Engine::run() {
   } catch (...) {
     const std::exception_ptr error = std::current_exception();
     if (outermost) {
-      if (!planned) tell_refused();
+      if (!planned) notify_refused();
       for (Listener* listener : listeners_)
         listener->on_error(planned ? &plan : nullptr, error);
     }

@@ -57,7 +57,7 @@ class Engine {
   friend class Plan;
 
   void check_roots();
-  void tell_refused() const noexcept;
+  void notify_refused() const noexcept;
   void check_not_freed(const Node& node) const;
   void gather();
   // Called before gather(), which then stops at these results.

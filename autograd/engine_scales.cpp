@@ -13,7 +13,7 @@ void Engine::label_scales(bool is_nested) {
     // A given gradient may carry any scale, such as that of another backward when a model is split in two. So may the
     // gradients of a nested backward.
     const bool untold = (i < given_.size() && given_[i].defined()) || is_nested;
-    roots[i] = {.known = untold ? ScaleKnown::Untold : ScaleKnown::One, .first = {.backward_at = where_}};
+    roots[i] = {.known = untold ? ScaleKnown::Unknown : ScaleKnown::One, .first = {.backward_at = where_}};
   }
   const bool has_marks =
       std::any_of(nodes_.begin(), nodes_.end(), [](const PlannedNode& each) { return each.node->scale_mark(); });
@@ -48,7 +48,7 @@ void Engine::note_scale(uint32_t leaf) {
   ScaleLabel label = scale_labels_[scale_labels_.size() == 1 ? 0 : leaf];
   // A hook may have divided it by the scale.
   const auto has_changed = [](const AutogradMeta::Hook& hook) { return hook.has_changed; };
-  if (std::any_of(leaf_meta.hooks.begin(), leaf_meta.hooks.end(), has_changed)) label.known = ScaleKnown::Untold;
+  if (std::any_of(leaf_meta.hooks.begin(), leaf_meta.hooks.end(), has_changed)) label.known = ScaleKnown::Unknown;
   leaf_meta.stamp.scale.on_backward(label, leaf_meta.grad);
   // A reducer writes to the gradients that it observes.
   const bool is_final = leaf_meta.observers.empty() && !leaf_meta.grad_target.defined();
@@ -56,7 +56,7 @@ void Engine::note_scale(uint32_t leaf) {
   if (has_scalers_that_only_read() && label == ScaleKnown::One && label.first.scaler != 0 && is_final && can_look)
     leaf_meta.stamp.scale.look(leaf_meta.grad);
   if (label == ScaleKnown::One && label.first.scale != 1 && leaf_meta.registered_as.empty())
-    note_scaled_aside(leaves_[leaf].id());
+    note_unregistered_scaled_leaf(leaves_[leaf].id());
 }
 
 }  // namespace brigade::autograd

@@ -22,13 +22,13 @@ struct Told {
   size_t next = 0;
 };
 thread_local Told told;
-thread_local std::unordered_set<uint64_t> scaled_aside;
+thread_local std::unordered_set<uint64_t> unregistered_scaled;
 
 }  // namespace
 
 void ScaleLabel::join(const ScaleLabel& other) noexcept {
-  if (other.known == ScaleKnown::Nothing || known == ScaleKnown::Untold) return;
-  if (known == ScaleKnown::Nothing || other.known == ScaleKnown::Untold) {
+  if (other.known == ScaleKnown::Nothing || known == ScaleKnown::Unknown) return;
+  if (known == ScaleKnown::Nothing || other.known == ScaleKnown::Unknown) {
     *this = other;
     return;
   }
@@ -44,11 +44,11 @@ void ScaleLabel::join(const ScaleLabel& other) noexcept {
 }
 
 ScaleLabel ScaleLabel::through(const ScaleMark* mark) const noexcept {
-  if (!mark || known == ScaleKnown::Nothing || known == ScaleKnown::Untold) return *this;
+  if (!mark || known == ScaleKnown::Nothing || known == ScaleKnown::Unknown) return *this;
   if (mark->kind == ScaleMark::Kind::Vanishes) return {};
   ScaleLabel result = *this;
   if (mark->kind == ScaleMark::Kind::ByHand) {
-    result.known = ScaleKnown::Untold;
+    result.known = ScaleKnown::Unknown;
     return result;
   }
   for (ScaleOrigin* origin : {&result.first, &result.second}) {
@@ -79,7 +79,7 @@ void ScaleStamp::on_backward(const ScaleLabel& added, const Tensor& gradient) {
     if (write == "zero_") {
       sum = added;
     } else if (!write.empty()) {
-      sum = {.known = ScaleKnown::Untold};
+      sum = {.known = ScaleKnown::Unknown};
     }
   }
   label = sum;
@@ -87,7 +87,7 @@ void ScaleStamp::on_backward(const ScaleLabel& added, const Tensor& gradient) {
 }
 
 void ScaleStamp::on_set(const Tensor& gradient) {
-  label = {.known = ScaleKnown::Untold};
+  label = {.known = ScaleKnown::Unknown};
   if (has_scalers()) note_memory(gradient);
 }
 
@@ -98,7 +98,7 @@ void ScaleStamp::on_unscale(uint64_t scaler, double scale, SourceLocation where,
     label.first.unscaled_at = where;
     label.first.unscaled_by = scale;
   } else if (label == ScaleKnown::Mixed) {
-    label = {.known = ScaleKnown::Untold};  // the caller knows more than the label
+    label = {.known = ScaleKnown::Unknown};  // the caller knows more than the label
   }
   note_memory(gradient);
 }
@@ -117,16 +117,16 @@ const char* ScaleStamp::written_since(const Tensor& gradient) const {
 }
 
 void ScaleStamp::settle(const Tensor& gradient) {
-  if (label == ScaleKnown::Nothing || label == ScaleKnown::Untold) return;
+  if (label == ScaleKnown::Nothing || label == ScaleKnown::Unknown) return;
   // A bucket is memory of many gradients: only the log shows which one was written.
   const bool moved_on = !gradient.storage()->home() && gradient.version() != version;
-  if (moved_on || *written_since(gradient)) label = {.known = ScaleKnown::Untold};
+  if (moved_on || *written_since(gradient)) label = {.known = ScaleKnown::Unknown};
 }
 
 uint64_t begin_scaler(bool only_reads) noexcept {
   living_scalers.fetch_add(1, std::memory_order_relaxed);
   if (only_reads) living_that_only_read.fetch_add(1, std::memory_order_relaxed);
-  forget_scaled_aside();
+  forget_unregistered_scaled_leaves();
   return scaler_numbers.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
@@ -140,11 +140,13 @@ bool has_scalers() noexcept { return living_scalers.load(std::memory_order_relax
 bool has_scalers_that_only_read() noexcept { return living_that_only_read.load(std::memory_order_relaxed) > 0; }
 
 namespace {
-bool was_told(double number) { return std::find(told.scales.begin(), told.scales.end(), number) != told.scales.end(); }
+bool was_reported(double number) {
+  return std::find(told.scales.begin(), told.scales.end(), number) != told.scales.end();
+}
 }  // namespace
 
-void note_told_scale(double scale) noexcept {
-  if (was_told(scale)) return;
+void note_reported_scale(double scale) noexcept {
+  if (was_reported(scale)) return;
   told.scales[told.next] = scale;
   told.next = (told.next + 1) % told.scales.size();
 }
@@ -154,16 +156,16 @@ const ScaleMark* mark_of_number(double number) noexcept {
   static constexpr ScaleMark kByHand{.kind = ScaleMark::Kind::ByHand};
   if (number == 0) return &kVanishes;
   // A factor of 1 changes nothing.
-  return number != 1 && was_told(number) ? &kByHand : nullptr;
+  return number != 1 && was_reported(number) ? &kByHand : nullptr;
 }
 
-const std::unordered_set<uint64_t>& unregistered_leaves_with_scaled_grads() noexcept { return scaled_aside; }
+const std::unordered_set<uint64_t>& unregistered_leaves_with_scaled_grads() noexcept { return unregistered_scaled; }
 
-void note_scaled_aside(uint64_t leaf) {
+void note_unregistered_scaled_leaf(uint64_t leaf) {
   constexpr size_t kMost = 1024;
-  if (scaled_aside.size() < kMost) scaled_aside.insert(leaf);
+  if (unregistered_scaled.size() < kMost) unregistered_scaled.insert(leaf);
 }
 
-void forget_scaled_aside() noexcept { scaled_aside.clear(); }
+void forget_unregistered_scaled_leaves() noexcept { unregistered_scaled.clear(); }
 
 }  // namespace brigade::autograd

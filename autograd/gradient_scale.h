@@ -63,7 +63,7 @@ enum class ScaleKnown : uint8_t {
   Nothing,  // no backward ran while a scaler lived, or its contributions do not count
   One,      // `first` holds for all of it
   Mixed,    // `first` holds for a part, `second` for another
-  Untold,   // it was set or written by hand, or a backward began from a given gradient
+  Unknown,  // it was set or written by hand, or a backward began from a given gradient
 };
 
 struct ScaleLabel {
@@ -121,16 +121,16 @@ bool has_scalers_that_only_read() noexcept;
 
 // A program that knows the scale may multiply by it itself, so remember the numbers that scalers last reported to this
 // thread.
-void note_told_scale(double scale) noexcept;
+void note_reported_scale(double scale) noexcept;
 
 // The mark of a product with a number, null for most numbers.
 const ScaleMark* mark_of_number(double number) noexcept;
 
 // Ids of the leaves that are not parameters of a module and got scaled gradients on this thread, since the last
-// forget_scaled_aside(): a program may pass such a gradient to another backward as a constant of its loss, and so carry
-// the scale past any mark.
+// forget_unregistered_scaled_leaves(): a program may pass such a gradient to another backward as a constant of its
+// loss, and so carry the scale past any mark.
 const std::unordered_set<uint64_t>& unregistered_leaves_with_scaled_grads() noexcept;
-void note_scaled_aside(uint64_t leaf);
-void forget_scaled_aside() noexcept;
+void note_unregistered_scaled_leaf(uint64_t leaf);
+void forget_unregistered_scaled_leaves() noexcept;
 
 }  // namespace brigade::autograd

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <brigade/autograd/listener.h>
-#include <brigade/dist/checks/lone_steps.h>
+#include <brigade/dist/checks/unsynced_steps.h>
 
 #include <string>
 #include <utility>
@@ -26,7 +26,7 @@ class LocalSteps {
   bool is_averaged_by_hand(const autograd::Update& update) const;
 
   std::string title_, hook_;
-  LoneSteps steps_;
+  UnsyncedSteps steps_;
 };
 
 }  // namespace brigade::dist

@@ -326,7 +326,7 @@ void StepCheck::look_at_local(const autograd::Update& update) {
   if (!local_steps_) {
     const CommHookPtr& hook = reducer_.comm_hook();
     local_steps_ = std::make_shared<LocalSteps>(in_words(reducer_.options().owner), hook ? hook->name() : "");
-    group_.wrappers().tell_at_end([steps = local_steps_] { steps->tell(); });
+    group_.wrappers().at_end([steps = local_steps_] { steps->tell(); });
   }
   local_steps_->look_at(update);
 }
@@ -344,7 +344,7 @@ void StepCheck::operator()(const autograd::Update& update) {
                                      .skipped = update.scaled && update.scaled->found_inf});
 }
 
-void StepCheck::tell_scaler(const autograd::Update& update, Found found) const {
+void StepCheck::answer_scaler(const autograd::Update& update, Found found) const {
   autograd::ScaledStep& scaled = *update.scaled;
   // If the device of one rank has found a non-finite gradient, all ranks must skip this step.
   if (scaled.device_found_inf.defined()) {
@@ -411,7 +411,7 @@ void StepCheck::agree(const autograd::Update& update) {
   }
   const bool moves = update.moves && values[3] != kHere;               // not skipped
   if (update.moves) steps_[update.optimizer].compared(update, moves);  // otherwise nothing was compared
-  if (update.scaled) tell_scaler(update, static_cast<Found>(values[3]));
+  if (update.scaled) answer_scaler(update, static_cast<Found>(values[3]));
   if (!moves) return;
   look_at_local(update);
   const bool are_replicas = reducer_.past().backward.sent;  // in local SGD the ranks hold different weights

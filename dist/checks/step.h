@@ -88,7 +88,7 @@ class StepCheck {
   // Whether a loss scaler found a non-finite gradient: in this optimizer, or in another one of the scaler.
   enum Found : int64_t { kNothing, kElsewhere, kHere };
   // Stores the agreed result in the scaler's step, the same on all ranks.
-  void tell_scaler(const autograd::Update& update, Found found) const;
+  void answer_scaler(const autograd::Update& update, Found found) const;
   // The optimizer's step count at the end of the latest join, and the number of this step since then.
   struct Count {
     uint64_t in_join, since;
@@ -154,7 +154,7 @@ class StepCheck {
   // Finds in what the agreements of the ranks differ. Warnings go to the advisories, the same on all ranks.
   std::vector<Verdict> compare(const autograd::Update& update, const Topic& about);
   // Warns if the forwards of these gradients ran in different train/eval or autocast modes on the ranks.
-  void tell_of_modes(std::span<const StepOnRank> steps);
+  void advise_on_modes(std::span<const StepOnRank> steps);
   void verify(const autograd::Update& update);
   void warn_of_retained_graphs(const autograd::Update& update);
   // Raises the findings of all ranks on every rank, unless the optimizer is about to throw its own fault.

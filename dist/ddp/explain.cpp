@@ -47,13 +47,13 @@ void add_use(ExplainedParameter& result, const ReducedBackward& backward, uint32
   if (place != backward.ready_order.end()) result.ready = static_cast<uint32_t>(place - backward.ready_order.begin());
   if (!backward.whole || !backward.sent) return;
   result.users = backward.users[i];
-  if (backward.told.empty()) {
+  if (backward.used_by_rank.empty()) {
     result.used_by = ranks_that_used(*result.used, *result.users, rank, ranks);
     return;
   }
   result.used_by.emplace();
-  for (size_t r = 0; r < backward.told.size(); ++r) {
-    if (backward.told[r][i]) result.used_by->push_back(static_cast<int>(r));
+  for (size_t r = 0; r < backward.used_by_rank.size(); ++r) {
+    if (backward.used_by_rank[r][i]) result.used_by->push_back(static_cast<int>(r));
   }
 }
 

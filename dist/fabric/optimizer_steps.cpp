@@ -129,7 +129,7 @@ void OptimizerSteps::note_lone_step(Entry& entry) const {
   entry.collectives = collectives_of_this_thread();
 }
 
-void OptimizerSteps::tell_of(LoneSteps& lone) {
+void OptimizerSteps::tell_of(UnsyncedSteps& lone) {
   lone.end();
   warn(
       {fmt::format("Fabric: {}: its module was not set up, and in {} nothing has averaged its gradients or its "

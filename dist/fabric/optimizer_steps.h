@@ -8,7 +8,7 @@
 #pragma once
 
 #include <brigade/amp/grad_scaler.h>
-#include <brigade/dist/checks/lone_steps.h>
+#include <brigade/dist/checks/unsynced_steps.h>
 #include <brigade/optim/optimizer.h>
 
 #include <cstdint>
@@ -61,7 +61,7 @@ class OptimizerSteps {
     optim::Optimizer* optimizer;
     bool has_stepped = false;  // since the last update of the scale
     bool is_unscaled = false;
-    LoneSteps lone = {};
+    UnsyncedSteps lone = {};
     uint64_t collectives = 0;  // posted by this thread up to the latest lone step
   };
   Entry& find(const optim::Optimizer& optimizer, SourceLocation where);
@@ -71,7 +71,7 @@ class OptimizerSteps {
   void look_for_averages(Entry& entry, SourceLocation where) const;
   void note_lone_step(Entry& entry) const;
   static bool are_averaged_since(const Entry& entry);
-  static void tell_of(LoneSteps& lone);
+  static void tell_of(UnsyncedSteps& lone);
   static bool holds_scaled_gradients(const optim::Optimizer& optimizer);
 
   amp::GradScaler scaler_;

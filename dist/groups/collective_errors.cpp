@@ -61,8 +61,8 @@ DiagnosedAs<TimeoutError> late_step_error(const WaitingRank& waiting, const Dist
   return DiagnosedAs<TimeoutError>(message, std::move(verdicts));
 }
 
-std::exception_ptr told_error(const WaitingRank& waiting, const RankName& by, const std::string& text,
-                              std::vector<Verdict> verdicts) {
+std::exception_ptr reported_error(const WaitingRank& waiting, const RankName& by, const std::string& text,
+                                  std::vector<Verdict> verdicts) {
   std::string found = text.substr(0, text.find(kFix));  // it comes last
   if (verdicts.empty()) {
     Whereabouts place;

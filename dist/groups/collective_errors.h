@@ -39,8 +39,8 @@ DiagnosedAs<TimeoutError> late_step_error(const WaitingRank& waiting, const Dist
 // The error to throw on this rank for an error that rank `by` has found and published, with its verdicts: TimeoutError,
 // CollectiveError or PeerError, by the kind of the first verdict. Without verdicts, `text` is the message of the
 // exception that made that rank fail.
-std::exception_ptr told_error(const WaitingRank& waiting, const RankName& by, const std::string& text,
-                              std::vector<Verdict> verdicts);
+std::exception_ptr reported_error(const WaitingRank& waiting, const RankName& by, const std::string& text,
+                                  std::vector<Verdict> verdicts);
 
 // The verdicts of `error`; empty when it has none.
 std::vector<Verdict> verdicts_of(const std::exception& error);

@@ -16,7 +16,7 @@ Owner wrapper_of(const std::string& module, size_t number) {
 
 }  // namespace
 
-void WrapperHistory::tell_rest() const {
+void WrapperHistory::run_end_callbacks() const {
   for (const std::function<void()>& call : calls_)
     call();
 }
@@ -24,7 +24,7 @@ void WrapperHistory::tell_rest() const {
 WrapperHistory::~WrapperHistory() {
   if (std::uncaught_exceptions() > 0) return;
   try {
-    tell_rest();
+    run_end_callbacks();
   } catch (...) {  // NOLINT(bugprone-empty-catch): a warning is not worth the end of the process
   }
 }

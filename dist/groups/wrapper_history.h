@@ -15,7 +15,7 @@ namespace brigade::dist {
 class WrapperHistory {
  public:
   WrapperHistory() = default;
-  // Destroyed with the group: calls tell_rest(), unless an exception is in flight.
+  // Destroyed with the group: calls run_end_callbacks(), unless an exception is in flight.
   ~WrapperHistory();
   WrapperHistory(const WrapperHistory&) = delete;
   WrapperHistory& operator=(const WrapperHistory&) = delete;
@@ -34,8 +34,8 @@ class WrapperHistory {
 
   // Registers a wrapper's report, which is called each time training ends or a model is saved. The wrapper may be gone
   // by then.
-  void tell_at_end(std::function<void()> call) { calls_.push_back(std::move(call)); }
-  void tell_rest() const;
+  void at_end(std::function<void()> call) { calls_.push_back(std::move(call)); }
+  void run_end_callbacks() const;
 
   // Notes a ZeroRedundancyOptimizer step, after which every rank holds the parameter values computed by each
   // parameter's owner.

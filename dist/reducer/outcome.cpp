@@ -76,7 +76,7 @@ void Round::complete(uint32_t index) {
   } catch (const DistError&) {  // a group error: the peers have it, too
     throw;
   } catch (const std::exception& error) {
-    tell_of_hook(index, error);
+    note_hook_failure(index, error);
     throw;
   }
   receive(index);

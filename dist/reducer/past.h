@@ -11,17 +11,17 @@ namespace brigade::dist {
 
 // The latest backward whose buckets all came back. "Per parameter" is indexed by the reducer's parameters.
 struct ReducedBackward {
-  uint64_t number = 0;                  // from 1; 0: there was none
-  Place where;                          // the call
-  bool sound = true;                    // false: all ranks raised an error at its end
-  bool sent = true;                     // false: a communication hook let the gradients stay local
-  std::vector<double> hook_probes;      // Round::hook_probes()
-  bool whole = true;                    // false: a rank had no data left (join), failed, or was in another backward
-  std::vector<uint8_t> used;            // per parameter: on this rank
-  std::vector<int> users;               // per parameter: ranks that used it
-  std::vector<uint32_t> buckets;        // per parameter
-  std::vector<uint32_t> ready_order;    // positions of parameters, in the order of gradient readiness on this rank
-  std::vector<std::vector<bool>> told;  // by rank and parameter: it was used; only if the ranks exchanged this
+  uint64_t number = 0;                // from 1; 0: there was none
+  Place where;                        // the call
+  bool sound = true;                  // false: all ranks raised an error at its end
+  bool sent = true;                   // false: a communication hook let the gradients stay local
+  std::vector<double> hook_probes;    // Round::hook_probes()
+  bool whole = true;                  // false: a rank had no data left (join), failed, or was in another backward
+  std::vector<uint8_t> used;          // per parameter: on this rank
+  std::vector<int> users;             // per parameter: ranks that used it
+  std::vector<uint32_t> buckets;      // per parameter
+  std::vector<uint32_t> ready_order;  // positions of parameters, in the order of gradient readiness on this rank
+  std::vector<std::vector<bool>> used_by_rank;  // by rank and parameter: it was used; only if the ranks exchanged this
 };
 
 struct Past {

@@ -525,7 +525,7 @@ void Reducer::remember(bool sound) {
   }
   backward.users = outcome.users;
   backward.ready_order = round_->ready_order();
-  backward.told = round_->told();
+  backward.used_by_rank = round_->used_by_rank();
 }
 
 void Reducer::conclude() {

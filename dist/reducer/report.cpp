@@ -103,7 +103,7 @@ std::exception_ptr Round::error(const TracedBackward* backward, const std::strin
   for (const std::string& text : exchange(to_text(own_report(backward, failure, used)), "error report", Phase::Report))
     reports.push_back(decoded<RankReport>(text));
   for (const RankReport& report : reports)
-    told_.push_back(report.ready);
+    used_by_rank_.push_back(report.ready);
   if (outcome_.same_round && outcome_.failed == 0) take_earlier(reports);
   ErrorContext context;
   context.find_unused_parameters = setup_.options.find_unused_parameters;

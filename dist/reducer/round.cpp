@@ -429,7 +429,7 @@ void Round::send(uint32_t index) {
           setup_.hook->name(), describe(index));
     }
   } catch (const std::exception& error) {
-    tell_of_hook(index, error);
+    note_hook_failure(index, error);
     throw;
   }
   if (!waits_for_numbers(index)) send_tail(index);
@@ -446,7 +446,7 @@ void Round::send_tail(uint32_t index) {
 }
 
 // It is unknown which of its collectives a hook that threw has posted, and the peers would wait for the others.
-void Round::tell_of_hook(uint32_t index, const std::exception& error) const {
+void Round::note_hook_failure(uint32_t index, const std::exception& error) const {
   if (!setup_.hook) return;
   setup_.group->abort(
       fmt::format("the communication hook {} threw in {}: {}", setup_.hook->name(), describe(index), error.what()));

@@ -131,7 +131,7 @@ class Round {
   const Numbers& own_numbers() const noexcept { return own_; }
   const RoundEvents& events() const noexcept { return events_; }
   // By rank and parameter: whether it was used. Empty unless error() has exchanged it.
-  const std::vector<std::vector<bool>>& told() const noexcept { return told_; }
+  const std::vector<std::vector<bool>>& used_by_rank() const noexcept { return used_by_rank_; }
   std::vector<uint32_t>& ready_order() noexcept { return ready_order_; }
   uint64_t collectives() const noexcept { return collectives_; }
   Moment moment() const;
@@ -170,7 +170,7 @@ class Round {
   bool waits_for_numbers(uint32_t index) const;
   void send(uint32_t index);
   void send_tail(uint32_t index);
-  void tell_of_hook(uint32_t index, const std::exception& error) const;
+  void note_hook_failure(uint32_t index, const std::exception& error) const;
   GradBucket as_grad_bucket(uint32_t index) const;
   std::string describe(uint32_t index) const;
   // The topic of the collectives that send the bucket.
@@ -222,7 +222,7 @@ class Round {
   // Saved gradients of parameters that may turn out unused on all ranks.
   std::vector<std::pair<uint32_t, Tensor>> stale_;
   std::vector<uint32_t> ready_order_;
-  std::vector<std::vector<bool>> told_;
+  std::vector<std::vector<bool>> used_by_rank_;
   std::vector<uint32_t> undecided_;  // buckets whose probe is too small to judge the hook's result
   RoundEvents events_;
   std::shared_ptr<DeviceTimes> device_times_;  // if a device runs the collectives

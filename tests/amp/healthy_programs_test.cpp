@@ -240,7 +240,7 @@ TEST_CASE("a part of a gradient that was cleared in place says nothing of the re
   scaler.unscale_(optimizer);
   weight.grad().slice(0, 0, 1).zero_();
   scaler.scale(weight.sum()).backward();  // a mixture, but somebody has had a hand in it
-  CHECK(autograd::meta(weight)->stamp.scale.label == autograd::ScaleKnown::Untold);
+  CHECK(autograd::meta(weight)->stamp.scale.label == autograd::ScaleKnown::Unknown);
   optimizer.step();
 }
 

@@ -61,9 +61,9 @@ TEST_CASE("labels that agree stay one, others become a mixture, and what is unto
     CHECK(sum(other, mixture) == ScaleKnown::Mixed);
   }
   ScaleLabel untold;
-  untold.known = ScaleKnown::Untold;
-  CHECK(sum(untold, scaled(1, 8)) == ScaleKnown::Untold);
-  CHECK(sum(scaled(1, 8), untold) == ScaleKnown::Untold);
+  untold.known = ScaleKnown::Unknown;
+  CHECK(sum(untold, scaled(1, 8)) == ScaleKnown::Unknown);
+  CHECK(sum(scaled(1, 8), untold) == ScaleKnown::Unknown);
 }
 
 TEST_CASE("a mark multiplies, once more behind another one; a product with 0 leaves nothing") {
@@ -73,8 +73,8 @@ TEST_CASE("a mark multiplies, once more behind another one; a product with 0 lea
   CHECK(scaled(1, 8).through(nullptr).first.scale == 8);
   CHECK(scaled(1, 8).through(autograd::mark_of_number(0)) == ScaleKnown::Nothing);
   CHECK(autograd::mark_of_number(0.5) == nullptr);
-  autograd::note_told_scale(0.5);
-  CHECK(scaled(1, 8).through(autograd::mark_of_number(0.5)) == ScaleKnown::Untold);
+  autograd::note_reported_scale(0.5);
+  CHECK(scaled(1, 8).through(autograd::mark_of_number(0.5)) == ScaleKnown::Unknown);
   CHECK(autograd::mark_of_number(1) == nullptr);
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("gradients get a label while a scaler lives, and none else") {
     CHECK(label().first.scaler == 0);
     CHECK(label().first.backward_at.line() == __LINE__ - 3);
     leaf.sum().backward({.gradient = full({}, 3.0)});
-    CHECK(label() == ScaleKnown::Untold);
+    CHECK(label() == ScaleKnown::Unknown);
   }
   leaf.set_grad(Tensor());
   leaf.sum().backward();
@@ -137,8 +137,8 @@ TEST_CASE("a backward of several roots hands down the label of each") {
   const Tensor gradients[] = {Tensor(), full({}, 8.0)};
   autograd::backward(roots, gradients);
   CHECK(autograd::meta(a)->stamp.scale.label == ScaleKnown::One);
-  CHECK(autograd::meta(b)->stamp.scale.label == ScaleKnown::Untold);
-  CHECK(autograd::meta(both)->stamp.scale.label == ScaleKnown::Untold);
+  CHECK(autograd::meta(b)->stamp.scale.label == ScaleKnown::Unknown);
+  CHECK(autograd::meta(both)->stamp.scale.label == ScaleKnown::Unknown);
 }
 
 }  // namespace brigade::test::gradient_scale_test

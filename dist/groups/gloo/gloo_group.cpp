@@ -230,7 +230,7 @@ class GlooGroup final : public ChainGroup {
     }
     whereabouts_->give_up(info, waited.has_value());
     context_->break_connections();
-    const ToldByAll told = whereabouts_->gather(info, waited.has_value());
+    const StatusOfAll told = whereabouts_->gather(info, waited.has_value());
     const std::string time_out = !told.timed_out ? ""
                                  : waited        ? fmt::format("timed out after {} ms", waited->count())
                                                  : std::string("a peer timed out");
@@ -246,7 +246,7 @@ class GlooGroup final : public ChainGroup {
 
   // The same error on all ranks: the one found by the first rank, except on ranks that it blames.
   std::exception_ptr common_error(const WaitingRank& waiting, const std::string& what, const std::string& time_out,
-                                  const ToldByAll& told) const {
+                                  const StatusOfAll& told) const {
     const auto own_words = [&] {
       try {
         throw_common(waiting, what, time_out, told);
@@ -261,7 +261,7 @@ class GlooGroup final : public ChainGroup {
       const Verdict& verdict = found->verdicts.front();
       const bool is_blamed = std::ranges::find(verdict.ranks, waiting.rank.number) != verdict.ranks.end();
       if (!is_blamed || verdict.kind == "collective_mismatch")
-        return told_error(waiting, named(found->by), found->text, found->verdicts);
+        return reported_error(waiting, named(found->by), found->text, found->verdicts);
     }
     const std::exception_ptr error = own_words();
     if (!is_first) return error;
@@ -274,8 +274,9 @@ class GlooGroup final : public ChainGroup {
   }
 
   // Whether some rank has given up waiting for this rank, while this rank has given up on none.
-  bool is_missed(const std::vector<ToldByRank>& told) const {
-    return told[static_cast<size_t>(rank())].late.empty() && std::ranges::any_of(told, [&](const ToldByRank& each) {
+  bool is_missed(const std::vector<PublishedStatus>& told) const {
+    return told[static_cast<size_t>(rank())].late.empty() &&
+           std::ranges::any_of(told, [&](const PublishedStatus& each) {
              return std::ranges::any_of(each.late, [&](const LateRank& one) { return one.place == rank(); });
            });
   }
@@ -283,12 +284,12 @@ class GlooGroup final : public ChainGroup {
   // Throws the error that follows from the status of all ranks, the same on all of them. `time_out`: its text, when
   // this rank or a peer gave up waiting.
   [[noreturn]] void throw_common(const WaitingRank& waiting, const std::string& what, const std::string& time_out,
-                                 const ToldByAll& told_by_all) const {
-    const std::vector<ToldByRank>& told = told_by_all.ranks;
+                                 const StatusOfAll& status_of_all) const {
+    const std::vector<PublishedStatus>& told = status_of_all.ranks;
     const auto own = static_cast<size_t>(rank());
     // Status of the ranks that were missing when some rank gave up; they may have arrived since, too late.
     std::vector<const Whereabouts*> late(told.size());
-    for (const ToldByRank& each : told) {
+    for (const PublishedStatus& each : told) {
       for (const LateRank& one : each.late) {
         const Whereabouts*& there = late.at(static_cast<size_t>(one.place));
         if (!there) there = &one.whereabouts;
@@ -309,14 +310,14 @@ class GlooGroup final : public ChainGroup {
       }
     }
     if (!missing.empty()) throw missing_ranks_error(waiting, missing, time_out.empty() ? "a peer timed out" : time_out);
-    if (const auto& host = told_by_all.gone_with_store; host && host->global != waiting.rank.global) {
+    if (const auto& host = status_of_all.gone_with_store; host && host->global != waiting.rank.global) {
       Whereabouts gone{.rank = *host};
       gone.unasked = "the store, which it hosted, is gone with it";
       throw lost_rank_error(waiting, gone, {Departure::How::Unknown, "left or died"});
     }
     // If the status of several ranks could not be read, none of them is more suspect than the others.
     const auto unasked = std::find_if(told.begin(), told.end(),
-                                      [](const ToldByRank& each) { return !each.whereabouts.unasked.empty(); });
+                                      [](const PublishedStatus& each) { return !each.whereabouts.unasked.empty(); });
     if (unasked != told.end() && size() > 2) {
       const std::string text = fmt::format("{} in {} on rank {}; where the other ranks are is not known: {}",
                                            time_out.empty() ? what : time_out, in_words(waiting.collective),
@@ -325,7 +326,7 @@ class GlooGroup final : public ChainGroup {
       throw TimeoutError(text);
     }
     std::vector<Whereabouts> by_rank;
-    for (const ToldByRank& each : told) {
+    for (const PublishedStatus& each : told) {
       if (!each.stuck) missing.push_back(each.whereabouts);
       by_rank.push_back(each.whereabouts);
     }

@@ -206,7 +206,7 @@ void StoredWhereabouts::tell(RankState state, const CollectiveInfo& collective, 
       mine.activity = activity.what;
       if (activity.since > 0) mine.activity_seconds = static_cast<double>(now_ns() - activity.since) * 1e-9;
     }
-    const std::lock_guard lock(telling_);
+    const std::lock_guard lock(publishing_);
     if (silent_ && mine.state == RankState::Well) return;
     store_->set(key("place", rank_), to_text(mine));
   } catch (const std::exception&) {
@@ -234,7 +234,7 @@ std::string StoredWhereabouts::key(const char* what, int rank) const {
 std::vector<LateRank> StoredWhereabouts::late_for(const CollectiveInfo& in) const noexcept {
   std::vector<LateRank> late;
   for (int r = 0; r < size_; ++r) {
-    const ToldByRank told = r == rank_ ? ToldByRank() : told_by(r);
+    const PublishedStatus told = r == rank_ ? PublishedStatus() : status_of(r);
     if (r != rank_ && told.whereabouts.unasked.empty() && !told.gone.has_ended() &&
         told.whereabouts.last.sequence < in.sequence)
       late.push_back({r, told.whereabouts});
@@ -242,8 +242,8 @@ std::vector<LateRank> StoredWhereabouts::late_for(const CollectiveInfo& in) cons
   return late;
 }
 
-ToldByRank StoredWhereabouts::told_by(int rank) const noexcept {
-  ToldByRank told;
+PublishedStatus StoredWhereabouts::status_of(int rank) const noexcept {
+  PublishedStatus told;
   told.whereabouts.rank = names_(rank);
   try {
     // Checked before its status is read: a process that has ended publishes nothing after that.
@@ -278,22 +278,22 @@ std::optional<RankName> StoredWhereabouts::host_of_store() const {
   return host < 0 || names_.of_subgroup() ? std::nullopt : std::optional<RankName>(host);
 }
 
-ToldByAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) const {
+StatusOfAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) const {
   // Peers that fail for the same reason report within moments; a peer that is dead or elsewhere does not. On a busy
   // machine the store and the peers are slow too, so a minimum number of looks is made, however long each takes.
   constexpr int kFewestLooks = 8;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timed_out ? 1500 : 700);
   const auto has_time = [&](int look) { return look < kFewestLooks || std::chrono::steady_clock::now() < deadline; };
-  ToldByAll told{std::vector<ToldByRank>(static_cast<size_t>(size_)), timed_out};
+  StatusOfAll told{std::vector<PublishedStatus>(static_cast<size_t>(size_)), timed_out};
   bool all = false;
   bool first_look = true;
   std::string unasked;  // a store that is gone stays gone
   for (int look = 0; has_time(look) && !all && unasked.empty(); ++look) {
     all = true;
     for (int r = 0; r < size_; ++r) {
-      ToldByRank& rank = told.ranks[static_cast<size_t>(r)];
+      PublishedStatus& rank = told.ranks[static_cast<size_t>(r)];
       if (!rank.stuck && !rank.gone.has_ended()) {
-        if (unasked.empty()) rank = told_by(r);
+        if (unasked.empty()) rank = status_of(r);
         if (unasked.empty()) unasked = rank.whereabouts.unasked;
         if (rank.without_store) told.gone_with_store = host_of_store();
         if (!unasked.empty())
@@ -311,16 +311,16 @@ ToldByAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) co
   // The process of the store's host may be about to end.
   for (int look = 0; has_time(look) && told.gone_with_store; ++look) {
     for (int r = 0; r < size_; ++r) {
-      ToldByRank& rank = told.ranks[static_cast<size_t>(r)];
+      PublishedStatus& rank = told.ranks[static_cast<size_t>(r)];
       if (!told.gone_with_store || names_(r).global != told.gone_with_store->global) continue;
       rank.gone = end_of_process(r);
       if (rank.gone.has_ended()) told.gone_with_store.reset();
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  ToldByRank& own = told.ranks[static_cast<size_t>(rank_)];
+  PublishedStatus& own = told.ranks[static_cast<size_t>(rank_)];
   own.stuck = true;
-  own.late = told_by(rank_).late;
+  own.late = status_of(rank_).late;
   own.whereabouts.last = in;
   own.whereabouts.unasked.clear();
   return told;

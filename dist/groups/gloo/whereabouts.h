@@ -34,7 +34,7 @@ struct LateRank {
 };
 
 // The published status of a rank.
-struct ToldByRank {
+struct PublishedStatus {
   bool stuck = false;          // its collective failed
   bool timed_out = false;      // because some rank did not arrive
   std::vector<LateRank> late;  // the ranks that were missing then
@@ -43,8 +43,8 @@ struct ToldByRank {
   Whereabouts whereabouts;
 };
 
-struct ToldByAll {
-  std::vector<ToldByRank> ranks;
+struct StatusOfAll {
+  std::vector<PublishedStatus> ranks;
   bool timed_out = false;  // some rank gave up waiting
   // If the store became unreachable: the rank that hosted it, if that rank is in this group or its parent.
   std::optional<RankName> gone_with_store;
@@ -91,7 +91,7 @@ class StoredWhereabouts {
 
   // Reads until every rank has given up or left, or for about a second (longer on a busy machine). `in`, `timed_out`:
   // why this rank gave up.
-  ToldByAll gather(const CollectiveInfo& in, bool timed_out) const;
+  StatusOfAll gather(const CollectiveInfo& in, bool timed_out) const;
   // Makes all ranks raise the same error: the first rank that calls it must find the error and publish it with
   // tell_found(). Every other rank gets the published error, or nothing when none is published within seconds or the
   // store is gone.
@@ -112,7 +112,7 @@ class StoredWhereabouts {
   void tell_given_up() noexcept;
   bool given_up_elsewhere() const noexcept;
   std::vector<LateRank> late_for(const CollectiveInfo& in) const noexcept;
-  ToldByRank told_by(int rank) const noexcept;
+  PublishedStatus status_of(int rank) const noexcept;
   Departure end_of_process(int rank) const;
   std::optional<RankName> host_of_store() const;
   // Sets a value in the store, if the store is still there.
@@ -126,7 +126,7 @@ class StoredWhereabouts {
   const int size_;
   const RankNames names_;
 
-  std::mutex telling_;               // serializes writes to the store
+  std::mutex publishing_;            // serializes writes to the store
   std::atomic<bool> silent_{false};  // the status is final: no updates follow
 
   std::mutex mutex_;

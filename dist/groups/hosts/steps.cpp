@@ -172,7 +172,8 @@ void HostSteps::throw_if_broken() {
 void HostSteps::fail_as_told(const HostsCall& call, Milliseconds time) {
   std::optional<Reason> reason = cause_.told(time);
   if (!reason || reason->rank == rank_) return;
-  const std::exception_ptr told = told_error(waiting_in(call), names_(reason->rank), reason->text, reason->verdicts);
+  const std::exception_ptr told =
+      reported_error(waiting_in(call), names_(reason->rank), reason->text, reason->verdicts);
   try {
     std::rethrow_exception(told);
   } catch (const std::exception& error) {

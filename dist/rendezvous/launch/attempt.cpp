@@ -32,14 +32,15 @@ std::string in_words(const GuardianNews& news) {
 }  // namespace
 
 Attempt::Attempt(std::vector<std::string> command, const LaunchOptions& options, int restart, int port, NodePlace place,
-                 StoreJob job, const JobSignals& signals, const NodeExits* other_nodes, const RankEndTeller& tell_end)
+                 StoreJob job, const JobSignals& signals, const NodeExits* other_nodes,
+                 const RankEndCallback& on_rank_end_callback)
     : command_(std::move(command)),
       options_(options),
       place_(place),
       job_(std::move(job)),
       signals_(signals),
       other_nodes_(other_nodes),
-      tell_end_(tell_end),
+      on_rank_end_(on_rank_end_callback),
       restart_(restart),
       error_folder_(make_guarded_folder("brigade-run")),
       output_(options.prefix_output),
@@ -180,7 +181,7 @@ void Attempt::take_end(Child& child, const GuardianNews& news) {
   child.ended = Clock::time_point(std::chrono::nanoseconds(news.time_ns));
   const RankOutcome end = rank_outcome(child.rank, child.status);
   // Other ranks may wait for it in a rendezvous.
-  if (place_.world_size > 1) tell_end_(restart_, child.rank, how_it_ended(end));
+  if (place_.world_size > 1) on_rank_end_(restart_, child.rank, how_it_ended(end));
   if (end.exit_code == 0) {
     // Each end restarts the timeout of the remaining ranks.
     if (options_.exit_timeout.count() > 0 && overdue_.empty()) last_must_end_ = Clock::now() + options_.exit_timeout;
@@ -265,7 +266,7 @@ void Attempt::end_all(int signal) {
   for (size_t local = 0; local < children_.size(); ++local) {
     if (!children_[local].running) continue;
     guardian_->signal(static_cast<int>(local), signal);
-    children_[local].told_to_end = true;
+    children_[local].was_ended = true;
   }
 }
 
@@ -280,7 +281,7 @@ FirstFailure Attempt::first_failure() const {
          .time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(child.ended.time_since_epoch()).count(),
          .exit_code = end.exit_code,
          .signal = end.signal,
-         .told_to_end = child.told_to_end,
+         .was_ended = child.was_ended,
          .error = read_error_file(error_file(child.rank))});
   }
   return find_first_failure(ends);

@@ -20,13 +20,14 @@
 namespace brigade::dist {
 
 // Receives how the process of a rank ended, as text, and in which attempt.
-using RankEndTeller = std::function<void(int attempt, int rank, const std::string& how)>;
+using RankEndCallback = std::function<void(int attempt, int rank, const std::string& how)>;
 
 class Attempt {
  public:
-  // `options`, `signals`, `other_nodes` (null: none) and `tell_end` must outlive this object.
+  // `options`, `signals`, `other_nodes` (null: none) and `on_rank_end_callback` must outlive this object.
   Attempt(std::vector<std::string> command, const LaunchOptions& options, int restart, int port, NodePlace place,
-          StoreJob job, const JobSignals& signals, const NodeExits* other_nodes, const RankEndTeller& tell_end);
+          StoreJob job, const JobSignals& signals, const NodeExits* other_nodes,
+          const RankEndCallback& on_rank_end_callback);
   // Ends all processes that still run.
   ~Attempt();
 
@@ -65,7 +66,7 @@ class Attempt {
   const StoreJob job_;
   const JobSignals& signals_;
   const NodeExits* const other_nodes_;
-  const RankEndTeller& tell_end_;
+  const RankEndCallback& on_rank_end_;
   const int restart_;
   const std::string error_folder_;  // "": none; then only the ends of the processes show the first failure
   Output output_;

@@ -14,7 +14,7 @@ namespace brigade::dist {
 struct Child : RankOutput {
   bool running = false;
   int status = 0;  // as returned by waitpid
-  bool told_to_end = false;
+  bool was_ended = false;
   std::chrono::steady_clock::time_point ended;
 };
 

@@ -11,10 +11,10 @@ namespace {
 
 // Whether a signal killed the rank that cannot be a consequence of another rank's error. SIGABRT can be one: an
 // uncaught exception.
-bool died_by_signal(const RankEnd& end) { return end.signal != 0 && end.signal != SIGABRT && !end.told_to_end; }
+bool died_by_signal(const RankEnd& end) { return end.signal != 0 && end.signal != SIGABRT && !end.was_ended; }
 
 bool is_consequence(const RankEnd& end) {
-  return !died_by_signal(end) && (end.error ? end.error->consequence : end.told_to_end);
+  return !died_by_signal(end) && (end.error ? end.error->consequence : end.was_ended);
 }
 
 int64_t time_of(const RankEnd& end) { return end.error && !died_by_signal(end) ? end.error->time_ns : end.time_ns; }
@@ -25,7 +25,7 @@ FirstFailure find_first_failure(std::span<const RankEnd> ranks) {
   const RankEnd* first = nullptr;
   const auto order = [](const RankEnd& end) {
     // A rank that was asked to end and left no error file comes last.
-    return std::tuple(is_consequence(end), !end.error && end.told_to_end, time_of(end));
+    return std::tuple(is_consequence(end), !end.error && end.was_ended, time_of(end));
   };
   for (const RankEnd& end : ranks) {
     if (end.exit_code != 0 && (!first || order(end) < order(*first))) first = &end;
@@ -40,9 +40,8 @@ FirstFailure find_first_failure(std::span<const RankEnd> ranks) {
     const auto end =
         std::find_if(ranks.begin(), ranks.end(), [&](const RankEnd& each) { return each.rank == named[at]; });
     if (end == ranks.end()) continue;
-    if (end->told_to_end && !end->error) return {.rank = end->rank, .exit_code = first->exit_code, .awaited = true};
-    if (end->exit_code == 0 && !end->told_to_end)
-      return {.rank = end->rank, .exit_code = first->exit_code, .left = true};
+    if (end->was_ended && !end->error) return {.rank = end->rank, .exit_code = first->exit_code, .awaited = true};
+    if (end->exit_code == 0 && !end->was_ended) return {.rank = end->rank, .exit_code = first->exit_code, .left = true};
     if (!end->error || !is_consequence(*end)) continue;
     for (const int rank : end->error->because_of) {
       if (std::find(named.begin(), named.end(), rank) == named.end()) named.push_back(rank);

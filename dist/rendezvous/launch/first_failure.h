@@ -16,7 +16,7 @@ struct RankEnd {
   int64_t time_ns = 0;  // when the launcher saw the end, on the clock of ErrorRecord
   int exit_code = 0;
   int signal = 0;
-  bool told_to_end = false;  // it still ran when the launcher started to end the ranks
+  bool was_ended = false;  // it still ran when the launcher started to end the ranks
   std::optional<ErrorRecord> error;
 };
 

@@ -58,7 +58,7 @@ std::string secret_of_job(const LaunchOptions& options) {
 
 // Publishes how the processes of this node's ranks ended, for ranks that wait for them in a rendezvous. On one node the
 // store is in this process.
-RankEndTeller teller_of_ends(NodeExits* other_nodes, int port, const LaunchOptions& options, const StoreJob& job) {
+RankEndCallback on_rank_end(NodeExits* other_nodes, int port, const LaunchOptions& options, const StoreJob& job) {
   if (other_nodes)
     return [other_nodes](int, int rank, const std::string& how) { other_nodes->tell_end_of_rank(rank, how); };
   return [store = std::shared_ptr<Store>(), port, address = options.master_addr, job](int attempt, int rank,
@@ -76,13 +76,13 @@ RankEndTeller teller_of_ends(NodeExits* other_nodes, int port, const LaunchOptio
 LaunchOutcome run_attempts(const std::vector<std::string>& words, const LaunchOptions& options, int port,
                            const NodePlace& place, const StoreJob& job, const JobSignals& signals,
                            NodeExits* other_nodes) {
-  const RankEndTeller tell_end = teller_of_ends(other_nodes, port, options, job);
+  const RankEndCallback on_rank_end_callback = on_rank_end(other_nodes, port, options, job);
   for (int restart = 0;; ++restart) {
     LaunchOutcome outcome;
     int signal = 0;
     {
       if (other_nodes) other_nodes->begin(restart);
-      Attempt attempt(words, options, restart, port, place, job, signals, other_nodes, tell_end);
+      Attempt attempt(words, options, restart, port, place, job, signals, other_nodes, on_rank_end_callback);
       outcome = attempt.watch();
       if (outcome.signal != 0) return outcome;
       if (outcome.exit_code == 0 && (!other_nodes || other_nodes->is_over(outcome, signals))) return outcome;

@@ -1,5 +1,5 @@
 // Thresholds for the warning about unsynchronized optimizer steps, and the step that the warning names.
-#include <brigade/dist/checks/lone_steps.h>
+#include <brigade/dist/checks/unsynced_steps.h>
 
 #include <brigade/core/place.h>
 
@@ -14,21 +14,21 @@ constexpr uint64_t kEnough = 2;   // a single step may be a smoke test
 
 }  // namespace
 
-void LoneSteps::end() noexcept {
+void UnsyncedSteps::end() noexcept {
   is_over_ = true;
   left_.clear();
 }
 
-bool LoneSteps::add(const std::string& optimizer, SourceLocation where) {
+bool UnsyncedSteps::add(const std::string& optimizer, SourceLocation where) {
   if (++count_ == kEnough) second_ = fmt::format("{}.step() at {}", optimizer, to_string(Place(where)));
   return are_many();
 }
 
-bool LoneSteps::are_many() const noexcept { return count_ == kMany; }
+bool UnsyncedSteps::are_many() const noexcept { return count_ == kMany; }
 
-bool LoneSteps::are_enough() const noexcept { return !is_over_ && count_ >= kEnough; }
+bool UnsyncedSteps::are_enough() const noexcept { return !is_over_ && count_ >= kEnough; }
 
-std::string LoneSteps::how_many(const std::string& all) const {
+std::string UnsyncedSteps::how_many(const std::string& all) const {
   return are_many() ? fmt::format("{} steps", count_) : all;
 }
 

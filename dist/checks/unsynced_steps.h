@@ -15,7 +15,7 @@
 
 namespace brigade::dist {
 
-class LoneSteps {
+class UnsyncedSteps {
  public:
   // True once averaging was seen or the warning was given: counting has stopped, and the parameters are released.
   bool is_over() const noexcept { return is_over_; }

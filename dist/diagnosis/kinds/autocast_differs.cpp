@@ -1,4 +1,4 @@
-// autocast_differs: the ranks run their forwards under other autocasts, so that gradients of another precision are averaged.
+// autocast_differs: the ranks run forward under different autocasts, so gradients of different precision are averaged.
 //
 // Severity: warning
 // When: before `step()`
@@ -38,7 +38,7 @@ std::optional<Verdict> autocast_differs(std::span<const StepOnRank> steps) {
   verdict.ranks = outvoted(odd, steps.size());
   verdict.cause.kind = CauseKind::ModesDiffer;
   verdict.cause.op = "autocast";
-  // The line that is missing on some ranks is told by those that have one.
+  // The place of the first odd rank or, if it has none, of the first rank that has one.
   const AutocastOnRank& told = steps[static_cast<size_t>(odd.front())].autocast;
   verdict.cause.place = told.where;
   for (size_t r = 0; r < steps.size() && !verdict.cause.place; ++r)

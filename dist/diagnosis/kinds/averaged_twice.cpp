@@ -1,4 +1,4 @@
-// averaged_twice: a gradient is averaged by the wrapper, and all-reduced by hand after that.
+// averaged_twice: a gradient that the wrapper averaged was then all-reduced by hand.
 //
 // Severity: warning
 // When: before `step()`

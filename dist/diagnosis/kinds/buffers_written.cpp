@@ -2,7 +2,7 @@
 //
 // Severity: warning
 // When: before `step()`, with `broadcast_buffers` off
-// Causes: `values_differ`: statistics or a scale that one rank has loaded
+// Causes: `values_differ`: statistics or a scale that only some ranks loaded
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

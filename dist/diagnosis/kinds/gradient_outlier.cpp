@@ -1,10 +1,10 @@
-// gradient_outlier: one rank's gradients are of another size than those of the others.
+// gradient_outlier: one rank's gradients differ widely in norm from those of the other ranks.
 //
 // Severity: warning
 // When: end of backward
-// Causes: `hook_differs` at once, of a hook that has changed a gradient, or after three backwards in a row in which one
-//   rank's hook leaves nothing of it; `norm_outlier` after six backwards in a row in which the same rank's gradients are 22
-//   times the others'
+// Causes: `hook_differs`: at once if a hook that changed a gradient is not on every rank, or after three backwards in a
+//   row in which one rank's hook zeroed a gradient; `norm_outlier`: after six backwards in a row in which the same
+//   rank's gradients differ from the others' by a factor of at least 22
 #include <brigade/autograd/meta.h>
 #include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/diagnosis/kinds.h>
@@ -44,8 +44,8 @@ Verdict gradient_outlier(const Outlier& found, std::span<const NamedParameter> p
   return verdict;
 }
 
-// At once where a gradient hook stands on one rank alone; otherwise the same ranks have to stand
-// out several times.
+// Reports at once if a gradient hook is not on every rank; otherwise the same ranks must stand out in several
+// backwards in a row.
 class GradientOutlier final : public Advice {
  public:
   std::optional<Verdict> examine(FinishedBackward& backward) override {
@@ -64,17 +64,17 @@ class GradientOutlier final : public Advice {
   }
 
  private:
-  // Who it is takes an exchange: not for ever, where the machine is uneven by itself.
+  // Finding the ranks takes an exchange: limited, since sound training may be uneven too.
   static constexpr int kLooks = 64;
 
-  // The latest that did more than look.
+  // The latest hook that changed a gradient.
   static Place changing_hook(const autograd::AutogradMeta& meta) {
     const auto latest =
         std::find_if(meta.hooks.rbegin(), meta.hooks.rend(), [](const auto& hook) { return hook.has_changed; });
     return latest != meta.hooks.rend() ? Place(latest->where) : Place();
   }
 
-  // By rank, one entry per parameter. None where the ranks have different numbers of parameters.
+  // By rank, one entry per parameter. Empty if the ranks have different numbers of parameters.
   static std::vector<std::vector<GradientSize>> sizes_of_all(FinishedBackward& backward) {
     const std::span<const NamedParameter> parameters = backward.parameters();
     std::vector<GradientSize> mine;

@@ -1,4 +1,4 @@
-// gradients_accumulate: a gradient still holds what an earlier step has used.
+// gradients_accumulate: a gradient still contains backwards that an earlier step already used.
 //
 // Severity: warning
 // When: before `step()`

@@ -1,8 +1,8 @@
-// gradients_edited: reduced gradients were changed by hand, and are not alike on all ranks since.
+// gradients_edited: reduced gradients were changed by hand and differ between ranks since then.
 //
 // Severity: error
 // When: before `step()`
-// Causes: `edited_by_hand`: after the reduction, and the values are not alike on all ranks since
+// Causes: `edited_by_hand`: after the reduction, so that the values differ between ranks
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ bool is_everywhere(std::span<const StepOnRank> steps, const StepOnRank::Edit& ed
          std::all_of(steps.begin(), steps.end(), [&](const StepOnRank& step) { return makes(step, edit); });
 }
 
-// The ranks whose gradients are like those of most others have made it too, or only they have: it has changed nothing.
+// Whether a rank whose gradient agrees with that of most ranks made the edit: then the edit had no effect.
 bool had_no_effect(std::span<const StepOnRank> steps, const std::vector<int>& odd, size_t rank,
                    const StepOnRank::Edit& edit) {
   if (odd.empty()) return false;
@@ -37,7 +37,7 @@ bool had_no_effect(std::span<const StepOnRank> steps, const std::vector<int>& od
   return false;
 }
 
-// Most ranks have made it, and those have not whose gradients are unlike theirs: it was left out there.
+// Whether all ranks of the majority made the edit and no odd rank did: the odd ranks left it out.
 bool is_left_out(std::span<const StepOnRank> steps, const std::vector<int>& odd, const StepOnRank::Edit& edit) {
   if (odd.empty()) return false;
   for (size_t r = 0; r < steps.size(); ++r) {
@@ -47,7 +47,7 @@ bool is_left_out(std::span<const StepOnRank> steps, const std::vector<int>& odd,
   return true;
 }
 
-// An edit that all ranks have made, in a rank whose gradient is like most others': it is not what makes them differ.
+// Whether the rank's gradient agrees with that of most ranks. If all ranks made an edit, this rank's is not to blame.
 bool is_like_most(const std::vector<int>& odd, size_t rank) {
   return !odd.empty() && std::ranges::find(odd, static_cast<int>(rank)) == odd.end();
 }
@@ -59,8 +59,7 @@ bool is_set_by_hand(std::span<const StepOnRank> steps, const std::string& parame
   });
 }
 
-// "mul_ at a.cpp:5, then add_ at a.cpp:6": which of several edits of one gradient has made it another one, nobody has
-// looked.
+// "mul_ at a.cpp:5, then add_ at a.cpp:6": it is unknown which of several edits of one gradient made it differ.
 std::string in_words(std::span<const StepOnRank::Edit> edits) {
   std::vector<std::string> parts;
   for (const StepOnRank::Edit& edit : edits) {
@@ -70,14 +69,14 @@ std::string in_words(std::span<const StepOnRank::Edit> edits) {
   return first_of(parts, 4, ", then ");
 }
 
-// What a rank has done to one gradient.
+// The edits of one gradient on one rank.
 struct EditsOfRank {
   size_t rank;
   std::vector<StepOnRank::Edit> edits;
 };
 
-// Of edits that may each be to blame, one whose operation not every rank has come to says more, if there is one: the
-// others may be the same at several lines.
+// Returns the first blamed edit whose operation not every rank applied, or else the first one. Operations that every
+// rank applied may be the same code at different lines.
 const StepOnRank::Edit& most_telling(std::span<const StepOnRank> steps, std::span<const EditsOfRank> blamed) {
   for (const EditsOfRank& each : blamed) {
     for (const StepOnRank::Edit& edit : each.edits) {
@@ -92,7 +91,7 @@ const StepOnRank::Edit& most_telling(std::span<const StepOnRank> steps, std::spa
   return blamed.front().edits.front();
 }
 
-// The edits of one gradient that not all ranks made, or made alike.
+// Fills in `cause` for the edits of one gradient that not all ranks made, or that gave different values (`everywhere`).
 void blame(std::span<const StepOnRank> steps, std::span<const EditsOfRank> blamed, bool everywhere, Cause& cause) {
   const StepOnRank::Edit& edit = most_telling(steps, blamed);
   cause.op = edit.op;
@@ -140,7 +139,7 @@ bool are_alike(std::span<const EditsOfRank> a, std::span<const EditsOfRank> b) {
   });
 }
 
-// A verdict for each way in which gradients were edited, with all that were edited so.
+// Returns one verdict for each way in which gradients were edited, with all gradients edited that way.
 std::vector<Verdict> by_cause(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart,
                               std::span<const std::vector<EditsOfRank>> blamed, bool everywhere) {
   std::vector<Verdict> verdicts;
@@ -183,8 +182,9 @@ const GradientsApart* find(std::span<const GradientsApart> apart, const std::str
 }
 
 std::vector<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart) {
-  // What the edit of a rank says, the most telling first: some ranks have not made it; it was left out where gradients are
-  // unlike most; all have made it, and to other values; it seems vain, which it is not where most ranks are wrong.
+  // How an edit explains the difference, best first. OnSome: only some ranks made it. LeftOut: exactly the ranks whose
+  // gradients differ from most did not make it. OnAll: all ranks made it, with different results. Vain: it seems to
+  // have had no effect, which is wrong if the majority is wrong.
   enum class Says : uint8_t { OnSome, LeftOut, OnAll, Vain };
   const auto says = [&](const GradientsApart& differs, size_t rank, const StepOnRank::Edit& edit) {
     if (is_everywhere(steps, edit)) return Says::OnAll;
@@ -192,12 +192,12 @@ std::vector<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::sp
     return is_left_out(steps, differs.odd, edit) ? Says::LeftOut : Says::Vain;
   };
   for (const Says wanted : {Says::OnSome, Says::LeftOut, Says::OnAll, Says::Vain}) {
-    std::vector<std::vector<EditsOfRank>> blamed;  // by parameter, as they were edited
+    std::vector<std::vector<EditsOfRank>> blamed;  // by parameter, in the order of the edits
     for (size_t r = 0; r < steps.size(); ++r) {
       for (const StepOnRank::Edit& edit : steps[r].edits) {
         const GradientsApart* const differs = find(apart, edit.parameter);
         if (!differs || says(*differs, r, edit) != wanted) continue;
-        // That it was set by hand says more.
+        // A gradient that was set by hand gets the verdict of gradients_set_by_hand() instead.
         if (wanted == Says::OnAll && (is_set_by_hand(steps, edit.parameter) || is_like_most(differs->odd, r))) continue;
         add(blamed, r, edit);
       }

@@ -1,8 +1,8 @@
-// hook_result: a communication hook does not give the mean of the ranks' gradients.
+// hook_result: a communication hook does not produce the mean of the ranks' gradients.
 //
 // Severity: error (`values_differ`: warning)
 // When: end of backward, with a communication hook (`values_differ`: before `step()`)
-// Causes: `wrong_scale`, `overflow`, `values_differ`: the ranks hold other results
+// Causes: `wrong_scale`, `overflow`, `values_differ`: the ranks hold different results
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>
@@ -15,8 +15,8 @@ namespace {
 
 enum class Finding : uint8_t { MayBeRight, Sum, SumOfParts, DividedTwice, Overflow };
 
-// What the sum over `ranks` was divided by, where that is the size of equal parts of them (the ranks of a host), and `ratio`
-// times the mean is the result; else 0.
+// The number by which the sum over `ranks` was divided, if it is the size of equal parts of the ranks (the ranks of one
+// host); else 0. `ratio`: the result divided by the mean.
 int divided_by(double ratio, int ranks, double tolerance) {
   for (int part = 2; part < ranks; ++part) {
     const double expected = static_cast<double>(ranks) / part;
@@ -25,8 +25,8 @@ int divided_by(double ratio, int ranks, double tolerance) {
   return 0;
 }
 
-// Relative to the norm: smaller probes may be rounding, which a hook that compresses makes a good deal of. Where the hook is
-// wrong elsewhere less will do.
+// The smallest probe that counts, relative to the norm: smaller ones may be rounding errors, which are large with hooks
+// that compress. If the hook is wrong in other buckets too, the second, lower limit applies.
 constexpr double kTellingProbe = 0.01;
 constexpr double kProbeBesideOthers = 1e-9;
 

@@ -1,9 +1,9 @@
-// idle_step: an optimizer steps, and there was no backward for it.
+// idle_step: an optimizer steps without new gradients from a backward.
 //
 // Severity: warning
 // When: before `step()`
-// Causes: `no_backward`: no gradient at all, those that an earlier step has used, or
-//   none of those of the latest backward, since they were cleared before the step
+// Causes: `no_backward`: there is no gradient, an earlier step already used the gradients, or those of the latest
+//   backward were cleared before the step
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

@@ -44,8 +44,8 @@ Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t e
   const size_t usual = usual_rank(lists);
   const size_t odd = odd_ones.empty() ? usual : static_cast<size_t>(odd_ones.front());
   const bool most_agree = 2 * odd_ones.size() < lists.size();
-  if (most_agree) verdict.ranks = odd_ones;  // else none is more suspect than another
-  // Names that only one of the two has; if there are none, those at the first entry that differs.
+  if (most_agree) verdict.ranks = odd_ones;  // else no rank is more suspect than another
+  // The names that only one of the two ranks has; if there are none, those at the first entry that differs.
   std::set<std::string> named;
   const std::set<std::string> a = names_of(lists[usual]);
   const std::set<std::string> b = names_of(lists[odd]);

@@ -2,7 +2,7 @@
 //
 // Severity: warning
 // When: before `step()`
-// Causes: `modes_differ`: `train()` was not called since an evaluation
+// Causes: `modes_differ`: `train()` was not called after an evaluation
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ std::optional<Verdict> modes_differ(std::span<const StepOnRank> steps) {
   Verdict verdict;
   verdict.kind = "modes_differ";
   verdict.severity = Severity::Warning;
-  // Where neither is what most ranks do, none is blamed.
+  // On a tie, no rank is blamed.
   if (ranks.size() != training.size()) verdict.ranks = ranks.size() > training.size() ? training : ranks;
   verdict.cause.kind = CauseKind::ModesDiffer;
   verdict.cause.module = layer;

@@ -1,4 +1,4 @@
-// needless_retain_graph: a backward kept its graph, and nothing came through it again.
+// needless_retain_graph: a backward kept its graph, but no other backward went through it.
 //
 // Severity: warning
 // When: before `step()`

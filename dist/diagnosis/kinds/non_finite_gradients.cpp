@@ -1,5 +1,4 @@
-// non_finite_gradients: infinite or NaN on some rank before the reduction, and so on every rank
-// after it.
+// non_finite_gradients: gradients are infinite or NaN on some rank before the reduction, and so on every rank after it.
 //
 // Severity: warning
 // When: end of backward
@@ -24,11 +23,11 @@ struct NonFiniteOnRank {
   int rank = 0;
   Cause cause;
   std::vector<uint32_t> parameters;
-  bool scaled = false;  // a loss scaler will look at them
+  bool scaled = false;  // computed from a scaled loss: a loss scaler will check them
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NonFiniteOnRank, rank, cause, parameters, scaled)
 
-// A loss scaler begins with a scale that is too large and lowers it, at most to 1 in so many steps.
+// A loss scaler starts with a scale that is too large and lowers it, to 1 in at most this many steps.
 constexpr int kStepsOfScaler = 24;
 
 bool scaled(std::span<const NonFiniteOnRank> seen) {
@@ -69,11 +68,11 @@ Verdict non_finite_gradients(std::span<const NonFiniteOnRank> seen, std::span<co
   return verdict;
 }
 
-// One, or none.
+// One entry, or none if this rank saw only finite numbers.
 std::vector<NonFiniteOnRank> seen_on_this_rank(const FinishedBackward& backward) {
   NonFinite seen = backward.non_finite();
   const SourceLocation where = backward.moment_of_numbers().where;
-  // On a device the loss was not looked at before.
+  // Losses on a device have not been checked yet.
   for (const Tensor& loss : seen.device_losses) {
     if (seen.loss || std::isfinite(brigade::detail::element_as_double(loss, 0))) continue;
     seen.loss = true;
@@ -81,7 +80,7 @@ std::vector<NonFiniteOnRank> seen_on_this_rank(const FinishedBackward& backward)
   }
   if (seen.parameters.empty() && !seen.loss) return {};
   if (!seen.loss) {
-    // What the backward has looked for, if it has.
+    // The first non-finite result in the backward, if the backward looked for it.
     const Cause first = std::exchange(seen.cause, {});
     seen.cause.kind = CauseKind::NonFinite;
     seen.cause.place = where;
@@ -100,7 +99,8 @@ std::vector<NonFiniteOnRank> seen_on_this_rank(const FinishedBackward& backward)
   return {{backward.rank(), std::move(seen.cause), std::move(seen.parameters), any_is_scaled(backward.parameters())}};
 }
 
-// In the first of several such backwards in a row; with a loss scaler, which skips their steps, when it does not help.
+// Reports the first of several non-finite backwards in a row. With a loss scaler, which skips their steps, reports only
+// when lowering the scale kStepsOfScaler times did not help.
 class NonFiniteGradients final : public Advice {
  public:
   std::optional<Verdict> examine(FinishedBackward& backward) override {
@@ -111,7 +111,7 @@ class NonFiniteGradients final : public Advice {
       for (NonFiniteOnRank& each : decoded<std::vector<NonFiniteOnRank>>(text))
         of_ranks.push_back(std::move(each));
     }
-    // All ranks see the same.
+    // The same decision on every rank, since all hold the same texts.
     if (scaled(of_ranks) != (in_a_row_ == kStepsOfScaler)) return std::nullopt;
     return non_finite_gradients(of_ranks, backward.parameters(), backward.moment_of_numbers());
   }

@@ -1,5 +1,4 @@
-// nothing_unused: find_unused_parameters is on, and every parameter was used in every backward so
-// far.
+// nothing_unused: find_unused_parameters is on, but every parameter was used in every backward so far.
 //
 // Severity: note
 // When: once
@@ -12,7 +11,7 @@ namespace brigade::dist {
 
 namespace {
 
-// `flag_bytes`: what the flags of all buckets cost.
+// `flag_bytes`: size of the flags of all buckets.
 Verdict nothing_unused(int64_t flag_bytes, size_t buckets, const Moment& moment) {
   Verdict verdict = verdict_at(moment, "nothing_unused", Severity::Note, CauseKind::Wasteful);
   verdict.ranks = moment.every_rank();

@@ -1,9 +1,9 @@
-// optimizers_differ: the ranks are in different steps, by optimizers of different classes, with different
-// hyperparameters or states, or move different parameters.
+// optimizers_differ: the ranks take different optimizer steps, or their optimizers differ in class, hyperparameters or
+// state, or update different parameters.
 //
 // Severity: error
 // When: before `step()`
-// Causes: `options_differ`, `steps_differ`, `values_differ`: the state that one rank has loaded, or written to
+// Causes: `options_differ`, `steps_differ`, `values_differ`: optimizer state that a rank loaded or wrote to
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/errors/majority.h>
 
@@ -18,7 +18,7 @@ namespace brigade::dist {
 
 namespace {
 
-constexpr const char* kLossScaler = "loss scaler";  // the line of a loss scaler, behind those of the groups
+constexpr const char* kLossScaler = "loss scaler";  // begins the loss scaler's line, after those of the groups
 
 std::vector<std::string> split(const std::string& text, const std::string& separator) {
   std::vector<std::string> parts;
@@ -71,7 +71,7 @@ std::string common_line(std::span<const StepOnRank> steps) {
   return "at " + to_string(steps.front().where);
 }
 
-// `odd`: the ranks that do not hold what the usual rank does. None is blamed where they are not outvoted.
+// `odd`: the ranks that differ from the usual rank. No rank is blamed if they are not outvoted.
 Verdict new_verdict(CauseKind cause, std::span<const StepOnRank> steps, const std::vector<int>& odd) {
   Verdict verdict;
   verdict.kind = "optimizers_differ";
@@ -93,13 +93,13 @@ Verdict different_steps(std::span<const StepOnRank> steps, const std::vector<int
   return verdict;
 }
 
-// "AdamW, made at a.cpp:5": the line is not known of one that std::make_unique has made.
+// "AdamW, made at a.cpp:5". The line is unknown for an optimizer made by std::make_unique.
 std::string maker_in_words(const StepOnRank& step) {
   return step.made_at ? fmt::format("{}, made at {}", step.optimizer, to_string(step.made_at))
                       : fmt::format("{}, which steps at {}", step.optimizer, to_string(step.where));
 }
 
-// Optimizers of different classes move the same parameters.
+// The ranks update the same parameters with optimizers of different classes.
 Verdict different_classes(std::span<const StepOnRank> steps, const std::vector<int>& odd) {
   Verdict verdict = new_verdict(CauseKind::OptionsDiffer, steps, odd);
   verdict.cause.op = "optimizer";
@@ -111,8 +111,8 @@ Verdict different_classes(std::span<const StepOnRank> steps, const std::vector<i
   return verdict;
 }
 
-// The ranks go on together after a join in which some have stepped less often. Only where the
-// optimizer keeps state are these steps not alike.
+// Some ranks took fewer steps in a join, after which all ranks continue together. Their steps after the join differ
+// only if the optimizer keeps state.
 Verdict different_steps_in_join(std::span<const StepOnRank> steps, const std::vector<int>& odd,
                                 const std::string& optimizer) {
   Verdict verdict = new_verdict(CauseKind::StepsDiffer, steps, odd);
@@ -151,7 +151,7 @@ Verdict different_options(std::span<const StepOnRank> steps, const std::vector<i
   return verdict;
 }
 
-// "lr 0.1, momentum 0.9" of each group, and of a loss scaler.
+// "lr 0.1, momentum 0.9" for each group, and the options of a loss scaler.
 std::vector<std::string> options_of_groups(const StepOnRank& step) {
   std::vector<std::string> groups = split(step.options, "\n");
   for (std::string& group : groups)
@@ -159,7 +159,7 @@ std::vector<std::string> options_of_groups(const StepOnRank& step) {
   return groups;
 }
 
-// Whether all ranks have the same options, in groups of another order.
+// Whether the groups of all ranks have the same options, possibly in a different order of groups.
 bool are_options_in_other_order(std::span<const StepOnRank> steps) {
   std::vector<std::vector<std::string>> sorted;
   for (const StepOnRank& step : steps) {
@@ -182,7 +182,7 @@ Verdict groups_in_other_order(std::span<const StepOnRank> steps, const std::vect
   return verdict;
 }
 
-// Of each reduced parameter: its group on each rank, -1 where the optimizer does not hold it.
+// For each reduced parameter, its group on each rank; -1 if that rank's optimizer does not hold it.
 using Groups = std::map<std::string, std::vector<int64_t>>;
 
 Groups groups_of(std::span<const StepOnRank> steps) {
@@ -194,8 +194,8 @@ Groups groups_of(std::span<const StepOnRank> steps) {
   return groups;
 }
 
-// Each is moved by one rank alone, which sends it to the others: not where another rank moves it by another optimizer,
-// which is not the one of this step.
+// Whether each parameter is updated by one rank alone, which then sends it to the others. False if another rank updates
+// it with an optimizer other than that of this step.
 bool are_dealt_out(const Groups& groups, std::span<const StepOnRank> steps) {
   return !groups.empty() && std::ranges::all_of(groups, [&](const auto& each) {
     const auto& [name, on_ranks] = each;
@@ -207,7 +207,7 @@ bool are_dealt_out(const Groups& groups, std::span<const StepOnRank> steps) {
   });
 }
 
-// Each is held by every rank's optimizer.
+// Whether every rank's optimizer holds every parameter in `groups`.
 bool hold_the_same(const Groups& groups) {
   return std::ranges::all_of(groups, [](const auto& each) { return std::ranges::count(each.second, -1) == 0; });
 }
@@ -226,7 +226,7 @@ ParameterVerdict held(const std::string& name, const std::vector<int64_t>& group
   return verdict;
 }
 
-// The optimizer holds some on some ranks only.
+// Returns a verdict if the optimizer holds some parameters on some ranks only.
 std::optional<Verdict> different_members(std::span<const StepOnRank> steps, const Groups& groups,
                                          const std::string& optimizer, std::span<const NamedParameter> parameters) {
   std::vector<ParameterVerdict> apart;
@@ -253,7 +253,7 @@ std::optional<Verdict> different_members(std::span<const StepOnRank> steps, cons
   return verdict;
 }
 
-// The same options, and some parameter has others of them.
+// For ranks with the same options: returns a verdict if the options of some parameter's group differ between ranks.
 std::optional<Verdict> different_groups(std::span<const StepOnRank> steps, const Groups& groups,
                                         const std::string& optimizer, std::span<const NamedParameter> parameters) {
   std::vector<std::vector<std::string>> options;
@@ -352,7 +352,7 @@ namespace {
 
 bool has_changed_state(const StepOnRank& step) { return step.state_was_loaded || !step.state_writes.empty(); }
 
-// Writes to what differs say more than those to the rest.
+// The writes to state that differs between ranks; all writes if there are none.
 std::vector<StepOnRank::Edit> telling(const std::vector<StepOnRank::Edit>& writes, const StatesApart& apart) {
   std::vector<StepOnRank::Edit> found;
   std::ranges::copy_if(writes, std::back_inserter(found), [&](const StepOnRank::Edit& write) {
@@ -371,7 +371,7 @@ std::string state_change_in_words(const StepOnRank& step, const StatesApart& apa
   return first_of(lines, 4, ", then ");
 }
 
-// Of ranks that have changed their states, and all or some of them by hand.
+// For `ranks` that changed their states, at least one of them by hand.
 Verdict state_written(std::span<const StepOnRank> steps, const std::vector<int>& ranks, const StatesApart& apart,
                       const std::string& optimizer) {
   std::vector<std::string> changes;
@@ -398,7 +398,7 @@ Verdict state_written(std::span<const StepOnRank> steps, const std::vector<int>&
 }  // namespace
 
 Verdict other_state(std::span<const StepOnRank> steps, const StatesApart& apart, const std::string& optimizer) {
-  // Ranks that have changed theirs to what most hold have changed nothing, where there is such a most.
+  // If there is a majority, ranks whose changed state equals that of the majority are not to blame.
   const std::vector<int> against_most = outvoted(apart.odd, steps.size());
   std::vector<int> changed, odd_and_changed;
   for (size_t r = 0; r < steps.size(); ++r) {

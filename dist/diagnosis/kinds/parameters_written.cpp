@@ -1,8 +1,8 @@
-// parameters_written: a parameter was written outside the optimizer, and is not alike on all ranks since.
+// parameters_written: a parameter was written outside the optimizer and differs between ranks since then.
 //
 // Severity: error
 // When: before `step()`
-// Causes: `values_differ`: a checkpoint that one rank has loaded, averages that one rank has swapped in
+// Causes: `values_differ`: a checkpoint that only one rank loaded, averages that only one rank swapped in
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace brigade::dist {
 
 namespace {
 
-// "copy_ at a.cpp:5", or, where ranks have written it last at different lines, "copy_ at a.cpp:5 (rank 0), add_ at
+// "copy_ at a.cpp:5" or, if the last writes of the ranks are at different lines, "copy_ at a.cpp:5 (rank 0), add_ at
 // a.cpp:9 (ranks 1 and 2)".
 std::string writes_in_words(std::span<const StepOnRank> steps, const std::set<int>& writers,
                             const std::string& parameter) {
@@ -39,7 +39,7 @@ std::string writes_in_words(std::span<const StepOnRank> steps, const std::set<in
   return first_of(parts, 4, ", ");
 }
 
-// The ranks that have written to it; with `odd_only` those of them that hold other values than most.
+// The ranks that wrote to the parameter; with `odd_only`, only those whose values differ from most ranks'.
 std::set<int> writers_of(std::span<const StepOnRank> steps, const GradientsApart& differs, bool odd_only) {
   std::set<int> writers;
   for (size_t r = 0; r < steps.size(); ++r) {
@@ -52,7 +52,7 @@ std::set<int> writers_of(std::span<const StepOnRank> steps, const GradientsApart
   return writers;
 }
 
-// The first write of one of these ranks.
+// The first write to the parameter on the lowest of these ranks.
 const StepOnRank::Edit& first_write(std::span<const StepOnRank> steps, const std::set<int>& writers,
                                     const std::string& parameter) {
   const StepOnRank& step = steps[static_cast<size_t>(*writers.begin())];
@@ -83,7 +83,7 @@ Verdict written(std::span<const StepOnRank> steps, const std::set<int>& writers,
 std::vector<Verdict> parameters_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart) {
   std::vector<Verdict> verdicts;
   std::vector<std::string> lines_of;  // by verdict
-  // Writes of ranks that hold what most ranks hold were in vain, if there are others.
+  // Writes on ranks that hold the majority's values had no effect: they are blamed only if there are no others.
   for (const bool odd_only : {true, false}) {
     for (const GradientsApart& differs : apart) {
       const std::set<int> writers = writers_of(steps, differs, odd_only);

@@ -11,7 +11,7 @@ namespace brigade::dist {
 
 namespace {
 
-// A line that may stand for itself between newlines.
+// Replaces newlines by spaces.
 std::string one_line(std::string text) {
   for (char& c : text) {
     if (c == '\n') c = ' ';

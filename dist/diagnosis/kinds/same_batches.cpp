@@ -1,4 +1,4 @@
-// same_batches: all ranks compute the same gradients, so that more ranks do not help.
+// same_batches: all ranks compute the same gradients, so additional ranks do not help.
 //
 // Severity: warning
 // When: end of backward
@@ -29,7 +29,7 @@ class SameBatches final : public Advice {
  public:
   std::optional<Verdict> examine(FinishedBackward& backward) override {
     if (said_) return std::nullopt;
-    // NaN is like NaN, whatever it was made of.
+    // NaN gradients look alike whatever produced them, so they do not count.
     const bool is_finite = backward.outcome().non_finite == 0;
     in_a_row_ = is_finite && backward.outcome().alike == backward.buckets() ? in_a_row_ + 1 : 0;
     said_ = in_a_row_ == kInARow;

@@ -31,8 +31,8 @@ Verdict slow_rank(const SlowRank& slow, std::span<const NamedParameter> paramete
 
 class SlowRankAdvice final : public Advice {
  public:
-  // The ranks exchange their times only when there may be something to say: a single late backward, which a busy machine has
-  // now and then, changes neither what a program costs nor the numbers of its collectives.
+  // The ranks exchange their times only after several late backwards in a row: a single one, which happens now and then
+  // on a busy machine, changes neither the cost of a program nor the numbers of its collectives.
   std::optional<Verdict> examine(FinishedBackward& backward) override {
     if (!backward.outcome().late) {
       in_a_row_ = 0;
@@ -53,10 +53,10 @@ class SlowRankAdvice final : public Advice {
   }
 
  private:
-  // Not for ever, where the machine is uneven by itself.
+  // Limits the exchanges on a machine that is uneven by itself.
   static constexpr int kLooks = 64;
 
-  // Of this rank.
+  // The times of this rank.
   static ReadyTimes times_of(FinishedBackward& backward) {
     const RoundEvents& events = backward.events();
     ReadyTimes mine;
@@ -65,8 +65,8 @@ class SlowRankAdvice final : public Advice {
     return mine;
   }
 
-  // Of each backward that was kept, the times of all ranks; no ranks where these have different numbers of parameters. Nothing
-  // is kept afterwards.
+  // For each backward in kept_, the times of all ranks, or nothing if the ranks have different numbers of parameters or
+  // of kept backwards. Clears kept_.
   std::vector<std::vector<ReadyTimes>> times_of_all(FinishedBackward& backward) {
     std::vector<std::vector<ReadyTimes>> all(kept_.size());
     const std::string mine = to_text(std::exchange(kept_, {}));
@@ -83,7 +83,7 @@ class SlowRankAdvice final : public Advice {
   }
 
   SlowRankStreak streak_;
-  std::vector<ReadyTimes> kept_;  // of this rank, of the late backwards that were not exchanged yet
+  std::vector<ReadyTimes> kept_;  // of this rank, in the late backwards not exchanged yet
   int in_a_row_ = 0;              // late backwards
   int looks_ = 0;
   bool said_ = false;

@@ -1,8 +1,8 @@
-// stale_buffer: a module has a buffer that its forward does not read any more.
+// stale_buffer: a module has a buffer that its forward no longer reads.
 //
 // Severity: warning
 // When: in forward
-// Causes: `replaced`: its member was assigned anew
+// Causes: `replaced`: its member was reassigned
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

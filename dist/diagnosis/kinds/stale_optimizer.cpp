@@ -1,4 +1,4 @@
-// stale_optimizer: an optimizer holds a parameter that the wrapped module, or any module, has no more.
+// stale_optimizer: an optimizer holds a parameter that the wrapped module no longer has, or whose module was destroyed.
 //
 // Severity: warning
 // When: before `step()`

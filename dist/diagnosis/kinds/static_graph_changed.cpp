@@ -1,4 +1,4 @@
-// static_graph_changed: a backward used another set of parameters than the first one.
+// static_graph_changed: a backward used a different set of parameters than the first one.
 //
 // Severity: error
 // When: end of backward, `static_graph`

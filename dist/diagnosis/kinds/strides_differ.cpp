@@ -1,5 +1,4 @@
-// strides_differ: a parameter is not laid out as its slot in the bucket, so each backward
-// rearranges its gradient.
+// strides_differ: a parameter's strides differ from those of its bucket slot, so each backward rearranges its gradient.
 //
 // Severity: note
 // When: once

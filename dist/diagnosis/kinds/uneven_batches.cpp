@@ -14,7 +14,7 @@ namespace brigade::dist {
 
 namespace {
 
-// `rows`: of each rank's batch.
+// `rows`: samples in each rank's batch.
 Verdict uneven_batches(std::span<const int64_t> rows, const Moment& moment) {
   Verdict verdict = verdict_at(moment, "uneven_batches", Severity::Warning, CauseKind::UnevenBatches);
   double total = 0;
@@ -43,7 +43,7 @@ class UnevenBatches final : public Advice {
     std::vector<int64_t> rows;
     for (const std::string& of_rank : backward.exchange(to_text(backward.rows()), "batch sizes"))
       rows.push_back(decoded<int64_t>(of_rank));
-    // Not known where the loss is no plain mean over the batch.
+    // 0: unknown, since the loss is not a plain mean over the batch.
     if (std::find(rows.begin(), rows.end(), 0) != rows.end()) return std::nullopt;
     said_ = std::any_of(rows.begin(), rows.end(), [&](int64_t each) { return each != rows.front(); });
     return said_ ? std::optional(uneven_batches(rows, backward.moment())) : std::nullopt;

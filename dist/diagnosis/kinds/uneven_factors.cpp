@@ -1,4 +1,4 @@
-// uneven_factors: the losses of the ranks are the same but for a number that they are multiplied by.
+// uneven_factors: the ranks multiply the same loss by different numbers.
 //
 // Severity: warning
 // When: end of backward
@@ -46,8 +46,8 @@ Verdict uneven_factors(std::span<const LossFactor> by_rank, int backwards, const
   return verdict;
 }
 
-// What a rank that has run out of data sends, weights by tokens or samples (they add up to the number of ranks), and
-// losses that are not the same are the program's own affair.
+// Whether the factors look like a mistake. They do not if a rank that ran out of data sends 0, if they are weights by
+// tokens or samples (which add up to the number of ranks), or if the losses are not the same.
 bool is_odd(std::span<const LossFactor> by_rank) {
   const LossFactor& first = by_rank.front();
   double sum = 0;

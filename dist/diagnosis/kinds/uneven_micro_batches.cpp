@@ -1,4 +1,4 @@
-// uneven_micro_batches: a reduced gradient holds more backwards of some ranks than of others.
+// uneven_micro_batches: the ranks accumulated different numbers of backwards in a reduced gradient.
 //
 // Severity: warning
 // When: end of backward
@@ -12,7 +12,7 @@
 
 namespace brigade::dist {
 
-// Of one rank: how many its gradients hold, and which of those it has kept.
+// The number of backwards in one rank's gradients, and those of them kept from earlier reductions.
 struct GatheredBackwards {
   int64_t count = 0;
   KeptBackwards kept;

@@ -1,4 +1,4 @@
-// unheld_parameters: parameters are averaged in each backward, and no optimizer moves them.
+// unheld_parameters: parameters are averaged in each backward, but no optimizer holds them.
 //
 // Severity: warning
 // When: before `step()`

@@ -1,4 +1,4 @@
-// unmanaged_parameters: an optimizer moves a parameter whose gradient no reducer averages.
+// unmanaged_parameters: an optimizer updates a parameter whose gradient no reducer averages.
 //
 // Severity: error
 // When: before `step()`
@@ -14,7 +14,7 @@ namespace {
 void outside_wrapper(const UnmanagedParameter& found, Verdict& verdict) {
   const bool is_registered = found.at.line() != 0;
   verdict.cause.place = is_registered ? found.at : found.last_use;
-  // Without its name: those of one layer, or of one model, have one cause.
+  // The text does not name the parameter, so that all parameters of a layer or model have the same cause.
   verdict.cause.text =
       fmt::format("trained by {}, it belongs to no wrapped module: its gradient stays local", found.optimizer);
   if (is_registered) verdict.cause.text += fmt::format(" (registered at {})", to_string(found.at));

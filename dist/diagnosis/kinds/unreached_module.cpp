@@ -1,4 +1,4 @@
-// unreached_module: a wrapper's forward runs, and no backward reaches any of the parameters that its optimizer is to move.
+// unreached_module: a wrapper's forward runs, but no backward reaches any of the parameters that its optimizer updates.
 //
 // Severity: warning
 // When: before `step()`

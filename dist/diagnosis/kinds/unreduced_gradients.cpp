@@ -1,4 +1,4 @@
-// unreduced_gradients: an optimizer is about to use a gradient that is this rank's own.
+// unreduced_gradients: an optimizer is about to use a gradient that was not averaged over the ranks.
 //
 // Severity: error
 // When: before `step()`
@@ -52,7 +52,7 @@ Verdict unreduced_gradients(const UnreducedGradient& found, ParameterVerdict par
 
 namespace {
 
-// Whether the rank has put in its place what is unlike the others', or, where no rank has, its own.
+// Whether to blame `rank`, which set the gradient: it is in `differs.odd`, or no rank in `differs.odd` set its own.
 bool is_to_blame(std::span<const StepOnRank> steps, const GradientsApart& differs, size_t rank) {
   const auto has_set = [&](int each) {
     return std::ranges::find(steps[static_cast<size_t>(each)].set_by_hand, differs.parameter.name,

@@ -45,7 +45,7 @@ std::string concerned_in_words(const Verdict& verdict, std::span<const NamedPara
 std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
                                        const ErrorContext& context) {
   std::vector<Verdict> verdicts;
-  std::set<std::string> of_first_only;  // first parameters whose notes do not hold of the others with the same cause
+  std::set<std::string> of_first_only;  // first parameters whose notes do not apply to the others of the verdict
   for (uint32_t i = 0; i < parameters.size(); ++i) {
     ParameterVerdict parameter{parameters[i].name, static_cast<int64_t>(parameters[i].tensor.nbytes()), {}, {}};
     Cause cause;
@@ -83,7 +83,7 @@ std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std:
     verdict.iteration = reports.front().round;
     verdict.ranks = parameter.missing_ranks;
     verdict.advice = advice_for(cause.kind, !parameter.ready_ranks.empty());
-    // Whether another backward follows cannot be seen at the end of this one (docs/design.md).
+    // At the end of this backward it is unknown whether another one follows (docs/design.md).
     if (cause.kind == CauseKind::OutputDropped && context.report_at_once)
       verdict.advice += "; where another backward of the same step reaches it, wrap with report_at = NextForward";
     verdict.cause = std::move(cause);

@@ -1,8 +1,8 @@
-// wrongly_scaled: a rank has found gradients that a loss scaler should have unscaled, or scaled otherwise.
+// wrongly_scaled: a rank found gradients that the loss scaler should have unscaled, or scaled by another factor.
 //
 // Severity: error
 // When: before `step()`
-// Causes: `wrong_scale`: told to the ranks whose own gradients are right; the others throw the error of the scaler
+// Causes: `wrong_scale`: reported on the ranks whose own gradients are right; the others throw the scaler's error
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// collective_mismatch: the ranks met in different collectives.
+// collective_mismatch: the ranks called collectives that do not match.
 //
 // Severity: error
 // When: in a collective
@@ -27,7 +27,7 @@ Verdict collective_mismatch(const Mismatch& mismatch, const RankNames& names) {
   const std::vector<int> odd_ones = odd_ranks(by_rank, &same);
   size_t odd = odd_ones.empty() ? usual : static_cast<size_t>(odd_ones.front());
   const MismatchReason reason = reason_for(mismatch, usual, odd, names);
-  // Of two ranks none is more suspect than the other, unless something speaks for it.
+  // Without a majority, no rank is more suspect than another, unless reason_for() has evidence.
   const bool most_agree = 2 * odd_ones.size() < by_rank.size();
   for (const int rank : most_agree ? odd_ones : reason.ranks)
     verdict.ranks.push_back(names(rank).number);

@@ -1,4 +1,4 @@
-// collective_timeout: some ranks did not come within the time-out.
+// collective_timeout: some ranks did not join the collective within the timeout.
 //
 // Severity: error
 // When: in a collective

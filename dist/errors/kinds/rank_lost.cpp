@@ -12,7 +12,7 @@ namespace brigade::dist {
 namespace {
 
 std::string last_of(const CollectiveInfo& waiting, const Whereabouts& lost) {
-  // Its word has not come: it has done more than nothing where the others are past their first collective.
+  // Once the others are past their first collective, so is this rank: an empty status then means that none arrived.
   const bool is_unheard = lost.last.sequence == 0 && lost.unasked.empty() && lost.activity.doing == Doing::Nothing;
   return is_unheard && waiting.sequence > 1 ? fmt::format("what rank {} did last is not known", lost.rank)
                                             : in_words(lost);

@@ -19,7 +19,7 @@ double noise_of(const std::vector<GradientSize>& sizes) {
 
 struct Far {
   int rank = 0;
-  double distance = 0;  // from the middle
+  double offset = 0;  // from the middle; below 0: it is smaller
   std::vector<int> others;
 };
 
@@ -29,7 +29,7 @@ Far farthest(std::vector<std::pair<double, int>> sizes) {
   const double middle = sizes.size() == 2 ? sizes.front().first : sizes[sizes.size() / 2].first;
   const auto& far =
       std::abs(sizes.front().first - middle) > std::abs(sizes.back().first - middle) ? sizes.front() : sizes.back();
-  Far found{.rank = far.second, .distance = std::abs(far.first - middle), .others = {}};
+  Far found{.rank = far.second, .offset = far.first - middle, .others = {}};
   for (const auto& [size, rank] : sizes) {
     if (rank != far.second) found.others.push_back(rank);
   }
@@ -55,12 +55,12 @@ Outlier find_outlier(std::span<const std::vector<GradientSize>> by_rank) {
     }
     if (sizes.size() < 2 || is_noise) continue;
     const Far far = farthest(sizes);
-    if (far.distance < 9) continue;
+    if (std::abs(far.offset) < 9) continue;
     found.parameters.push_back({i, far.rank, far.others});
     if (std::find(found.ranks.begin(), found.ranks.end(), far.rank) == found.ranks.end())
       found.ranks.push_back(far.rank);
-    if (far.distance <= found.distance) continue;
-    found.distance = far.distance;
+    if (std::abs(far.offset) <= std::abs(found.offset)) continue;
+    found.offset = far.offset;
     found.hook = by_rank[static_cast<size_t>(far.rank)][i].hook;
     found.hooks_differ = std::any_of(sizes.begin(), sizes.end(), [&](const auto& size_and_rank) {
       return by_rank[static_cast<size_t>(size_and_rank.second)][i].hook != found.hook;

@@ -30,8 +30,8 @@ struct Outlier {
   };
   std::vector<Parameter> parameters;
   std::vector<int> ranks;     // ranks that stand out in some parameter, in the order of the parameters
-  double distance = 0;        // the largest, as log2 of the sums of squares
-  Place hook;                 // the hook of the parameter with that distance, on that rank
+  double offset = 0;          // the largest from the middle, of log2 of the sums of squares; below 0: it is smaller
+  Place hook;                 // the hook of the parameter with that offset, on that rank
   bool hooks_differ = false;  // not every rank has that hook
 };
 

@@ -148,6 +148,20 @@ TEST_CASE("gradient_outlier is told after six backwards in a row, and the count 
         std::string::npos);
 }
 
+TEST_CASE("gradient_outlier says by which factor a rank's gradients are smaller") {
+  const Change small = [](int rank, FakeBackward& backward) {
+    backward.found.outlier = true;
+    backward.sums = {rank == 1 ? 8.0 : 8192.0, 32, 0};
+  };
+  const Advised advised =
+      test::advise("gradient_outlier", 3, std::vector<Change>(dist::OutlierStreak::kBackwards, small));
+  REQUIRE(advised.verdicts.back().has_value());
+  CHECK(advised.verdicts.back()->ranks == std::vector<int>{1});
+  CHECK_MESSAGE(advised.verdicts.back()->message.find("the gradient of a.weight on rank 1 is 0.0312 times that of the "
+                                                      "others") != std::string::npos,
+                advised.verdicts.back()->message);
+}
+
 TEST_CASE("gradient_outlier names the gradient hook that changes gradients on one rank alone, at once") {
   const auto with_hook = [](bool changes) {
     return test::advise("gradient_outlier", 3, {[changes](int rank, FakeBackward& backward) {

@@ -19,7 +19,7 @@ std::vector<GradientSize> of(const std::vector<double>& sizes) {
 
 }  // namespace
 
-TEST_CASE("a rank that is far from the middle is found, with the parameter, the others and the distance") {
+TEST_CASE("a rank that is far from the middle is found, with the parameter, the others and the offset") {
   std::vector<std::vector<GradientSize>> by_rank{of({3, 5, -999}), of({3.2, 5, -999}), of({13, 5.1, -999})};
   Outlier found = dist::find_outlier(by_rank);
   CHECK(found.ranks == std::vector<int>{2});
@@ -27,12 +27,18 @@ TEST_CASE("a rank that is far from the middle is found, with the parameter, the 
   CHECK(found.parameters[0].position == 0);
   CHECK(found.parameters[0].rank == 2);
   CHECK(found.parameters[0].others == std::vector<int>{0, 1});
-  CHECK(found.distance == doctest::Approx(9.8));
+  CHECK(found.offset == doctest::Approx(9.8));
   CHECK(!found.hooks_differ);
   by_rank[2][0].hook = {"train.cpp", 12};
   found = dist::find_outlier(by_rank);
   CHECK(found.hooks_differ);
   CHECK(found.hook == Place("train.cpp", 12));
+}
+
+TEST_CASE("a rank with smaller gradients than the others is below the middle") {
+  const Outlier found = dist::find_outlier(std::vector{of({3, 5}), of({13, 5}), of({12.8, 5})});
+  CHECK(found.ranks == std::vector<int>{0});
+  CHECK(found.offset == doctest::Approx(-9.8));
 }
 
 TEST_CASE("what is noise beside the other gradients of a rank, or near the others, is no outlier") {

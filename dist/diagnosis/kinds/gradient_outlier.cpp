@@ -31,7 +31,7 @@ Verdict gradient_outlier(const Outlier& found, std::span<const NamedParameter> p
       "before the reduction in backward {}{} the gradient of {} on {} is {:.3g} times that of the others",
       moment.iteration, found.hooks_differ ? "" : fmt::format(" as in the {} before", OutlierStreak::kBackwards - 1),
       names_in_words(verdict.parameters, verdict.parameters.size()), ranks_in_words(verdict.ranks),
-      std::exp2(found.distance / 2));
+      std::exp2(found.offset / 2));
   verdict.advice =
       "look for a loss that is summed instead of averaged, other data, or another learning-rate scale there";
   if (found.hooks_differ && found.hook) {

@@ -1,4 +1,4 @@
-// Commands and options by CLI11, and what a wrong usage ends with.
+// Implements commands and options with CLI11, and reports wrong usage.
 #include <brigade/lab/command_line.h>
 
 #include <brigade/lab/words.h>
@@ -69,13 +69,13 @@ void Command::action_with_all_words(std::function<int(const std::vector<std::str
 
 namespace {
 
-// The command that the words have named so far.
+// The innermost command named so far.
 const CLI::App& innermost(const CLI::App& app) {
   const std::vector<CLI::App*> named = app.get_subcommands();
   return named.empty() ? app : innermost(*named.back());
 }
 
-// What a command takes, with the dashes.
+// The names of a command's options, with dashes.
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -94,7 +94,7 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-// A word that nothing takes, and what may have been meant; "" where every word was taken.
+// Describes an unknown argument and the nearest known one; "" when every argument was recognized.
 std::string unknown_word(const CLI::App& app) {
   const auto near = [](const std::string& word, const std::vector<std::string>& known) {
     const std::vector<std::string> nearest = nearest_words(word, known, 1);
@@ -112,7 +112,7 @@ std::string unknown_word(const CLI::App& app) {
                           : fmt::format("unknown command '{}'{}", words.front(), near(words.front(), commands));
 }
 
-// What was wrong, in one line, and where help is.
+// The error in one line, and a pointer to --help.
 std::string usage_error(const CLI::App& app, const CLI::Error& error) {
   const CLI::App& named = innermost(app);
   const std::string unknown = unknown_word(named);

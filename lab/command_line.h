@@ -1,5 +1,5 @@
-// The command line of `brigade`: commands, their options, what they do. Only command_line.cpp
-// includes CLI11, which costs a compiler five seconds in each file that does.
+// The command line of `brigade`: commands, their options, and their actions. Only command_line.cpp includes CLI11,
+// which costs a compiler five seconds in each file that does.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@ class Option;
 
 namespace brigade::lab {
 
-// What an option takes: `wrong` says what is wrong with a value, "" when nothing is; `about` stands
-// in --help.
+// Validates an option's value: `wrong` returns an error message, or "" for a valid value; `about` is shown in
+// --help.
 struct ValueCheck {
   std::string about;
   std::function<std::string(const std::string& value)> wrong;
@@ -24,14 +24,14 @@ struct ValueCheck {
 class Option {
  public:
   Option& required();
-  // Wrong usage (exit status 2) where the check finds something wrong.
+  // A value that fails the check is wrong usage (exit status 2).
   Option& check(ValueCheck check);
-  // --help says what it is when it is not given.
+  // --help shows the default.
   Option& show_default();
   Option& separated_by(char separator);
-  // Wrong usage together with this other option of the same command.
+  // `other` names another option of the same command; giving both is wrong usage.
   Option& excludes(const std::string& other);
-  // On the command line; to be asked when the command runs.
+  // Whether the option was given on the command line. Call it when the command runs.
   bool is_given() const;
 
  private:
@@ -44,23 +44,22 @@ class Option {
 class Command {
  public:
   Command add_command(const std::string& name, const std::string& about);
-  // "--name", "-n,--name", or a name without dashes for what stands by itself; the value must
-  // outlive the command.
+  // "--name", "-n,--name", or a name without dashes for a positional argument. `value` must outlive the command.
   // T: std::string, int, int64_t, uint64_t, double, std::vector<std::string>.
   template <class T>
   Option add_option(const std::string& names, T& value, const std::string& help);
   Option add_flag(const std::string& name, bool& value, const std::string& help);
-  // Examples, and what else belongs under the options in --help.
+  // Examples and other text below the options in --help.
   void footer(const std::string& text);
-  // Not listed in --help.
+  // Hides the command from --help.
   void hide();
-  // All behind the first word without a dash is that word's.
+  // All arguments after the first positional one belong to it.
   void end_options_at_first_word();
-  // One of the commands below it must be named.
+  // A subcommand must be given.
   void require_command();
-  // What it does; returns the exit status.
+  // Sets what the command does; `run` returns the exit status.
   void action(std::function<int()> run);
-  // What it does with all words behind its name, none of which is read here: not --help either.
+  // Sets what the command does with all arguments after its name, none of which is parsed here, not even --help.
   void action_with_all_words(std::function<int(const std::vector<std::string>& words)> run);
 
  private:
@@ -71,8 +70,8 @@ class Command {
   std::shared_ptr<int> exit_status_;
 };
 
-// Reads the arguments and runs the command that they name. Returns its exit status, 0 for --help
-// and --version, 2 for wrong usage. What a command throws comes out.
+// Parses the arguments and runs the command that they name. Returns its exit status, 0 for --help and --version, 2
+// for wrong usage. Exceptions of a command propagate.
 int run_command_line(int argc, char** argv, const std::string& about, const std::string& version,
                      const std::function<void(Command&)>& add_commands);
 

@@ -19,7 +19,7 @@ fs::path installed() {
   return fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path() / "share/brigade";
 }
 
-// The first of them that is there.
+// Returns the first place that exists.
 std::string first_of(const std::vector<fs::path>& places, const std::string& about, const std::string& advice) {
   std::string tried;
   for (const fs::path& place : places) {

@@ -9,7 +9,7 @@
 namespace brigade::lab {
 
 struct Examples {
-  Tensor images;  // [n, 1, 8, 8], grey values divided by 16
+  Tensor images;  // [n, 1, 8, 8], gray values divided by 16
   Tensor labels;  // [n] int64, 0..9
 };
 
@@ -18,12 +18,11 @@ struct Digits {
   Examples test;   // 359: every fifth of the file
 };
 
-// Reads a gzip-compressed CSV file. Throws IoError that names the file, and the line where there is
-// one, when it is missing, truncated, not gzip, or has a line that is not 65 whole numbers in
-// range.
+// Reads a gzip-compressed CSV file. Throws IoError that names the file, and the line if there is one, when the file
+// is missing, truncated, not gzip, or has a line that is not 65 whole numbers in range.
 Digits load_digits(const std::string& path, DType dtype = kFloat32);
 
-// As data_path.
+// See data_path().
 std::string digits_path();
 
 }  // namespace brigade::lab

@@ -1,4 +1,4 @@
-// Reads the kernel's files about processors and memory nodes, and asks for the number of pages.
+// Reads the kernel's files about processors and memory nodes, and queries the number of pages.
 #include <brigade/lab/hardware.h>
 
 #include <brigade/kernels/instruction_set.h>
@@ -28,7 +28,7 @@ int64_t memory_bytes() { return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * 
 
 namespace {
 
-// Of folders "cpu0", "cpu1", ... of `folder`, those whose names are `prefix` and a number.
+// The entries of `folder` whose names are `prefix` and a number, such as "cpu0", "cpu1", ...
 std::vector<std::filesystem::path> numbered(const std::filesystem::path& folder, const std::string& prefix) {
   std::vector<std::filesystem::path> found;
   std::error_code missing;

@@ -1,4 +1,4 @@
-// Processor, memory and load of this machine, as the kernel tells them.
+// Processor, memory and load of this machine, as the kernel reports them.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,18 @@
 
 namespace brigade::lab {
 
-// "AMD EPYC"; "" where the kernel does not say. Reads below `root`, which is / but in tests.
+// "AMD EPYC"; "" if the kernel does not report it. Reads below `root`, which is / except in tests.
 std::string processor_name(const std::filesystem::path& root = "/");
-// Of the whole machine.
+// The memory of the whole machine.
 int64_t memory_bytes();
-// Memory nodes that processors have of their own; 1 where the kernel does not say.
+// The number of NUMA nodes; 1 if the kernel does not report it.
 int numa_nodes(const std::filesystem::path& root = "/");
-// How the processors choose their frequency: "performance", or "performance, powersave" where they
-// differ; "" where the kernel does not say (most virtual machines).
+// The processors' frequency governor: "performance", or "performance, powersave" if they differ; "" if the kernel
+// does not report it (most virtual machines).
 std::string frequency_governor(const std::filesystem::path& root = "/");
-// Threads that ran or wanted to, on average over the last minute; -1 where the kernel does not say.
+// The number of running or runnable threads, averaged over the last minute; -1 if the kernel does not report it.
 double load_average();
-// Bits of a vector register, as the kernels use them: 512, 256 or 128; 0 for scalar code.
+// Bits of a vector register, as Brigade's kernels use them: 512, 256 or 128; 0 for scalar code.
 int vector_bits();
 
 }  // namespace brigade::lab

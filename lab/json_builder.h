@@ -1,4 +1,4 @@
-// JSON values from the calls of a parser that reads a text piece by piece.
+// Builds JSON values from the calls of a streaming parser.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,23 +9,23 @@
 
 namespace brigade::lab {
 
-// Of a key that comes twice the second counts, as with json::parse.
+// When a key occurs twice, the second value counts, as with json::parse.
 class JsonBuilder {
  public:
   void key(std::string& key) { key_ = std::move(key); }
   void add(nlohmann::json value) { *place() = std::move(value); }
-  // An object or a list, empty: what comes next belongs into it, until end().
+  // Starts an empty object or list; following values belong to it until end().
   void start(nlohmann::json::value_t type) {
     nlohmann::json* const value = place();
     *value = type;
     open_.push_back(value);
   }
   void end() { open_.pop_back(); }
-  // The value, once all that was started has ended.
+  // The value, after every start() has been ended.
   nlohmann::json take() { return std::move(value_); }
 
  private:
-  // Elements stay where they are while one of them is open: their list grows when that has ended.
+  // Elements do not move while one of them is open: their list grows only after it has ended.
   nlohmann::json* place() {
     if (open_.empty()) return &value_;
     nlohmann::json& around = *open_.back();

@@ -1,4 +1,4 @@
-// The parser itself needs no stack, so the depth is looked for in the text. Files are mapped.
+// Checks the depth by scanning the text, since the parser is not recursive and accepts any depth. Files are mapped.
 #include <brigade/lab/json_input.h>
 
 #include <brigade/core/detail/input_file.h>
@@ -14,7 +14,7 @@ using nlohmann::json;
 
 namespace {
 
-// Brackets within brackets, as they stand in the text; what stands in a string is none.
+// Whether brackets are nested deeper than `most`; brackets inside strings do not count.
 bool is_deeper_than(int64_t most, std::string_view text) {
   int64_t depth = 0;
   bool in_string = false;
@@ -34,8 +34,8 @@ bool is_deeper_than(int64_t most, std::string_view text) {
 
 }  // namespace
 
-// The depth is found before the parser runs: a callback that the parser asks at each value makes it go through all values of a list whenever one
-// of them ends, to look for discarded ones.
+// Finds the depth before the parser runs: with a parser callback, the parser would scan all values of a list for
+// discarded ones whenever one of them ends.
 json parse_json(std::string_view text) {
   if (is_deeper_than(kDeepestJson, text)) return json(json::value_t::discarded);
   return json::parse(text.begin(), text.end(), nullptr, false);

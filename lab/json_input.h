@@ -1,4 +1,4 @@
-// JSON from outside.
+// Reads JSON from untrusted sources.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,12 +11,12 @@
 
 namespace brigade::lab {
 
-// To copy or to print what is nested deeper would take the stack.
+// Copying or printing a deeper value would overflow the stack.
 inline constexpr int64_t kDeepestJson = 64;
 
-// A discarded value (is_discarded()) for what is not JSON, or is nested deeper.
+// Returns a discarded value (is_discarded()) when the text is not JSON, or is nested deeper.
 nlohmann::json parse_json(std::string_view text);
-// The same of a file; throws as read_text().
+// The same for a file. Throws like read_text().
 nlohmann::json read_json(const std::string& reader, const std::string& file);
 
 // A file in memory.
@@ -25,8 +25,8 @@ struct FileText {
   size_t size = 0;
   std::string_view view() const { return {text.get(), size}; }
 };
-// Throws IoError "READER: cannot read FILE: why" (reader: "explain") where it cannot be read; no
-// other than a regular file can, since a pipe may wait and a device need not end.
+// Throws IoError "READER: cannot read FILE: why" (reader: "explain") when the file cannot be read. Only regular
+// files are read, since a pipe may block and a device may be endless.
 FileText read_text(const std::string& reader, const std::string& file);
 
 }  // namespace brigade::lab

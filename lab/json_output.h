@@ -1,4 +1,4 @@
-// Parts of the JSON that every command can write (docs/cli.md), and a look at where it goes.
+// Parts of the JSON that every command can write (docs/cli.md), and a check of its output file.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,8 +10,8 @@ namespace brigade::lab {
 
 // {"command", "version", "commit", "machine", "results": []}
 nlohmann::json json_envelope(const std::vector<std::string>& command);
-// Before the work is done: throws ValueError if `path` ("" is no file) could not be written. An
-// existing file is left as it is.
+// Call it before the work. Throws ValueError if `path` ("" means no file) cannot be written. Leaves an existing
+// file unchanged.
 void check_output(const std::string& path);
 // {"median", "min", "max", "n"}
 nlohmann::json statistics(std::vector<double> values);

@@ -16,7 +16,7 @@ namespace brigade::lab {
 
 namespace {
 
-// `wrong(value)` says what is wrong with a number, or "".
+// `wrong(value)` returns an error message, or "".
 template <class F>
 ValueCheck check_number(const std::string& about, F wrong) {
   return {about, [wrong](const std::string& text) {

@@ -1,5 +1,4 @@
-// Checks of option values that several commands share. What they refuse is wrong usage: exit status
-// 2.
+// Checks of option values that several commands share. A refused value is wrong usage: exit status 2.
 #pragma once
 
 #include <brigade/lab/command_line.h>
@@ -14,7 +13,7 @@ namespace brigade::lab {
 
 // A number from `least` to `most`.
 ValueCheck number_from(double least, double most = std::numeric_limits<double>::infinity());
-// A whole number from `least` to `most`; the value may be one of a list. numbers_in reads the list.
+// A whole number from `least` to `most`. Also checks each value of a list, which numbers_in() converts.
 ValueCheck whole_number_from(int64_t least, int64_t most);
 template <class T>
 std::vector<T> numbers_in(const std::vector<std::string>& words) {

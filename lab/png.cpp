@@ -1,4 +1,4 @@
-// Lays images out as a sheet of grey pixels and has libpng encode it.
+// Lays images out as a sheet of gray pixels and encodes it with libpng.
 #include <brigade/lab/png.h>
 
 #include <brigade/core/atomic_file.h>
@@ -23,7 +23,7 @@ struct Sheet {
 };
 
 constexpr int64_t kGap = 2;         // pixels between images
-constexpr uint8_t kBetween = 0x40;  // their grey
+constexpr uint8_t kBetween = 0x40;  // gray level of the gaps
 
 Sheet sheet_of(const Tensor& images, int64_t columns, int64_t scale) {
   if (images.dim() != 4 || images.size(1) != 1 || images.numel() == 0 || columns < 1 || scale < 1)

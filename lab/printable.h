@@ -1,5 +1,4 @@
-// What the program prints may hold names and texts out of files: no control character of theirs
-// reaches the terminal.
+// Keeps control characters in printed names and texts, which may come from files, from reaching the terminal.
 #pragma once
 
 #include <ostream>
@@ -8,10 +7,9 @@
 
 namespace brigade::lab {
 
-// While it lives, characters of `stream` that control a terminal (all of ASCII's but the newline
-// and the tab, and Unicode's from U+0080 to U+009F) are written as \x1b, \x9b, ...; all others as
-// they are. A text that is written to it at once goes on at once: standard error has no buffer of its own, and the
-// ranks of a job share it.
+// During its lifetime, characters written to `stream` that control a terminal (all of ASCII's except newline and
+// tab, and Unicode's from U+0080 to U+009F) are written as \x1b, \x9b, ...; all others unchanged. A text written in
+// one call is passed on in one call: standard error has no buffer of its own, and the ranks of a job share it.
 class Printable : public std::streambuf {
  public:
   explicit Printable(std::ostream& stream) : stream_(stream), to_(stream.rdbuf(this)) {}
@@ -19,7 +17,7 @@ class Printable : public std::streambuf {
   Printable(const Printable&) = delete;
   Printable& operator=(const Printable&) = delete;
 
-  // Why the stream took no more, as errno says it; 0 while it takes everything.
+  // The errno of the first failed write; 0 while none has failed.
   int reason() const noexcept { return reason_; }
 
  protected:

@@ -1,4 +1,4 @@
-// The errors that commands throw, their exit statuses, and output that did not arrive.
+// Maps the errors that commands throw to exit statuses, and reports output that was not written.
 #include <brigade/core/detail/standard_descriptors.h>
 #include <brigade/core/error.h>
 #include <brigade/core/version.h>
@@ -19,10 +19,10 @@ namespace brigade::lab {
 
 namespace {
 
-// In one piece: ranks share standard error.
+// Writes in one call, since ranks share standard error.
 void tell(const std::string& text) { std::cerr << "brigade: " + text + "\n"; }
 
-// A full disk or a closed pipe must not pass for success.
+// A full disk or a closed pipe must not look like success.
 int with_output_written(int status, const Printable& output) {
   std::cout.flush();
   if (std::cout.good()) return status;
@@ -36,7 +36,7 @@ int run_commands(int argc, char** argv, const std::function<void(Command&)>& add
   std::string job;
   const auto add_all = [&](Command& app) {
     add_commands(app);
-    Command rank_job = app.add_command("rank-job", "");  // ranks that the program starts of itself
+    Command rank_job = app.add_command("rank-job", "");  // runs in the rank processes that this program starts
     rank_job.hide();
     rank_job.add_option("name", job, "").required();
     rank_job.action([&job] { return rank_job_main(job); });

@@ -1,4 +1,4 @@
-// What the programs `brigade` and `brigade-bench` do alike.
+// The common main function of the programs `brigade` and `brigade-bench`.
 #pragma once
 
 #include <brigade/lab/command_line.h>
@@ -7,9 +7,9 @@
 
 namespace brigade::lab {
 
-// The whole of a main(): reads the arguments, runs the command that they name, tells an error in one line on standard error and
-// sees to it that all output was written. Returns the exit status (docs/cli.md). `rank-job`, by which a program starts its ranks,
-// is there besides what `add_commands` adds.
+// The whole of a main(): parses the arguments, runs the command that they name, reports an error in one line on
+// standard error, and checks that all output was written. Returns the exit status (docs/cli.md). In addition to the
+// commands of `add_commands` there is `rank-job`, with which a program starts its ranks.
 int run_program(int argc, char** argv, const std::function<void(Command&)>& add_commands);
 
 }  // namespace brigade::lab

@@ -1,4 +1,4 @@
-// Draws the bar anew when it has moved by a hundredth, or off a terminal by a tenth.
+// Redraws the bar when it has moved by a hundredth on a terminal, or by a tenth elsewhere.
 #include <brigade/lab/progress_bar.h>
 
 #include <algorithm>

@@ -9,13 +9,13 @@ namespace brigade::lab {
 
 class ProgressBar {
  public:
-  // `enabled`: rank 0 and not --quiet.
+  // `enabled`: true on rank 0 without --quiet.
   ProgressBar(std::string title, int64_t total, bool enabled);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // `note` stands behind the bar ("loss 0.231").
+  // `note` is shown after the bar ("loss 0.231").
   void update(int64_t done, const std::string& note);
 
  private:

@@ -1,4 +1,4 @@
-// Starts the ranks as threads or processes; processes pass arguments and results by files.
+// Starts the ranks as threads or processes; processes pass arguments and results through files.
 #include <brigade/lab/rank_job.h>
 
 #include <brigade/autograd/gradient_scale.h>
@@ -37,7 +37,7 @@ const RankJob& find_job(const std::string& name) {
 
 constexpr const char* kMeetingTimeout = "BRIGADE_MEETING_TIMEOUT";
 
-// How long a collective may take says nothing of how far apart the ranks start.
+// A separate timeout: the time limit of a collective does not bound how far apart the ranks start.
 std::chrono::milliseconds time_to_meet() {
   return dist::timeout_variable(dist::launch_variables(), kMeetingTimeout).value_or(std::chrono::minutes(5));
 }
@@ -50,7 +50,7 @@ RankResult run_one(const RankJob& job, const dist::ProcessGroupPtr& group, const
       result.verdict = diagnosed->verdicts().front().kind;
       result.cause = dist::name(diagnosed->verdicts().front().cause.kind);
     } else if (dynamic_cast<const autograd::ScalerError*>(&error)) {
-      result.verdict = "error";  // the loss scaler's own; the text says all
+      result.verdict = "error";  // the loss scaler's own error; the text has all details
     }
     return result;
   };
@@ -77,7 +77,7 @@ RankResult run_one(const RankJob& job, const dist::ProcessGroupPtr& group, const
   }
 }
 
-// What run_one() has caught, as far as the exit status depends on its kind.
+// Rethrows what run_one() has caught, distinguishing only the kinds on which the exit status depends.
 [[noreturn]] void throw_as(const std::string& kind, const std::string& text) {
   if (kind == "ValueError") throw ValueError(text);
   if (kind == "IoError") throw IoError(text);
@@ -85,7 +85,7 @@ RankResult run_one(const RankJob& job, const dist::ProcessGroupPtr& group, const
   throw DistError(text);
 }
 
-// A folder that goes with its contents, also when this process is killed.
+// A folder that is removed with its contents, even when this process is killed.
 struct ScratchFolder {
   std::filesystem::path path;
   std::optional<dist::Guardian> guardian;
@@ -186,7 +186,7 @@ RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments
       outcome.ranks.push_back({.text = launched.summary, .error = "lost"});
       continue;
     }
-    // First line: nothing, or the kind of error, and those of its verdict and cause; then the text.
+    // First line: empty, or the kind of the error and the kind and cause of its verdict; then the text.
     const std::string text = read_file(file);
     const size_t newline = text.find('\n');
     std::istringstream words(text.substr(0, newline));
@@ -221,8 +221,7 @@ int launched_ranks() {
 
 std::string error_in_words(const JoinedJob& joined) {
   const RankResult& result = joined.result;
-  // The only kind whose text is composed from the reports of all ranks: who raises it knows that
-  // all do.
+  // The only kind whose text is composed from the reports of all ranks, so every rank raises it.
   const bool same_everywhere = result.error == "ReductionError";
   return "rank " + std::to_string(joined.rank) + " (" + result.error +
          "): " + (same_everywhere && joined.rank != 0 ? "the same error as on rank 0" : result.text);
@@ -233,7 +232,7 @@ void require_ok(const JoinedJob& joined) {
 }
 
 int first_failed(const RankJobOutcome& outcome) {
-  // A rank whose peer has gone has nothing to tell but that.
+  // A rank whose peer is gone can only report that.
   for (const bool peers_too : {false, true}) {
     for (size_t rank = 0; rank < outcome.ranks.size(); ++rank) {
       const RankResult& result = outcome.ranks[rank];
@@ -277,7 +276,8 @@ int rank_job_main(const std::string& job) {
   dist::InitOptions options;
   options.backend = backend;
   options.timeout = std::chrono::milliseconds(std::atoll(timeout));
-  // That is for collectives. Processes may need longer to start, however short it is; those that die end the others.
+  // That timeout is for collectives. Processes may need longer to start, however short it is; if one dies, the
+  // launcher ends the others.
   options.meeting_timeout = std::max(*options.timeout, time_to_meet());
   dist::ProcessGroupPtr group = dist::init_process_group(options);
   const RankResult result = run_one(find_job(job), group, read_file(std::filesystem::path(folder) / "arguments"));

@@ -1,4 +1,4 @@
-// Builds the blocks of ResNet-18, and sends images through them.
+// Builds the blocks of ResNet-18, and runs images through them.
 #include <brigade/lab/resnet18.h>
 
 #include <brigade/autograd/functional.h>
@@ -7,7 +7,7 @@ namespace brigade::lab {
 
 namespace {
 
-// A bias would do nothing: the normalisation that follows subtracts it again.
+// No bias: the normalization that follows would cancel it.
 nn::Conv2d convolution(int64_t in, int64_t out, int64_t size, int64_t stride) {
   return nn::Conv2d(in, out, size, {.stride = stride, .padding = size / 2, .bias = false});
 }

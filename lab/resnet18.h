@@ -8,7 +8,7 @@
 
 namespace brigade::lab {
 
-// Two 3x3 convolutions, and a way round both: y = relu(f(x) + x). Where size or channels change, a 1x1
+// Two 3x3 convolutions with a shortcut around both: y = relu(f(x) + x). Where size or channels change, a 1x1
 // convolution brings x to the shape of f(x).
 struct BasicBlockImpl : nn::Module {
   nn::Conv2d conv1{nullptr}, conv2{nullptr}, shortcut{nullptr};
@@ -24,14 +24,14 @@ struct ResNet18Options {
   int64_t channels = 3;
   int64_t classes = 1000;
   int64_t width = 64;  // channels of the first stage
-  // As usual for images of 32 x 32 or less: it begins with a 3x3 convolution, in the place of one of
-  // 7x7 and a pooling, both of stride 2.
+  // As usual for images of 32 x 32 or less: the stem is a 3x3 convolution, instead of a 7x7 convolution and a
+  // pooling, both of stride 2.
   bool for_small_images = false;
-  // What images are brought to: (image - mean) / deviation.
+  // Images are normalized to (image - mean) / deviation.
   double mean = 0, deviation = 1;
 };
 
-// Four stages of two blocks; each stage but the first halves the image and doubles the channels.
+// Four stages of two blocks; each stage except the first halves the image and doubles the channels.
 struct ResNet18Impl : nn::Module {
   ResNet18Options options;
   nn::Conv2d stem{nullptr};

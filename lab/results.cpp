@@ -16,8 +16,8 @@
 
 namespace brigade::lab {
 
-// While it lives, the descriptor of standard output is that of standard error, for this process and
-// those it starts; write() reaches what it was before.
+// RAII: redirects standard output to standard error, for this process and its children; write() writes to the
+// original standard output.
 class StandardOutput {
  public:
   StandardOutput() {
@@ -88,7 +88,7 @@ void Results::write() {
   if (!json_file_.empty()) {
     nlohmann::json output = json_envelope(command_line());
     output["results"] = *rows_;
-    // A name in some other encoding must not cost the results.
+    // A name in another encoding must not make the output fail.
     put(json_file_, output.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
   if (!csv_file_.empty()) put(csv_file_, to_csv(*rows_));
@@ -131,7 +131,7 @@ void flatten(const std::string& name, const nlohmann::json& value, Fields& out) 
 
 std::string to_csv(const nlohmann::json& rows) {
   std::vector<Fields> lines;
-  std::vector<std::string> titles;  // in the order in which they come up
+  std::vector<std::string> titles;  // in order of first appearance
   for (const nlohmann::json& row : rows) {
     flatten("", row, lines.emplace_back());
     for (const auto& [title, unused] : lines.back()) {

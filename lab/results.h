@@ -1,5 +1,4 @@
-// Where the results of a command go: JSON (docs/cli.md) and CSV, each to a file or to standard
-// output.
+// Writes the results of a command as JSON (docs/cli.md) and CSV, each to a file or to standard output.
 #pragma once
 
 #include <brigade/lab/command_line.h>
@@ -14,8 +13,8 @@ namespace brigade::lab {
 
 class StandardOutput;
 
-// One object per command: its options when the command is made, begin() before the work, write()
-// after it. A command prints what people read to std::cout, whatever the options are.
+// One object per command: add its options when the command is made, call begin() before the work and write() after
+// it. A command prints its human-readable output to std::cout regardless of the options.
 class Results {
  public:
   Results();
@@ -28,17 +27,17 @@ class Results {
   // --json FILE and --csv FILE
   void add_options(Command& command);
 
-  // Throws ValueError where a file could not be written or both are to go to standard output. From
-  // here on, what this process and those that it starts print to standard output goes to standard
-  // error if results go to standard output: a program that reads them finds nothing else there.
+  // Throws ValueError when a file cannot be written, or when both results go to standard output. If results go to
+  // standard output, everything else that this process and its children print there is redirected to standard error
+  // from here on, so that a program reading the results finds nothing else.
   void begin();
-  // In place of begin(), on a rank that leaves printing and writing to another: standard output goes
-  // to /dev/null, and no file is written.
+  // Called instead of begin() on a rank that leaves printing and writing to another: standard output goes to
+  // /dev/null, and no file is written.
   void keep_silent();
   void add(nlohmann::json row);
-  // Whether write() will write anything, for rows that are large.
+  // Whether write() will write anything; lets callers skip building large rows.
   bool are_wanted() const noexcept { return !json_file_.empty() || !csv_file_.empty(); }
-  // Throws IoError. Where a command ends with an error, nothing is written.
+  // Throws IoError. A command that ends with an error writes nothing.
   void write();
 
  private:
@@ -49,8 +48,8 @@ class Results {
   std::unique_ptr<StandardOutput> standard_output_;
 };
 
-// Rows as a table: a line of titles, then a line each. What is inside an object has a column of its
-// own ("time_us.median"); a list is one field, as JSON; what a row lacks is empty.
+// Converts rows to a table: a line of titles, then a line per row. Each member of an object has a column of its own
+// ("time_us.median"); a list is one field, as JSON; a field that a row lacks is empty.
 std::string to_csv(const nlohmann::json& rows);
 
 }  // namespace brigade::lab

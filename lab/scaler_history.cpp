@@ -1,4 +1,4 @@
-// Gathers the steps of all ranks by iteration and optimizer, and writes them as a table.
+// Collects the steps of all ranks by iteration and optimizer, and writes them as a table.
 #include <brigade/lab/scaler_history.h>
 
 #include <brigade/dist/errors/verdict.h>
@@ -25,10 +25,10 @@ struct Step {
   std::vector<int> found_on;  // ranks
 };
 
-// By iteration, optimizer and the number of its step.
+// Keyed by iteration, optimizer and step number.
 using Steps = std::map<std::tuple<int64_t, std::string, uint64_t>, Step>;
 
-// What made it first, by iteration and rank.
+// The operation that first made a non-finite value, keyed by iteration and rank.
 using Makers = std::map<std::pair<int64_t, int>, std::string>;
 
 void read(const Trace& trace, Steps& steps, Makers& makers) {

@@ -1,5 +1,5 @@
-// What a trace tells of a loss scaler, for people: the scale of each step, who found an infinity or
-// a NaN, and which steps were skipped.
+// Describes a loss scaler's history from a trace: the scale of each step, the ranks that found an infinity or a
+// NaN, and the skipped steps.
 #pragma once
 
 #include <brigade/lab/trace_file.h>
@@ -8,7 +8,7 @@
 
 namespace brigade::lab {
 
-// Throws nlohmann's error where the trace lacks something.
+// Throws nlohmann's error when the trace lacks a field.
 std::string scaler_history_in_words(const Trace& trace);
 
 }  // namespace brigade::lab

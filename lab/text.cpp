@@ -1,4 +1,4 @@
-// Gives each letter its number, and keeps the end of the text apart.
+// Encodes the characters, and splits off the end of the text for testing.
 #include <brigade/lab/text.h>
 
 #include <brigade/core/error.h>

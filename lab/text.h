@@ -1,4 +1,4 @@
-// A text for models of letters: Milton's Paradise Lost (lab/data/README.md names the source).
+// A text for character-level models: Milton's Paradise Lost (lab/data/README.md names the source).
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace brigade::lab {
 
-// Letters are numbers: the place of each in the alphabet.
+// Characters are encoded as their index in the alphabet.
 struct Text {
-  std::string alphabet;        // the letters that occur, in the order of their codes
+  std::string alphabet;        // the characters that occur, in the order of their codes
   std::vector<int64_t> train;  // the first nine tenths
   std::vector<int64_t> test;   // the last tenth
 
@@ -19,7 +19,7 @@ struct Text {
 // Reads a gzip-compressed text. Throws IoError that names the file when it is missing, truncated,
 // not gzip, or empty.
 Text load_text(const std::string& path);
-// As data_path.
+// See data_path().
 std::string text_path();
 
 }  // namespace brigade::lab

@@ -1,4 +1,4 @@
-// Events are many and go through one by one; all else becomes JSON values.
+// Streams the events one by one, since there are many; everything else becomes JSON values.
 #include <brigade/lab/trace_file.h>
 
 #include <brigade/core/error.h>
@@ -22,7 +22,7 @@ using nlohmann::json;
 
 constexpr const char* kNoTrace = "{} is neither a trace of Brigade nor what explain --json writes: {}";
 
-// What nlohmann's parser calls while it reads. Each bracket that is open stands in a place that says what its contents are.
+// The SAX handler for nlohmann's parser. Each open bracket has a Place that says what its contents are.
 class TraceParser {
  public:
   explicit TraceParser(std::string source) : source_(std::move(source)) {}
@@ -58,7 +58,7 @@ class TraceParser {
 
   const std::string& flaw() const { return flaw_; }
 
-  // Once all has been read; throws json::exception where something is missing.
+  // Call it when everything has been read. Throws json::exception when something is missing.
   Trace take() {
     json all = facts_.take();
     const bool is_row = all.contains("results");
@@ -70,10 +70,11 @@ class TraceParser {
   }
 
  private:
-  // A row is the first of a list "results"; it and the root have events. kRest: of an event, and not looked at.
+  // kRow is the first element of a list "results"; it and the root have events. kRest is the ignored part of an
+  // event.
   enum class Place { kRoot, kResults, kRow, kEvents, kEvent, kId, kArguments, kRest, kValue };
 
-  // What a key names, where its place knows it.
+  // The meaning of a key, if its place knows it.
   enum class Member {
     kOther,
     kResults,
@@ -108,7 +109,7 @@ class TraceParser {
     return Member::kOther;
   }
 
-  // Where the contents of a list or an object belong that begins here.
+  // The place of the contents of a list or an object that begins here.
   Place place_of(json::value_t type) {
     if (places_.empty()) return type == json::value_t::object ? Place::kRoot : Place::kValue;
     const bool is_object = type == json::value_t::object;
@@ -192,7 +193,7 @@ class TraceParser {
     } else if (member_ == Member::kLane) {
       event_.lane = text_of(std::move(value));
     } else if (member_ == Member::kId) {
-      // Of an event that has both, "id2" counts: older traces have ids of the whole trace.
+      // If an event has both, "id2" counts; "id" is from older traces, where ids are unique in the whole trace.
       if (!event_.id) event_.id = text_of(std::move(value));
     } else if (member_ == Member::kTime) {
       if constexpr (kIsNumber) event_.time = static_cast<double>(value);
@@ -205,7 +206,7 @@ class TraceParser {
     }
   }
 
-  // A number as JSON writes it.
+  // Formats a number as JSON does.
   template <typename Value>
   static std::string text_of(Value value) {
     if constexpr (std::is_same_v<Value, std::string>) {
@@ -224,7 +225,7 @@ class TraceParser {
   int64_t rows_ = 0;
   JsonBuilder facts_, arguments_;
   TraceEvent event_;
-  std::optional<SliceCollector> events_[2];  // of the root, of a row
+  std::optional<SliceCollector> events_[2];  // of the root, and of a row
   size_t events_now_ = 0;
 };
 

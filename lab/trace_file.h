@@ -1,4 +1,4 @@
-// Traces from files.
+// Reads traces from files.
 #pragma once
 
 #include <brigade/lab/trace_slices.h>
@@ -11,16 +11,16 @@
 
 namespace brigade::lab {
 
-// A trace (docs/trace.md), or the one in what `brigade explain --json` has written.
+// A trace (docs/trace.md), or the trace inside the output of `brigade explain --json`.
 struct Trace {
   nlohmann::json facts;  // its section "brigade"
   std::deque<TraceSlice> slices;
 };
 
-// Events are paired as they are read, and not kept: a trace may hold a million. `command` stands before the errors: IoError for
-// a file that cannot be read, ValueError for what is no trace.
+// Pairs events as they are read without keeping them: a trace may hold a million. Error messages start with
+// `command`: IoError for a file that cannot be read, ValueError for one that is not a trace.
 Trace read_trace(const std::string& command, const std::string& file);
-// Of a text that dist::trace_json() has written; "trace" stands before the errors.
+// Parses the output of dist::trace_json(). Error messages start with "trace".
 Trace trace_of_text(std::string_view text);
 
 }  // namespace brigade::lab

@@ -1,4 +1,4 @@
-// Tells the buckets and why each was closed, then the last iteration as moments in order of time.
+// Lists the buckets and why each was closed, then the events of the last iteration in order of time.
 #include <brigade/lab/trace_in_words.h>
 
 #include <brigade/dist/errors/verdict.h>
@@ -20,7 +20,7 @@ struct Moment {
   std::string words;
 };
 
-// A bucket's way, or one of the two phases in it, which not every process group can tell apart.
+// Adds a bucket's collective, or one of its two phases, which not every process group can tell apart.
 void add_collective(const TraceSlice& slice, std::vector<Moment>& moments) {
   const json& details = *slice.arguments;
   const double length = slice.end - slice.begin;

@@ -1,5 +1,4 @@
-// What a trace shows, for people: the buckets, the ready order, the last iteration moment by
-// moment.
+// Describes a trace in words: the buckets, the ready order, and the events of the last iteration.
 #pragma once
 
 #include <brigade/lab/trace_file.h>
@@ -8,7 +7,7 @@
 
 namespace brigade::lab {
 
-// Throws nlohmann's error where the trace lacks something.
+// Throws nlohmann's error when the trace lacks a field.
 std::string trace_in_words(const Trace& trace);
 
 }  // namespace brigade::lab

@@ -1,4 +1,4 @@
-// Pairs the begin and end events of each lane or id; an event without its pair is an error.
+// Pairs the begin and end events of each lane or id; an unpaired event is an error.
 #include <brigade/lab/trace_slices.h>
 
 #include <brigade/core/error.h>

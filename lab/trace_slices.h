@@ -1,4 +1,4 @@
-// Reads what a trace shows: from events that begin and end to slices of time.
+// Converts the begin and end events of a trace to slices of time.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,7 +14,7 @@
 
 namespace brigade::lab {
 
-// One event as the trace format has it (docs/trace.md); what is not there is empty.
+// One event in the trace format (docs/trace.md); missing members are empty.
 struct TraceEvent {
   std::optional<std::string> phase;  // "ph"
   std::optional<std::string> name;
@@ -31,24 +31,26 @@ struct TraceSlice {
   std::string category;
   double begin = 0;  // microseconds
   double end = 0;
-  bool instant = false;  // a moment: its end is its begin
-  // Those of its begin; slices that follow each other share what is equal. Not null.
+  bool instant = false;  // a moment: end equals begin
+  // The arguments of the begin event; consecutive slices share equal ones. Not null.
   std::shared_ptr<const nlohmann::json> arguments;
 };
 
 // Pairs begin and end events one by one: a trace may hold a million.
 class SliceCollector {
  public:
-  // `source` stands before the errors: "trace", "explain: FILE".
+  // Error messages start with `source`: "trace", "explain: FILE".
   explicit SliceCollector(std::string source) : source_(std::move(source)) {}
 
-  // Takes what it needs out of the event. Throws ValueError for one that lacks something, and for one that ends and never began.
+  // Moves what it needs out of the event. Throws ValueError for an event that lacks a member, and for one that ends
+  // but never began.
   void add(TraceEvent& event);
-  // In the order in which they end; what is asynchronous among the others. Throws ValueError where one never ends.
+  // The slices in the order in which they end, asynchronous ones included. Throws ValueError when a slice never
+  // ends.
   std::deque<TraceSlice> take();
 
  private:
-  // The rank, whether it is a lane or an id, and its number or its text.
+  // The rank, whether the track is an id (not a lane), and its text.
   using TrackName = std::tuple<int, bool, std::string>;
 
   template <typename T>
@@ -59,9 +61,9 @@ class SliceCollector {
 
   std::string source_;
   int64_t events_ = 0;
-  std::shared_ptr<const nlohmann::json> arguments_;  // of the event before
+  std::shared_ptr<const nlohmann::json> arguments_;  // of the previous event
   std::deque<TraceSlice> slices_;
-  // What is open on a lane, or of a rank's asynchronous events of one id: the last one that began ends first.
+  // The open slices of each lane, or of each id of a rank's asynchronous events: the last one to begin ends first.
   std::map<TrackName, std::vector<TraceSlice>> open_;
 };
 

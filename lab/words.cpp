@@ -1,4 +1,4 @@
-// Reads by the standard library, which stops at what it does not know.
+// Parses with the standard library, and computes edit distances.
 #include <brigade/lab/words.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// What replicas need whose gradients stay local on purpose, since that is measured: those that nothing ever averages are
-// told when training ends.
+// Keeps replicas whose gradients stay local on purpose from being reported as never averaged when training ends.
 #pragma once
 
 #include <brigade/dist/ddp/model_averaging.h>
@@ -8,7 +7,7 @@
 
 namespace brigade::lab::bench {
 
-// To be called after each step: averages after the first alone.
+// Call it after each step. It averages only after the first one.
 inline dist::PeriodicModelAverager averaged_once(dist::ProcessGroupPtr group) {
   return {std::move(group), uint64_t{1} << 40};
 }

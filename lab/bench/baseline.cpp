@@ -1,4 +1,4 @@
-// Reads an earlier JSON and finds rows in it by what they are of.
+// Reads an earlier JSON file and finds its rows by key.
 #include <brigade/lab/bench/baseline.h>
 
 #include <brigade/core/error.h>

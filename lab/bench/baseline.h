@@ -10,16 +10,16 @@ namespace brigade::lab::bench {
 
 class Baseline {
  public:
-  // Reads what --json has written. `measure`: the field of a row, a STAT, that is compared. Throws
-  // IoError when the file cannot be read, ValueError when no row in it has the measure.
+  // Reads a file written by --json. `measure` names the field of a row (a STAT) to compare. Throws IoError when the
+  // file cannot be read, ValueError when no row in it has the measure.
   Baseline(std::string file, std::string measure);
   ~Baseline();
   Baseline(const Baseline&) = delete;
   Baseline& operator=(const Baseline&) = delete;
 
-  // Of the row whose fields equal all those of `key`; 0 where there is none.
+  // The median of the row whose fields match all fields of `key`; 0 when no row matches.
   double median_of(const nlohmann::json& key) const;
-  // "baseline FILE: Brigade 0.1.0 (commit), PROCESSOR", and a warning where it is not `processor`.
+  // "baseline FILE: Brigade 0.1.0 (commit), PROCESSOR", plus a warning when that processor is not `processor`.
   std::string origin(const std::string& processor) const;
 
  private:

@@ -1,6 +1,6 @@
-// brigade bench batch-norm: what keeping batch norm's statistics alike costs: buffers sent from
-// rank 0 before each forward (broadcast_buffers), and statistics of the whole batch
-// (SyncBatchNorm), beside neither.
+// brigade bench batch-norm: the cost of keeping batch norm's statistics equal on all ranks: broadcasting buffers
+// from rank 0 before each forward (broadcast_buffers) and statistics over the whole batch (SyncBatchNorm), compared
+// with neither.
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/sync_batch_norm.h>

@@ -1,4 +1,4 @@
-// Adds the options that a command takes, and turns their words into values.
+// Adds the options of a command and parses their values.
 #include <brigade/lab/bench/bench_options.h>
 
 #include <brigade/core/error.h>
@@ -35,7 +35,7 @@ std::vector<std::string> split(const std::string& text) {
   return words;
 }
 
-// A check by a function that throws.
+// Makes a check from a parser that throws on invalid text.
 template <class F>
 ValueCheck check_by(const std::string& about, F parse) {
   return {about, [parse](const std::string& text) -> std::string {

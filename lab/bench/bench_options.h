@@ -1,4 +1,4 @@
-// The one set of options that all commands of `brigade bench` share, read and checked.
+// The options that all `brigade bench` commands share, read and checked.
 #pragma once
 
 #include <brigade/core/dtype.h>
@@ -13,8 +13,8 @@
 
 namespace brigade::lab::bench {
 
-// What a command takes, with its defaults as a user would write them; an option whose default is
-// empty is not there.
+// The options that a command takes, with their defaults as a user would write them. A command does not have an
+// option whose default is empty.
 struct Takes {
   std::string sizes = "";     // "4K-64M:x4"
   std::string dtypes = "";    // "float32"
@@ -29,8 +29,8 @@ struct Takes {
   bool plots = true;
 };
 
-// Lives as long as the command. The functions are for when the command runs; they throw ValueError
-// for what only more than one option together make wrong.
+// Must live as long as the command. Call the getters only while the command runs; they throw ValueError for invalid
+// combinations of options.
 class BenchOptions {
  public:
   void add_to(Command& command, const Takes& takes);
@@ -38,10 +38,10 @@ class BenchOptions {
   std::vector<int64_t> sizes() const;  // bytes
   std::vector<DType> dtypes() const;
   std::vector<dist::ReduceOp> ops() const;
-  // Those of the launcher that has started this process as one of several ranks. Throws ValueError
-  // where --ranks says otherwise.
+  // The numbers of ranks to measure: those of --ranks or, under a launcher, the number that it started. Throws
+  // ValueError when --ranks contradicts the launcher.
   std::vector<int> ranks() const;
-  // Each one known. Under a launcher "auto" where none is named.
+  // Valid backend names. Under a launcher, "auto" unless --backends is given.
   std::vector<std::string> backends() const;
   RoundLimits limits() const;
 
@@ -56,7 +56,8 @@ class BenchOptions {
   int warm_up_ = 1;
 };
 
-// --link: the speed of a simulated link as parse_link reads it, checked; it travels to ranks as text.
+// --link: the speed of a simulated link in the syntax of parse_link, checked. Kept as text, which is passed to the
+// ranks.
 Option add_link(Command& command, std::string& link, const std::string& of_what);
 // --pin
 void add_pin(Command& command, bool& pin);
@@ -64,7 +65,7 @@ void add_device(Command& command, std::string& device);
 
 // "5" (exactly), "5-200" (from, to). Throws ValueError.
 std::pair<int, int> parse_rounds(const std::string& text);
-// By its name; throws ValueError that lists them.
+// Throws ValueError that lists the known names.
 dist::ReduceOp reduce_op_from_name(const std::string& name);
 
 }  // namespace brigade::lab::bench

@@ -1,4 +1,4 @@
-// The list of benchmarks that static objects fill.
+// The list of benchmarks that the static objects fill.
 #include <brigade/lab/bench/benchmark.h>
 
 #include <map>

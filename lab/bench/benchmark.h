@@ -1,4 +1,4 @@
-// The commands below `brigade bench`: a file of a benchmark adds its own from a static object.
+// The registry of `brigade bench` subcommands: each benchmark's file adds its own from a static object.
 #pragma once
 
 #include <brigade/lab/command_line.h>
@@ -11,7 +11,7 @@ struct AddBenchmark {
   AddBenchmark(int place, void (*add)(Command& bench));
 };
 
-// All of them, by place.
+// Adds all registered subcommands, ordered by place.
 void add_benchmarks(Command& bench);
 
 }  // namespace brigade::lab

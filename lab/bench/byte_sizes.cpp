@@ -15,7 +15,7 @@ namespace brigade::lab {
 namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-// Each is measured for a while: nobody means more.
+// Each size takes a while to measure, so more than this is a mistake.
 constexpr size_t kMostSizes = 10'000;
 
 void add_size(int64_t size, const std::string& word, std::vector<int64_t>& sizes) {
@@ -32,7 +32,7 @@ const std::map<std::string, int64_t>& units() {
   return known;
 }
 
-// How a range goes on: the next size is the one before times `factor`, plus `step`.
+// How a range grows: the next size is the previous one times `factor`, plus `step`.
 struct Growth {
   int64_t factor = 1;
   int64_t step = 0;

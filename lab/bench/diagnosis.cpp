@@ -1,6 +1,6 @@
-// brigade bench diagnosis: what the diagnosis costs when nothing is wrong: a transformer wrapped
-// with DDPOptions::diagnosis on (the tape records every operation, each gradient is measured before
-// it is sent, steps are agreed on) and off. "off again" shows the noise.
+// brigade bench diagnosis: the cost of the diagnosis when nothing is wrong: a transformer wrapped with
+// DDPOptions::diagnosis on (the tape records every operation, each gradient is measured before it is sent, ranks
+// agree on steps) and off. "off again" shows the noise.
 #include <brigade/autograd/tape.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/kernels/factory.h>
@@ -28,7 +28,7 @@ Way way(const std::string& name, const dist::ProcessGroupPtr& group, const Steps
   Setup* raw = setup.get();
   return {.name = name, .owns = std::move(setup), .step = [raw, diagnosis, x] {
             raw->optimizer.zero_grad();
-            // The tape belongs to the thread: without diagnosis it must not run.
+            // The tape belongs to the thread; it must not run without diagnosis.
             std::optional<autograd::Tape::Pause> pause;
             if (!diagnosis) pause.emplace();
             mean(square(raw->ddp(x))).backward();

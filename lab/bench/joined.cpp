@@ -1,4 +1,4 @@
-// One store for all groups: rank 0 hosts it under mpirun and srun, at a port that can be opened once.
+// All groups share one store: under mpirun and srun rank 0 hosts it, at a port that can be opened only once.
 #include <brigade/lab/bench/joined.h>
 
 #include <brigade/core/error.h>
@@ -26,7 +26,7 @@ constexpr std::chrono::seconds kTimeout(120);
 struct JoinedJobGroups {
   dist::LaunchedRank launched;
   std::shared_ptr<dist::Store> store;
-  std::map<std::string, dist::ProcessGroupPtr> groups;  // by the name that was asked for
+  std::map<std::string, dist::ProcessGroupPtr> groups;  // by requested backend name
 };
 
 std::unique_ptr<JoinedJobGroups>& kept() {
@@ -48,7 +48,7 @@ JoinedJobGroups& meet() {
 dist::ProcessGroupPtr make_group(const JoinedJobGroups& all, const std::string& backend) {
   const int rank = all.launched.rank;
   const int size = all.launched.world_size;
-  // A run that is started again meets in the same store.
+  // A restarted run uses the same store.
   const char* generation = std::getenv("TORCHELASTIC_RESTART_COUNT");
   const std::string prefix =
       fmt::format("bench{:x}.{}.{}", fnv(all.launched.job), generation ? generation : "", backend);

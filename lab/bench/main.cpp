@@ -1,4 +1,4 @@
-// The program `brigade-bench`, which `brigade bench` becomes: microbenchmarks.
+// The program `brigade-bench`, which `brigade bench` executes: microbenchmarks.
 #include <brigade/lab/bench/benchmark.h>
 #include <brigade/lab/bench/joined.h>
 #include <brigade/lab/program.h>

@@ -1,6 +1,5 @@
-// brigade bench mechanisms: what each mechanism of DDP costs: one small transformer per mechanism,
-// whole steps (zero_grad, forward, backward, AdamW), each compared with a plain step in strict
-// mode.
+// brigade bench mechanisms: the cost of each mechanism of DDP: one small transformer per mechanism, whole steps
+// (zero_grad, forward, backward, AdamW), each compared with a plain step in strict mode.
 #include <brigade/autograd/tape.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/join.h>
@@ -35,7 +34,7 @@ void plain_step(Setup& setup, const Tensor& x) {
   if (setup.averager) setup.averager->average_parameters(setup.net);
 }
 
-// The ways of one rank, while they are put together.
+// Collects the ways of one rank.
 struct Ways {
   dist::ProcessGroupPtr group;
   StepsOptions options;

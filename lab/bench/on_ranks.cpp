@@ -1,4 +1,4 @@
-// Parts the backends into runs, and makes the groups of a run on each of its ranks.
+// Splits the backends into runs, and makes the groups of a run on each of its ranks.
 #include <brigade/lab/bench/on_ranks.h>
 
 #include <brigade/core/error.h>
@@ -17,7 +17,7 @@ using nlohmann::json;
 // Long enough for a collective of a gigabyte on a busy machine.
 constexpr std::chrono::seconds kTimeout(120);
 
-// On the ranks that a launcher has started. They know their backend once they have met: "auto" is no name of one.
+// Runs on the launcher's ranks. "auto" is not a backend's name; the ranks know the real name once they have joined.
 RanksRun run_with_launcher(const std::string& job, json arguments, const std::vector<std::string>& backends) {
   std::vector<std::string> names;
   for (const std::string& backend : backends)

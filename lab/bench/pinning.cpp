@@ -1,4 +1,4 @@
-// Chooses the core and tells the kernel and OpenMP.
+// Chooses the core and configures the kernel's affinity and OpenMP.
 #include <brigade/lab/bench/pinning.h>
 
 #include <brigade/core/error.h>
@@ -16,7 +16,7 @@
 namespace brigade::lab::bench {
 
 void pin_rank(int rank) {
-  // Of the process, since a thread may have been pinned already.
+  // The affinity of the process, since this thread may have been pinned already.
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)

@@ -1,11 +1,11 @@
-// A core of its own for each rank of a benchmark.
+// Pins each rank of a benchmark to a core of its own.
 #pragma once
 
 namespace brigade::lab::bench {
 
-// The calling thread, and those that it starts from now on, run on one core: number `rank` of those
-// that this process may use, counted round where there are fewer. Kernels called from here take one
-// thread. Throws DistError where the kernel refuses.
+// Pins the calling thread, and all threads that it starts from now on, to core number `rank` of those that this
+// process may use, modulo their count. Kernels called from this thread run on one thread. Throws DistError when the
+// system call fails.
 void pin_rank(int rank);
 
 }  // namespace brigade::lab::bench

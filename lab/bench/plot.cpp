@@ -1,4 +1,4 @@
-// Writes a script for gnuplot, runs it as a program, and gives its SVG ink for light and dark pages.
+// Writes a script for gnuplot, runs gnuplot, and adds styles for light and dark pages to its SVG.
 #include <brigade/lab/bench/plot.h>
 
 #include <brigade/core/atomic_file.h>
@@ -25,7 +25,7 @@ namespace brigade::lab::bench {
 
 namespace {
 
-// Middle grey: where a viewer knows no colour schemes it can be read on both kinds of page.
+// Middle gray: readable on both kinds of page in a viewer without color schemes.
 constexpr const char* kInk = "#777777";
 constexpr const char* kStyle = R"(<style>
 @media (prefers-color-scheme: light) { [stroke^="rgb(119"] { stroke: #24292f } [fill^="rgb(119"] { fill: #24292f } }
@@ -33,7 +33,7 @@ constexpr const char* kStyle = R"(<style>
 </style>
 )";
 
-// In single quotes gnuplot takes every character as it is, but a quote, which is written twice.
+// In single quotes gnuplot takes every character literally, except a quote, which must be doubled.
 std::string in_quotes(const std::string& text) {
   std::string out = "'";
   for (const char c : text) {
@@ -49,8 +49,8 @@ bool shown(const Plot& plot, const PlotPoint& point) {
          (!plot.y_log || point.y > 0);
 }
 
-// The ticks of an axis of sizes, 4, 64, 1K, ... (each power of 2 that fits, thinned to a dozen), and a
-// range that has room for the first and the last.
+// The ticks of a size axis, 4, 64, 1K, ... (each power of 2 that fits, thinned to a dozen), and a range with room
+// for the first and the last.
 std::string byte_axis(const Plot& plot) {
   double least = INFINITY, most = 0;
   for (const PlotSeries& series : plot.series) {
@@ -89,7 +89,7 @@ std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
-// What the names of all series have in common stands once, in the title: the legend has room for what differs.
+// Moves the parts common to all series names into the title, so that the legend shows only the differences.
 void move_common_parts_to_title(Plot& plot) {
   if (plot.series.size() < 2) return;
   std::vector<std::string> common;
@@ -129,7 +129,8 @@ struct Ended {
   std::string output;
 };
 
-// `script` by gnuplot without a user's own settings (-d); half a minute is a hundred times what it takes.
+// Runs `script` in gnuplot without the user's settings (-d). The limit of half a minute is a hundred times what it
+// takes.
 Ended run_gnuplot(const std::string& script) {
   std::error_code failed;
   std::filesystem::path folder = std::filesystem::temp_directory_path(failed);
@@ -174,7 +175,7 @@ const std::vector<std::string>& series_colours() {
 std::string gnuplot_script(const Plot& given) {
   Plot plot = given;
   move_common_parts_to_title(plot);
-  // The legend stands below, two series a line.
+  // The legend is below the plot, two series per line.
   const size_t height = 440 + 18 * ((plot.series.size() + 1) / 2);
   std::string script = fmt::format("set terminal svg size 860,{} dynamic noenhanced font 'sans-serif,13'\n", height);
   script += fmt::format("set title {} tc rgb '{}'\n", in_quotes(plot.title), kInk);

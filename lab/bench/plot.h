@@ -1,4 +1,4 @@
-// Pictures of results: lines over an axis, as SVG, drawn by gnuplot.
+// Plots of results: lines over an axis, as SVG, drawn by gnuplot.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace brigade::lab::bench {
 
 struct PlotPoint {
   double x = 0, y = 0;
-  double low = 0, high = 0;  // the quartiles, drawn as a bar; equal to y: none
+  double low = 0, high = 0;  // the quartiles, drawn as a bar; no bar when equal to y
 };
 
 struct PlotSeries {
@@ -16,7 +16,7 @@ struct PlotSeries {
   std::vector<PlotPoint> points;
 };
 
-// bandwidth over size, step over cap, overlap over cap, time over ranks: all are one of these.
+// A plot, such as bandwidth over size, step over cap, overlap over cap or time over ranks.
 struct Plot {
   std::string title, x_label, y_label;
   bool x_log = false, y_log = false;  // points at 0 or below are left out on such an axis
@@ -24,17 +24,17 @@ struct Plot {
   std::vector<PlotSeries> series;
 };
 
-// Before the work: throws ValueError when `path` does not end in .svg or cannot be written, IoError
-// that names the package when gnuplot is missing.
+// Call it before the work. Throws ValueError when `path` does not end in .svg or cannot be written, IoError that
+// names the package when gnuplot is missing.
 void check_plot(const std::string& path);
-// Readable on light and dark pages: no background, ink that follows the page's colour scheme, series
-// in colours that stand out from both and with marks of their own. Throws ValueError for a plot
-// without a point, IoError when gnuplot fails (with what it says).
+// Writes a plot that is readable on light and dark pages: no background, text and axes that follow the page's color
+// scheme, series with colors visible on both and with distinct marks. Throws ValueError for a plot without a point,
+// IoError with gnuplot's output when gnuplot fails.
 void write_plot(const std::string& path, const Plot& plot);
 
 // "#rrggbb", in the order of the series.
 const std::vector<std::string>& series_colours();
-// What gnuplot is given.
+// The input of gnuplot.
 std::string gnuplot_script(const Plot& plot);
 
 }  // namespace brigade::lab::bench

@@ -1,4 +1,4 @@
-// Adds rows with their ratio to a baseline, and writes all that was asked for.
+// Adds rows with their ratio to a baseline, and writes the requested files.
 #include <brigade/lab/bench/report.h>
 
 #include <brigade/lab/bench/baseline.h>

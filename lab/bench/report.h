@@ -1,4 +1,4 @@
-// What a benchmark leaves: rows as JSON and CSV, beside the rows of an earlier run, and as a picture.
+// The output of a benchmark: rows as JSON and CSV, compared with an earlier run's rows, and as a plot.
 #pragma once
 
 #include <brigade/lab/bench/plot.h>
@@ -13,31 +13,30 @@ namespace brigade::lab::bench {
 
 class Baseline;
 
-// --json, --csv, --baseline and --plot. As Results: options when the command is made, begin() before
-// the work, write() after it.
+// --json, --csv, --baseline and --plot. Used like Results: add options when the command is made, call begin()
+// before the work and write() after it.
 class Report {
  public:
   Report();
   ~Report();
 
-  // `measure`: the field of a row, a STAT, whose medians --baseline compares ("time_us"). Without
-  // `plots` there is no --plot.
+  // `measure` names the field of a row (a STAT) whose medians --baseline compares ("time_us"). Without `plots`
+  // there is no --plot.
   void add_options(Command& command, const std::string& measure, bool plots);
-  // Throws ValueError for files that cannot be written and a baseline that is no result of a
-  // benchmark, IoError for one that cannot be read and where gnuplot is missing. Says on standard
-  // output where the baseline is from, and where its processor is another one. On a rank of a
-  // launcher's job that is not rank 0 (joined.h), nothing is read, written or printed from here on.
+  // Throws ValueError for files that cannot be written and for a baseline that is not a benchmark's result, IoError
+  // for one that cannot be read and when gnuplot is missing. Prints the origin of the baseline, with a warning when
+  // its processor is another one. On a rank of a launcher's job other than rank 0 (joined.h), this object reads,
+  // writes and prints nothing.
   void begin();
-  // Adds the row of `key` (what was measured: words and numbers that name it) and `found` (what came
-  // out), and "baseline_ratio" where the baseline has a row of this key: the median of now by that of
-  // then. Returns it in words: "0.97x", "new" where the baseline has no such row, "" without one.
+  // Adds the row of `key` (words and numbers that name what was measured) and `found` (the results), and
+  // "baseline_ratio" when the baseline has a row with this key: this run's median divided by the baseline's.
+  // Returns the ratio as text: "0.97x", "new" when the baseline has no such row, "" without a baseline.
   std::string add(const nlohmann::json& key, const nlohmann::json& found);
-  // A row without a measure.
+  // Adds a row without a measure.
   void add_unmeasured(const nlohmann::json& row);
   bool has_baseline() const noexcept { return baseline_ != nullptr; }
   bool wants_plot() const noexcept { return !plot_file_.empty(); }
-  // Writes the files; `plot` where --plot was given. Throws IoError, and ValueError for a plot without
-  // a point.
+  // Writes the files; `plot` only when --plot was given. Throws IoError, and ValueError for a plot without a point.
   void write(const Plot& plot = {});
 
  private:

@@ -1,4 +1,4 @@
-// Lays the buckets' ways one after another and cuts them where the nodes ended.
+// Lays the buckets' intervals end to end and splits them where the nodes ended.
 #include <brigade/lab/bench/round_shares.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@ RoundShares shares_of(const dist::RoundEvents& round) {
   constexpr double kMs = 1e-6;
   RoundShares shares;
   shares.compute_ms = static_cast<double>(round.compute_ended - round.began) * kMs;
-  int64_t free_at = round.began;  // the bucket before is done
+  int64_t free_at = round.began;  // when the previous bucket is done
   int64_t last = round.compute_ended;
   int64_t on_the_way = 0;
   int64_t hidden = 0;

@@ -1,4 +1,4 @@
-// Takes the turns, and asks all ranks whether one more round is worth its time.
+// Takes the turns, and lets all ranks decide whether to run one more round.
 #include <brigade/lab/bench/rounds.h>
 
 #include <brigade/core/factory.h>
@@ -25,7 +25,7 @@ double largest_noise(const std::vector<Turn>& turns) {
   return largest;
 }
 
-// The largest of what the ranks give.
+// The maximum over ranks.
 double most_of(dist::ProcessGroup* group, double mine) {
   if (group == nullptr || group->size() == 1) return mine;
   const double values[] = {mine};
@@ -77,7 +77,7 @@ RoundsRun take_turns(std::vector<Turn>& turns, const RoundLimits& limits, dist::
     const int done = round + 1;
     if (done < limits.least) continue;
     const bool late = std::chrono::duration<double>(Clock::now() - begin).count() >= limits.seconds;
-    // Any rank that wants one more gets it, so all end after the same round.
+    // All ranks run one more round when any rank wants it, so all stop after the same round.
     const bool wants_more = !late && largest_noise(turns) > limits.noise;
     if (done >= limits.most || most_of(group, wants_more ? 1 : 0) == 0)
       return {.rounds = done, .noise = most_of(group, largest_noise(turns))};

@@ -1,4 +1,4 @@
-// Hands every collective to the inner group, and holds its result back until the link is done.
+// Passes every collective to the inner group, and delays its completion until the link is done.
 #include <brigade/lab/bench/simulated_link.h>
 
 #include <brigade/core/clock.h>
@@ -24,15 +24,15 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// One collective under way.
+// One collective in flight.
 struct Transfer {
   dist::WorkPtr inner;
   int64_t bytes = 0;
-  dist::WorkTimes times = {};  // reduced: when it ends; 0 until all ranks have posted it
+  dist::WorkTimes times = {};  // reduced: its end; 0 until all ranks have posted it
   std::function<void()> on_end = {};
 };
 
-// Shared by the group and its Works, which may outlive it. Used by the rank's thread alone.
+// Shared by the group and its Works, which may outlive it. Used only by the rank's thread.
 class Link {
  public:
   explicit Link(const LinkSpeed& speed) : schedule_(speed) {}
@@ -43,14 +43,14 @@ class Link {
     return transfer;
   }
 
-  // Gives ends to those of which all ranks are known to have come. In the order of the calls, since
-  // an end depends on the one before.
+  // Sets the end of each transfer that all ranks are known to have posted, in the order of the calls, since an end
+  // depends on the previous one.
   void settle() {
     while (!open_.empty() && open_.front()->inner->is_completed())
       settle_front();
   }
 
-  // The same up to this one; waits for the peers. Throws what the inner group throws.
+  // Sets the ends up to this transfer, waiting for the peers. Throws what the inner group throws.
   void settle_up_to(const Transfer& last, milliseconds timeout) {
     while (last.times.reduced == 0 && !open_.empty()) {
       open_.front()->inner->wait(timeout);
@@ -69,7 +69,7 @@ class Link {
   }
 
   LinkSchedule schedule_;
-  std::deque<std::shared_ptr<Transfer>> open_;  // without an end, oldest first
+  std::deque<std::shared_ptr<Transfer>> open_;  // transfers without an end, oldest first
 };
 
 class LinkedWork final : public dist::Work {
@@ -87,7 +87,7 @@ class LinkedWork final : public dist::Work {
   void wait(milliseconds timeout) override {
     const int64_t until = now_ns() + nanoseconds(timeout).count();
     link_->settle_up_to(*transfer_, timeout);
-    transfer_->inner->wait(timeout);  // throws its error, where it has one
+    transfer_->inner->wait(timeout);  // throws its error, if any
     const int64_t ends = transfer_->times.reduced;
     const auto at = [](int64_t time) { return std::chrono::steady_clock::time_point(nanoseconds(time)); };
     std::this_thread::sleep_until(at(std::min(ends, until)));
@@ -153,11 +153,11 @@ class LinkedGroup final : public dist::ProcessGroup {
   }
 
  private:
-  // `given`: what this rank gives; `larger`: what the link carries.
+  // `given`: this rank's contribution; `larger`: the tensor whose bytes the link carries.
   dist::WorkPtr carried(dist::CollectiveKind kind, const Tensor& given, const Tensor& larger,
                         const dist::CollectiveOptions& options, dist::WorkPtr inner) {
     const uint64_t number = record(kind, given, options).sequence;
-    // A Work may outlive the group, whose recorder it then leaves alone.
+    // A Work may outlive the group; then it leaves the group's recorder alone.
     auto on_end = [this, number, lives = std::weak_ptr<bool>(lives_)] {
       if (!lives.expired()) recorder().finish(number);
     };

@@ -1,15 +1,15 @@
-// A link of chosen latency and bandwidth between ranks of one machine, which takes no processor's
-// time: what a network card would do beside the processors. On a machine with as many busy ranks
-// as cores a real transport needs the cores that compute, so nothing of it can be hidden; over this
-// one it can, and how much is known beforehand.
+// A simulated link of chosen latency and bandwidth between ranks of one machine, which takes no CPU time, like a
+// network card. On a machine with as many busy ranks as cores, a real transport needs the cores that compute, so
+// none of it can be hidden; transfers over the simulated link can be hidden, and how much of them is known in
+// advance.
 //
-// The link carries one collective after the other, in the order in which they were posted; each
-// begins when all ranks have posted it and the one before has ended, and takes latency + bytes /
-// bandwidth. WorkTimes::reduced is that end. Who waits for it sleeps.
+// The link carries one collective at a time, in the order in which they were posted. Each begins when all ranks
+// have posted it and the previous one has ended, and takes latency + bytes / bandwidth. WorkTimes::reduced is its
+// end. A rank that waits for it sleeps.
 //
-// The values travel through another group (threads or shm), whose ranks reduce them in memory when
-// they look at the collective. That takes the ranks' time, as any copy does, and none of the link's;
-// a collective is not complete before it.
+// The values travel through another group (threads or shm), whose ranks reduce them in memory when they poll or
+// wait for the collective. This takes the ranks' time, as any copy does, but no link time; a collective is not
+// complete before it.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -25,23 +25,23 @@ struct LinkSpeed {
   double latency_us = 0;
   double GBps = std::numeric_limits<double>::infinity();  // 10^9 bytes a second
 
-  // How long a collective takes: of the tensor's bytes, for all_gather and reduce_scatter of the
-  // larger one's.
+  // The duration of a collective. `bytes` is the size of the tensor, of the larger one for all_gather and
+  // reduce_scatter.
   int64_t nanoseconds(int64_t bytes) const noexcept;
 };
 
-// "20us,10GB/s"; "0us,1.25GB/s". Throws ValueError for another form, a latency below 0, a bandwidth
-// that is not above 0.
+// "20us,10GB/s"; "0us,1.25GB/s". Throws ValueError for another form, a negative latency, or a bandwidth not above
+// 0.
 LinkSpeed parse_link(const std::string& text);
 std::string in_words(const LinkSpeed& speed);
-// Throws ValueError for a backend over which there is no such link.
+// Throws ValueError for a backend that does not support a simulated link.
 void check_carries_link(const std::vector<std::string>& backends);
 
-// When collectives end that share a link. Times are nanoseconds of one clock.
+// Computes when the collectives that share a link end. Times are nanoseconds of one clock.
 class LinkSchedule {
  public:
   explicit LinkSchedule(const LinkSpeed& speed) : speed_(speed) {}
-  // The next collective: all ranks had posted it at `arrived`. Returns its end.
+  // Schedules the next collective, which all ranks had posted at `arrived`. Returns its end.
   int64_t transfer(int64_t arrived, int64_t bytes) noexcept;
 
  private:
@@ -49,9 +49,9 @@ class LinkSchedule {
   int64_t free_at_ = 0;
 };
 
-// The group of this rank over such a link; the peers make theirs of the same speed. A barrier takes
-// what the inner group's takes. Throws ValueError for another inner group than threads or shm: only
-// these know when all ranks have posted a collective, exactly and alike on all ranks.
+// Wraps this rank's group in such a link; the peers must use the same speed. A barrier takes the time of the inner
+// group's. Throws ValueError unless the inner group is threads or shm: only these know exactly, and equally on all
+// ranks, when all ranks have posted a collective.
 dist::ProcessGroupPtr over_link(dist::ProcessGroupPtr inner, const LinkSpeed& speed);
 
 }  // namespace brigade::lab::bench

@@ -1,4 +1,4 @@
-// Quantiles between neighbours, and the notch of a box plot as the noise of a median.
+// Interpolated quantiles, and the notch of a box plot as the noise of a median.
 #include <brigade/lab/bench/spread.h>
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
-// brigade bench unused, diagnosis, mechanisms, batch-norm: runs the steps on ranks, and compares the times
-// of neighbouring ones.
+// brigade bench unused, diagnosis, mechanisms, batch-norm: runs the steps on ranks, and compares the times of
+// neighboring steps.
 #include <brigade/lab/bench/bench_options.h>
 #include <brigade/lab/bench/benchmark.h>
 #include <brigade/lab/bench/on_ranks.h>
@@ -39,7 +39,7 @@ json ratio(const Samples& a, const Samples& b) {
   return found;
 }
 
-// What came out for a way, over all ranks.
+// The results of a way, over all ranks.
 json found_of(const RanksRun& run, size_t row) {
   const json& rows = run.rank(0);
   json compared = json::object();
@@ -69,7 +69,7 @@ void print(const json& key, const json& found, const std::string& before) {
       before.empty() ? "" : fmt::format(" {:>8}", before), compared);
 }
 
-// One backend and number of ranks: a table, its rows, and a point of each way's line.
+// Runs one backend and number of ranks: prints a table, adds its rows, and adds a point to each way's line.
 void run_once(const StepsBenchmark& benchmark, Arguments& given, const std::string& backend, int ranks, Plot& plot) {
   const RoundLimits limits = given.options.limits();
   const std::vector<RanksRun> runs = run_on_ranks(kStepsJob,

@@ -1,5 +1,5 @@
-// Benchmarks of ways to take one training step: `brigade bench NAME`. The ways take turns within one
-// run of the same ranks, so that what else the machine does meets all of them alike.
+// Benchmarks of ways to take one training step: `brigade bench NAME`. The ways alternate within one run of the same
+// ranks, so that other load on the machine affects all of them equally.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -29,15 +29,15 @@ struct StepsBenchmark {
   std::string about;
   std::string footer;  // more about it, under the examples
   StepsOptions usual;
-  int steps = 60;  // usual ones of each way; more of them while the noise is above the bound
+  int steps = 60;  // default steps of each way; more of them while the noise is above the bound
   int least_layers = 1;
   int width_multiple_of = 1;
   int warm_up = 6;
-  // Of one rank.
+  // Makes the ways of one rank.
   std::function<std::vector<Way>(const dist::ProcessGroupPtr& group, const StepsOptions& options)> ways;
 };
 
-// A static object that adds `brigade bench NAME`, and makes it known to the ranks.
+// A static object that adds `brigade bench NAME` and registers the benchmark for the ranks.
 struct AddStepsBenchmark {
   explicit AddStepsBenchmark(StepsBenchmark benchmark);
 };

@@ -1,4 +1,4 @@
-// Takes a step of each way in turns, and counts the collectives of each.
+// Takes one step of each way in turns, and counts the collectives of each.
 #include <brigade/lab/bench/steps_job.h>
 
 #include <brigade/core/error.h>
@@ -28,11 +28,11 @@ const StepsBenchmark& find(const std::string& name) {
   throw ValueError("there is no benchmark of steps '{}'", name);
 }
 
-// Of the steps that are counted.
+// Totals over the counted steps.
 struct Sent {
   int steps = 0;
   uint64_t collectives = 0;
-  double bytes = 0;  // NaN where not all of them are known
+  double bytes = 0;  // NaN when some are unknown
 };
 
 Turn turn_of(const Way& way, dist::ProcessGroup& group, int warm_up, Sent& sent) {

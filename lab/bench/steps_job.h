@@ -1,17 +1,17 @@
-// What each rank does in a benchmark of training steps.
+// The rank job of the benchmarks of training steps.
 #pragma once
 
 #include <brigade/lab/bench/steps.h>
 
 namespace brigade::lab::bench {
 
-// A rank job (run_on_ranks) on one backend. Arguments: {"benchmark": its name, "layers", "width",
-// "limits": RoundLimits}. Result: a row for each way, {"mode", "us": [one per step], "compared_with":
-// [positions of rows], "collectives", "bytes": per step, which this rank gave to them; null where the
-// flight recorder has not kept all of a step; "rounds", "noise"}.
+// A rank job (run_on_ranks) on one backend. Arguments: {"benchmark": its name, "layers", "width", "limits":
+// RoundLimits}. Result: a row for each way, {"mode", "us": [one per step], "compared_with": [positions of rows],
+// "collectives" per step, "bytes": per step, contributed by this rank, or null when the flight recorder has not
+// kept all of a step; "rounds", "noise"}.
 inline constexpr const char* kStepsJob = "bench-steps";
 
-// All that static objects have added.
+// All benchmarks that static objects have added.
 const std::vector<StepsBenchmark>& steps_benchmarks();
 
 }  // namespace brigade::lab::bench

@@ -1,4 +1,4 @@
-// The model of the benchmarks of DDP: attention and MLP blocks with residuals, four heads.
+// The model of the DDP benchmarks: attention and MLP blocks with residuals, four heads.
 #pragma once
 
 #include <brigade/autograd/checkpoint.h>
@@ -18,7 +18,7 @@ struct BlockImpl : nn::Module {
     up = register_module("up", nn::Linear(w, 4 * w));
     down = register_module("down", nn::Linear(4 * w, w));
   }
-  // [batch, length, width], as the result
+  // Input and result are [batch, length, width].
   Tensor forward(const Tensor& x) {
     const int64_t batch = x.size(0);
     const int64_t length = x.size(1);

@@ -1,7 +1,6 @@
-// brigade bench unused: what find_unused_parameters=true costs. The same model wrapped strictly and
-// with detection; and the same with every tenth layer left out, against static_graph (which knows
-// the set and looks for nothing) and against a strict wrapper of a model in which these layers are
-// frozen (and not sent). "strict again" shows the noise.
+// brigade bench unused: the cost of find_unused_parameters=true. Compares the same model wrapped strictly and with
+// detection; and the model with every tenth layer skipped against static_graph (which knows the unused set and does
+// not search) and against a strict wrapper with these layers frozen (and not sent). "strict again" shows the noise.
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/kernels/factory.h>

@@ -1,4 +1,4 @@
-// The claims, row by row, and the planted faults and measurements that decide them.
+// The claims, row by row, with the planted faults and measurements that decide them.
 #include <brigade/lab/claims/claim.h>
 
 #include <brigade/core/error.h>
@@ -12,7 +12,7 @@ namespace brigade::lab {
 
 namespace {
 
-// What was reported, in a line.
+// The verdict, in one line.
 std::string outcome_of(const Fault& fault, const Diagnosis& found) {
   if (!found.passed) return "NOT as expected: " + found.why_not;
   if (!found.detected) return "runs, with equal parameters on all ranks; nothing is reported";

@@ -1,5 +1,5 @@
-// Claims about DDP that are passed on, and that were measured to be wrong: what is advised, and what to do in its place,
-// each as a program that runs. They are the rows of docs/known-failures.md that say "Wrong".
+// Popular claims about DDP that were measured to be wrong: what is advised and what to do instead, each as a
+// program that runs. They are the rows of docs/known-failures.md that say "Wrong".
 #pragma once
 
 #include <functional>
@@ -8,34 +8,34 @@
 
 namespace brigade::lab {
 
-// What came out of a run.
+// The outcome of a run.
 struct Evidence {
   bool as_expected = false;
   std::string text;  // one line
 };
 
-// One program that bears on a claim.
+// One program that tests a claim.
 struct Trial {
-  std::string name;  // "UNU-13", or what is measured in a few words
-  std::string what;  // it does, in one line
+  std::string name;  // "UNU-13", or a few words for what is measured
+  std::string what;  // what it does, in one line
   std::function<Evidence()> run;
-  // What PyTorch 2.15 does with the same program: of a planted fault its letter in docs/faults-torch.md, of what is measured
-  // the words of bench/faults_torch/claims.json.
+  // What PyTorch 2.15 does with the same program: for a planted fault, its letter in docs/faults-torch.md; for a
+  // measurement, the words of bench/faults_torch/claims.json.
   std::string torch = {};
 };
 
 struct Claim {
-  std::string row;  // of docs/known-failures.md: "000.11"
+  std::string row;  // in docs/known-failures.md: "000.11"
   std::string said;
-  std::vector<Trial> advised;  // what follows from it, or shows that it is not so
-  std::vector<Trial> instead;  // what to do, or to know, in its place
+  std::vector<Trial> advised;  // what follows from the claim, or refutes it
+  std::vector<Trial> instead;  // what to do or to know instead
 };
 
-// In the order of their rows.
+// Sorted by row.
 const std::vector<Claim>& all_claims();
-// That of a row. Throws ValueError that lists the rows.
+// Throws ValueError that lists the rows.
 const Claim& find_claim(const std::string& row);
-// "an error, one wrong step later" for a letter; what was measured is in words.
+// "an error, one wrong step later" for a letter; the text of a measurement is returned unchanged.
 std::string in_words(const std::string& torch);
 
 }  // namespace brigade::lab

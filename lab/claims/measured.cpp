@@ -1,4 +1,4 @@
-// A trunk with two heads, of which a backward may leave one out.
+// Measurements on a trunk with two heads, of which a backward may skip one.
 #include <brigade/lab/claims/measured.h>
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>
@@ -31,7 +31,8 @@ void backward(Ddp& ddp, int rank, bool uses_second) {
   (uses_second ? loss_of(first) + loss_of(second) : loss_of(first)).backward();
 }
 
-// On rank `told`, behind one backward that uses both heads: buckets are put in order after the first.
+// Returns the evidence of rank `told`, after one backward that uses both heads: buckets are rebuilt after the first
+// backward.
 Evidence on_two_ranks(int told, const dist::DDPOptions& options,
                       const std::function<Evidence(Ddp& ddp, dist::ProcessGroup& group)>& look) {
   Evidence evidence;
@@ -55,7 +56,7 @@ Traffic sent_by_backward(Ddp& ddp, dist::ProcessGroup& group, bool uses_second) 
 
 std::string in_words(const Traffic& sent) { return fmt::format("{} collectives, {} B", sent.collectives, sent.bytes); }
 
-// Rank 0 alone uses the second head.
+// Only rank 0 uses the second head.
 void backward_with_second_on_rank_0(Ddp& ddp, dist::ProcessGroup& group) {
   backward(ddp, group.rank(), group.rank() == 0);
 }

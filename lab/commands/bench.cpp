@@ -1,5 +1,5 @@
-// brigade bench: becomes the program `brigade-bench` beside it. Benchmarks are optimised as what they measure, which
-// takes a compiler as long as the libraries of dist do, and who begins with `make demo` does not need them.
+// brigade bench: executes the program `brigade-bench` in the same folder. Benchmarks are optimized like the code
+// that they measure, which takes as long to compile as the libraries of dist, and `make demo` does not need them.
 #include <brigade/core/error.h>
 #include <brigade/lab/commands/commands.h>
 
@@ -15,11 +15,11 @@ namespace brigade::lab {
 
 namespace {
 
-// Does not return where it goes well: standard streams, process and signals stay.
+// Does not return on success: standard streams, process and signals stay.
 int become_bench(const std::vector<std::string>& arguments) {
   const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   const std::filesystem::path program = folder / "brigade-bench";
-  // Help, and results with the command that made them, name what the user called.
+  // Help and results show the command as the user called it.
   std::vector<std::string> words{(folder / "brigade").string(), "bench"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;

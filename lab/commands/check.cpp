@@ -1,4 +1,4 @@
-// brigade check: gradients beside references.
+// brigade check: compares results and gradients with references.
 #include <brigade/core/device_runtime.h>
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/options.h>
@@ -40,7 +40,7 @@ void add_numbers(json& row, const check::Comparison& of) {
   row["expected"] = number(of.expected);
 }
 
-// Of a case: the tensor that is closest to its bound.
+// The row of a case: its tensor that is closest to the bound.
 json row_of(const reference::SuiteResult& done, const std::string& device) {
   json row{{"case", done.id},
            {"op", done.op},
@@ -52,11 +52,11 @@ json row_of(const reference::SuiteResult& done, const std::string& device) {
   return row;
 }
 
-// What is told of a family in one line.
+// The totals of a family, printed in one line.
 struct FamilyTotals {
   int cases = 0, failed = 0;
   std::set<std::string> operations;
-  double worst = 0;  // part of its bound
+  double worst = 0;  // as a fraction of the bound
   std::string where;
 };
 

@@ -1,4 +1,4 @@
-// brigade claims: popular advice that is wrong, run beside what is right.
+// brigade claims: runs popular advice that is wrong, next to what is right.
 #include <brigade/lab/claims/claim.h>
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/results.h>
@@ -15,7 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-// Runs them one after another, prints a line or two for each, and adds them to `rows`. Whether all were as expected.
+// Runs the trials in order, prints a line or two for each, and adds them to `rows`. Returns whether all were as
+// expected.
 bool show(const char* heading, const std::vector<Trial>& trials, json& rows) {
   bool good = true;
   for (const Trial& trial : trials) {

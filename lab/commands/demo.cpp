@@ -21,7 +21,7 @@ constexpr double kWantedAccuracy = 0.97;
 
 void heading(const std::string& text) { std::cout << "\n== " << text << "\n" << std::flush; }
 
-// Shows one fault; true when the verdict was as expected and the fix worked.
+// Shows one fault. Returns true when the verdict was as expected and the fix worked.
 bool show_fault(const std::string& id, const std::string& backend, Results& results) {
   const Fault& fault = find_fault(id);
   heading("planted fault " + fault.id + ": " + fault.title);

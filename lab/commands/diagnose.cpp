@@ -58,7 +58,7 @@ void list_faults(Results& results) {
   results.write();
 }
 
-// The programs, with the numbers of their lines, which verdicts name.
+// Prints the programs with line numbers, which verdicts refer to.
 void show_sources(const std::vector<const Fault*>& chosen, Results& results) {
   for (const Fault* fault : chosen) {
     std::ifstream in(source_path(fault->file));
@@ -73,7 +73,7 @@ void show_sources(const std::vector<const Fault*>& chosen, Results& results) {
   results.write();
 }
 
-// Whether all that could be run were as expected.
+// Returns whether all faults that were not skipped came out as expected.
 bool run_faults(const std::vector<const Fault*>& chosen, const DiagnoseOptions& options, Results& results) {
   int failures = 0;
   int skipped = 0;
@@ -130,7 +130,7 @@ void add_diagnose(Command& app) {
       return 0;
     }
     check_backend(given->options.backend);
-    choose_device(given->options.device);  // throws here, and not on every rank
+    choose_device(given->options.device);  // throws here instead of on every rank
     std::vector<const Fault*> chosen;
     for (const std::string& id : given->ids)
       for (const Fault* fault : find_faults(id))

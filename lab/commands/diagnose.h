@@ -1,4 +1,4 @@
-// What was found of a planted fault, for the commands `diagnose` and `demo`.
+// The result row of a planted fault, for the commands `diagnose` and `demo`.
 #pragma once
 
 #include <brigade/lab/faults/diagnosis.h>

@@ -1,5 +1,4 @@
-// brigade doctor: what this program will use here, why, and what is broken; with --amp what autocast
-// casts.
+// brigade doctor: shows what this program will use here, why, and what is broken; with --amp, what autocast casts.
 #include <brigade/amp/op_lists.h>
 #include <brigade/core/version.h>
 #include <brigade/lab/commands/commands.h>
@@ -18,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// Whether nothing is broken.
+// Returns whether nothing is broken.
 bool tell_machine(Results& results) {
   const std::vector<Finding> findings = findings_of(read_machine(), dist::all_backends());
   std::cout << fmt::format("brigade {} ({})\n", version(), commit()) << in_words(findings);
@@ -34,7 +33,7 @@ bool tell_machine(Results& results) {
   return sound;
 }
 
-// An operation in one line, by what happens to its inputs.
+// Prints one line per operation, grouped by how autocast casts its inputs.
 void tell_op_lists(Results& results) {
   constexpr const char* kLine = "{:<34} {:<16} {:<16} {}\n";
   std::cout << fmt::format(kLine, "operation", "cpu", "cuda", "in PyTorch");

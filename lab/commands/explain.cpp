@@ -1,5 +1,5 @@
-// brigade explain: the bucket layout, the ready order and one iteration, in words; of a recipe, or
-// from a trace file.
+// brigade explain: the bucket layout, the ready order and one iteration, in words; for a recipe, or from a trace
+// file.
 #include <brigade/core/atomic_file.h>
 #include <brigade/core/error.h>
 #include <brigade/lab/commands/commands.h>
@@ -25,7 +25,7 @@ namespace {
 
 using nlohmann::json;
 
-// On one rank.
+// Runs on one rank.
 std::string trace_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
   const json given = json::parse(arguments);
   const Recipe& recipe = find_recipe(given.at("recipe"));
@@ -58,7 +58,7 @@ json row_of(json trace) {
   return row;
 }
 
-// A word that can be no recipe.
+// Whether the word cannot be a recipe.
 bool names_file(const std::string& word) {
   std::error_code error;
   return word.find_first_of("./") != std::string::npos || std::filesystem::exists(word, error);

@@ -20,14 +20,14 @@ namespace brigade::lab {
 
 namespace {
 
-// One launcher for each node, started by another one (srun -N 2 brigade run ...), needs to be told
-// so.
+// Throws ValueError when another launcher has started one `brigade run` per node (srun -N 2 brigade run ...) and
+// --nnodes is missing.
 void refuse_jobs_side_by_side() {
   std::optional<dist::LaunchedRank> launched;
   try {
     launched = dist::find_launched_rank(dist::launch_variables());
   } catch (const DistError&) {
-    // Variables that are not complete are no matter here: the ranks get a whole set.
+    // Incomplete variables do not matter here: the ranks get a complete set.
   }
   if (!launched || launched->world_size < 2) return;
   throw ValueError(
@@ -49,7 +49,7 @@ nlohmann::json row_of(const std::vector<std::string>& command, const dist::Launc
   return {{"command", command}, {"exit_code", outcome.exit_code}, {"summary", outcome.summary}, {"ranks", ranks}};
 }
 
-// A job that a signal has ended does not wait for somebody to read what there is to say.
+// Whether to print messages: after a signal, only if standard error accepts output within 500 ms.
 bool can_say_it(const dist::LaunchOutcome& outcome) {
   pollfd room{STDERR_FILENO, POLLOUT, 0};
   return outcome.signal == 0 || poll(&room, 1, 500) > 0;

@@ -21,7 +21,7 @@
 
 namespace brigade::lab {
 
-// How options and results travel between processes.
+// Serialization of options and results between processes.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainOptions, form, strategy, precision, device, epochs, steps, global_batch, lr,
                                    seed, progress, trace_steps, bucket_mb, checkpoint, save_every, resume, metrics,
                                    data, width, picture)
@@ -37,7 +37,7 @@ std::string train_job(const dist::ProcessGroupPtr& group, const std::string& arg
   const json given = json::parse(arguments);
   TrainResult result = find_recipe(given.at("recipe")).train(group, given.at("options").get<TrainOptions>());
   if (group->rank() != 0) result.trace.clear();
-  // In CBOR: a loss may be NaN, for which JSON has no number.
+  // CBOR, because a loss may be NaN, which JSON cannot represent.
   std::string bytes;
   json::to_cbor(json(result), bytes);
   return bytes;
@@ -45,7 +45,7 @@ std::string train_job(const dist::ProcessGroupPtr& group, const std::string& arg
 
 const AddRankJob add_train_job(kTrainJob, &train_job);
 
-// What a form that fails says before it runs.
+// Announces the expected failure of a failing form before it runs.
 void announce(const Recipe& recipe, const Form& form) {
   if (form.is_right()) return;
   std::cout << fmt::format("{}, form {}: {}. It has to end in {} ({}); the same in small: brigade diagnose {}\n",
@@ -124,12 +124,12 @@ struct Arguments {
   Results results;
 };
 
-// Options that are told apart by whether they were given.
+// Options for which it matters whether the user gave them.
 struct Given {
   Option ranks, backend, timeout, precision, epochs, batch, lr, save_every;
 };
 
-// Each form would write over what the one before has written.
+// Each form would overwrite the files of the previous one.
 void check_compare(const Arguments& given) {
   const std::pair<const char*, const std::string*> files[] = {{"--checkpoint", &given.options.checkpoint},
                                                               {"--resume", &given.options.resume},
@@ -142,7 +142,7 @@ void check_compare(const Arguments& given) {
   }
 }
 
-// Wrong names are told before any rank starts.
+// Reports wrong names before any rank starts.
 void check(Arguments& given, const Recipe& recipe, const Given& by_user) {
   static_cast<void>(find_form(recipe, given.options.form));
   if (given.compare) check_compare(given);

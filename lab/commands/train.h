@@ -12,31 +12,31 @@
 
 namespace brigade::lab {
 
-// On which ranks a job runs.
+// The ranks on which a job runs.
 struct TrainRanks {
   std::string backend = "shm";
   int ranks = 2;
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
 };
 
-// Trains on `ranks` ranks and returns what rank 0 reports. Throws as require_ok() does.
+// Trains on `ranks` ranks and returns rank 0's result. Throws like require_ok().
 TrainResult run_recipe(const Recipe& recipe, const std::string& backend, int ranks, const TrainOptions& options,
                        std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
 // How a run of a form ended.
 struct FormOutcome {
-  TrainResult result;            // of rank 0, where it came to its end
+  TrainResult result;            // of rank 0, if the run completed
   RankResult error;              // of the first rank that failed
-  bool expected = false;         // as the form says: with its verdict, or with equal replicas
-  std::string in_words() const;  // of the error: "unused_parameters (detached)"
+  bool expected = false;         // ended as the form says: with its verdict, or with equal replicas
+  std::string in_words() const;  // the error: "unused_parameters (detached)"
 };
-// Throws ValueError, IoError and DeviceError as require_ok() does: they say nothing of the form.
+// Throws ValueError, IoError and DeviceError like require_ok(): these are not outcomes of the form.
 FormOutcome run_form(const Recipe& recipe, const Form& form, const TrainRanks& ranks, TrainOptions options);
 
-// What rank processes get: the name of the job, and its arguments.
+// The input of rank processes: the name of the job, and its arguments.
 inline constexpr const char* kTrainJob = "train";
 std::string train_arguments(const Recipe& recipe, const TrainOptions& options);
-// What such a job gives back.
+// Parses the result of such a job.
 TrainResult parse_train_result(const std::string& text);
 
 // A row of "results" (docs/cli.md).
@@ -45,8 +45,8 @@ nlohmann::json train_row(const Recipe& recipe, int ranks, const std::string& bac
 
 // `brigade train --list`: recipes, and under each its forms.
 void list_recipes(Results& results);
-// `brigade train RECIPE --compare`: all forms one after another, as a table. Whether all ended as
-// they should.
+// `brigade train RECIPE --compare`: runs all forms in order and prints a table. Returns whether all ended as they
+// should.
 bool compare_forms(const Recipe& recipe, const TrainRanks& ranks, const TrainOptions& options, Results& results);
 
 }  // namespace brigade::lab

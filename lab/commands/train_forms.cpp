@@ -1,4 +1,4 @@
-// The forms of a recipe side by side: `brigade train --list` and `--compare`.
+// Lists and compares the forms of a recipe: `brigade train --list` and `--compare`.
 #include <brigade/lab/commands/train.h>
 
 #include <brigade/lab/json_output.h>
@@ -27,7 +27,7 @@ std::string warning_of(const Form& form) { return form.warning.empty() ? "" : ";
 
 std::string equal_or_not(bool equal) { return equal ? "equal" : "DIFFERENT"; }
 
-// What a run that came to its end should have done.
+// What a completed run should have done instead.
 std::string what_was(const Form& form) {
   if (!form.is_right()) return ": it should end in " + in_words(form.verdict);
   return form.warning.empty() ? ": replicas differ" : ": it should warn of " + form.warning;
@@ -39,7 +39,7 @@ std::string line_of(const Recipe& recipe, const Form& form, const TrainRanks& ra
     return fmt::format("{:<26} {:>9} {:>11} {:>10} {:>9}  {:<10} {}{}", form.name, "-", "-", "-", "-", "-",
                        outcome.in_words(), outcome.expected ? ", as expected" : ", NOT expected");
   const std::string sent = result.bytes_per_step < 0 ? "-" : fmt::format("{:.1f}", result.bytes_per_step / 1024);
-  // Ranks that are threads share one count.
+  // Ranks that are threads share one peak-memory counter.
   const std::string peak =
       ranks.backend == "threads" ? "-" : fmt::format("{:.1f}", result.peak_bytes / (1024.0 * 1024.0));
   return fmt::format("{:<26} {:>9.3f} {:>11.2f} {:>10} {:>9}  {:<10} {}{}", form.name, median(result.step_ms),

@@ -1,4 +1,4 @@
-// The judgement, section by section: processor, devices, ranks of one host, network, backends.
+// Judges the machine section by section: processor, devices, ranks of one host, network, backends.
 #include <brigade/lab/doctor/findings.h>
 
 #include <brigade/dist/errors/verdict.h>
@@ -110,7 +110,7 @@ void judge_host(const Machine& machine, Findings& found) {
   add("temporary folder",
       writes ? machine.temporary_folder : fmt::format("{}: {}", machine.temporary_folder, machine.temporary_fault),
       writes ? Health::Ok : Health::Broken, writes ? "" : "set TMPDIR to a folder that this user may write to");
-  constexpr uint64_t kFiles = 256;  // sockets and memory of 64 ranks, and what a program opens itself
+  constexpr uint64_t kFiles = 256;  // sockets and memory of 64 ranks, and the program's own files
   const bool few = machine.open_files < kFiles;
   add("open files", limit_in_words(machine.open_files, false), few ? Health::Note : Health::Ok,
       few ? fmt::format("a rank opens a few for each peer; raise the limit with `ulimit -n {}`", 4 * kFiles) : "");
@@ -173,7 +173,7 @@ void judge_backends(const Machine& machine, std::span<const dist::Backend> backe
   for (const dist::Backend& each : backends) {
     const bool made = each.missing.empty();
     hosts = hosts || (made && each.name == "hosts");
-    // A build without CUDA lacks nothing that it could use.
+    // A build without CUDA is missing nothing that it could use.
     const bool is_for_gpus = each.name == "nccl";
     found.push_back({"process groups", each.name, made ? each.reach : each.missing,
                      made || is_for_gpus ? Health::Ok : Health::Note,

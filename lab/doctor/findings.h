@@ -1,4 +1,4 @@
-// What the doctor says of a machine: what will be used, why, what is missing, and how to get it.
+// The doctor's findings on a machine: what will be used, why, what is missing, and how to get it.
 #pragma once
 
 #include <brigade/dist/groups/backends.h>
@@ -18,13 +18,13 @@ struct Finding {
   std::string name;     // "instruction set"
   std::string value;    // "x86-64-v3"
   Health health = Health::Ok;
-  std::string advice = {};  // what to do; "" where all is well
+  std::string advice = {};  // what to do; "" if all is well
 };
 
-// In the order in which they are to be shown, by sections.
+// In display order, by section.
 std::vector<Finding> findings_of(const Machine& machine, std::span<const dist::Backend> backends);
 
-// For people: a line each, what is not well marked, with its advice below.
+// Formats the findings for display: one line each, with a mark and the advice below for those that are not ok.
 std::string in_words(std::span<const Finding> findings);
 
 }  // namespace brigade::lab

@@ -1,4 +1,4 @@
-// Reads the table of ways between GPUs: a line of names, then a line for each GPU.
+// Parses the table of connections between GPUs: a header line of names, then a line for each GPU.
 #include <brigade/lab/doctor/gpu_topology.h>
 
 #include <brigade/lab/words.h>
@@ -15,7 +15,7 @@ namespace brigade::lab {
 
 namespace {
 
-// Newer versions underline the names.
+// Removes ANSI escapes: newer versions of nvidia-smi underline the names.
 std::string without_escapes(const std::string& text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -29,7 +29,7 @@ std::string without_escapes(const std::string& text) {
   return plain;
 }
 
-// 3 of "GPU3"; -1 of another word.
+// Returns 3 for "GPU3", and -1 for any other word.
 int gpu_number(const std::string& word) {
   if (!word.starts_with("GPU")) return -1;
   return static_cast<int>(whole_number(word.substr(3)).value_or(-1));
@@ -72,7 +72,7 @@ std::vector<GpuPair> read_gpu_pairs() {
   return gpu_pairs_in(table);
 }
 
-// The words of nvidia-smi's legend.
+// As in the legend of nvidia-smi.
 std::string way_in_words(const std::string& way) {
   if (way.starts_with("NV")) return fmt::format("{} NVLink{}", way.substr(2), way == "NV1" ? "" : "s");
   if (way == "PIX") return "within one PCIe switch";

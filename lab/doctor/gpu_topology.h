@@ -1,4 +1,4 @@
-// How the GPUs of this machine reach each other, as `nvidia-smi topo -m` tells it.
+// How the GPUs of this machine are connected, as `nvidia-smi topo -m` reports it.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 namespace brigade::lab {
 
 struct GpuPair {
-  int first = 0, second = 0;  // numbers of the driver
+  int first = 0, second = 0;  // device numbers of the driver
   std::string way;            // "NV18", "PIX", "SYS"
 };
 
-// From the program's table; what is not a GPU (network cards, affinities) is passed over.
+// Parses the program's table. Skips columns and rows other than GPUs (network cards, affinities).
 std::vector<GpuPair> gpu_pairs_in(const std::string& table);
-// Of this machine; empty where the program is not there, or does not answer within some seconds.
+// The pairs of this machine; empty when nvidia-smi is missing, or does not answer within 10 seconds.
 std::vector<GpuPair> read_gpu_pairs();
 
 // "18 NVLinks", "within one PCIe switch"

@@ -1,4 +1,4 @@
-// Asks the kernel: its files for hardware and control groups, its calls for limits and networks.
+// Reads the kernel's files for hardware and control groups, and calls it for limits and networks.
 #include <brigade/lab/doctor/machine.h>
 
 #include <brigade/core/device_runtime.h>
@@ -39,7 +39,7 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-// Without the line's end; "" for a file that cannot be read.
+// The first line without its newline; "" for a file that cannot be read.
 std::string first_line(const fs::path& file) {
   std::ifstream in(file);
   std::string line;
@@ -83,11 +83,11 @@ void read_processor(const fs::path& root, Machine& machine) {
     const auto launched = dist::find_launched_rank(dist::launch_variables());
     if (launched) machine.local_ranks = std::max(0, launched->local_world_size);
   } catch (const DistError&) {
-    // Variables that are not complete are found by who needs them.
+    // Incomplete variables are reported where they are needed.
   }
 }
 
-// Of the control group (version 2, or what version 1 calls the same).
+// Reads the limits of the control group (version 2, or their equivalents in version 1).
 void read_limits_of_group(const fs::path& root, Machine& machine) {
   const fs::path groups = root / "sys/fs/cgroup";
   std::istringstream two(first_line(groups / "cpu.max"));

@@ -1,4 +1,4 @@
-// What a region of autocast costs an operation that casts nothing: outside of one, inside, and inside of
+// The cost of an autocast region for an operation that casts nothing: outside of a region, inside, and inside of
 // one that is not enabled (which shows the noise).
 #include <brigade/amp/autocast.h>
 #include <brigade/autograd/functional.h>
@@ -16,7 +16,7 @@ struct Question {
   std::function<Tensor()> run;
 };
 
-// Inputs have the dtype that the rule asks for, so that what is measured is the question.
+// Inputs already have the dtype that the rule asks for, so that only looking up the rule is measured.
 std::vector<Question> questions() {
   const Tensor lower = full({4, 4}, 0.25, kBFloat16), wide = full({4, 4}, 0.25, kFloat32);
   const Tensor weight = full({4, 4}, 0.25, kBFloat16).requires_grad_();
@@ -33,7 +33,7 @@ std::vector<Question> questions() {
   };
 }
 
-// `enabled`: none for no region at all.
+// `enabled`: nullopt for no region at all.
 MicroCase autocast_case(const Question& question, const std::string& words, std::optional<bool> enabled) {
   const std::string name = "autocast, " + question.name + ": ";
   return {.suite = "amp",

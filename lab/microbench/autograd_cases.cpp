@@ -1,5 +1,5 @@
-// What an operation costs besides its arithmetic: recorded, not recorded, run backward; tensors so
-// small that the arithmetic is nothing. Times are of one operation in a chain.
+// The overhead of an operation, recorded, not recorded and run backward, on tensors so small that the arithmetic is
+// negligible. Times are per operation in a chain.
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/microbench/micro_case.h>

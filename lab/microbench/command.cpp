@@ -27,9 +27,9 @@ using nlohmann::json;
 
 struct Suite {
   std::string name, about;
-  std::string example;      // cases to choose, as a regular expression
-  std::string dtypes = "";  // those it has, where there are several
-  std::string footer = "";  // under the examples
+  std::string example;      // a regular expression for --cases
+  std::string dtypes = "";  // dtypes to choose from, if there are several
+  std::string footer = "";  // shown below the examples
 };
 
 struct Arguments {
@@ -40,7 +40,8 @@ struct Arguments {
   bool follow = false;
 };
 
-// A line in, a line out: times the case that is named, so that another program can take turns.
+// Reads the name of a case per line, times it, and prints one line, so that another program can alternate with this
+// one.
 void follow(const Suite& suite, double seconds) {
   std::string name;
   while (std::getline(std::cin, name)) {
@@ -62,8 +63,8 @@ std::vector<MicroCase> chosen_cases(const Suite& suite, const Arguments& given) 
   return cases;
 }
 
-// A case's time in a round: the median of ten milliseconds of calls, after some that bring back what the
-// other cases have put out of the caches. What it needs is made at its first turn.
+// A case's time in a round is the median over ten milliseconds of calls, after warm-up calls that refill the
+// caches. The inputs are made at the first turn.
 bench::Turn turn_of(const MicroCase& micro_case) {
   return {micro_case.name, [micro_case, sample = std::function<double()>()]() mutable {
             if (!sample) sample = micro_case.prepare();
@@ -71,7 +72,7 @@ bench::Turn turn_of(const MicroCase& micro_case) {
           }};
 }
 
-// Times below ten need more digits.
+// Times below 10 get more digits.
 std::string time_in_words(double time) { return time < 10 ? fmt::format("{:.4f}", time) : fmt::format("{:.2f}", time); }
 
 void print(const MicroCase& each, size_t width, const json& found, double factor, const std::string& before) {

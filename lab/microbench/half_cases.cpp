@@ -1,5 +1,5 @@
-// What half types cost per element: operations over four million elements in float16 and bfloat16 beside
-// float32, and casts beside a copy.
+// The cost of half types per element: operations over four million elements in float16 and bfloat16 compared with
+// float32, and casts compared with a copy.
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/kernels/activation.h>
@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kRows = 4096, kRow = 1024;
 constexpr DType kTypes[] = {kFloat32, kFloat16, kBFloat16};
 
-// Of x, weight and bias of a layer norm, or of x and weight of an RMS norm.
+// The gradients of x, weight and bias of a layer norm, or of x and weight of an RMS norm. Returns that of x.
 Tensor norm_gradient(const Tensor& x, bool centered) {
   const kernels::ParameterGrad wanted{.wanted = true, .dtype = x.dtype()};
   const kernels::LayerNormBackwardOptions options{
@@ -89,7 +89,7 @@ MicroCase operation_case(const Operation& operation, DType dtype) {
 
 std::string cast_name(DType from, DType to) { return std::string("cast ") + name(from) + " to " + name(to); }
 
-// Into memory that is there.
+// Casts into memory that is already allocated.
 MicroCase cast_case(DType from, DType to) {
   return {.suite = "amp",
           .name = from == to ? "copy float32" : cast_name(from, to),

@@ -1,5 +1,5 @@
-// Microbenchmarks of one process: named cases with a way to time them, so that a program can time
-// one again and again, in turns with another program's (bench/beside_torch.py).
+// Microbenchmarks of one process: named cases that can be timed repeatedly, alternating with another program
+// (bench/beside_torch.py).
 #pragma once
 
 #include <functional>
@@ -12,12 +12,12 @@ struct MicroCase {
   std::string suite;  // "ops", "autograd", "optim", "amp"
   std::string name;   // "matmul 512 forward"
   std::string dtype = "float32";
-  // Of one call, for rates; 0 where a rate says nothing.
+  // Per call, for rates; 0 if a rate is meaningless.
   double flops = 0;
   double bytes = 0;
-  // Makes what the calls need; the result runs some calls and returns the microseconds of one.
+  // Prepares the inputs of the calls. The returned function runs some calls and returns the microseconds of one.
   std::function<std::function<double()>()> prepare;
-  std::string beside = "";  // the case of this suite that it is compared with; "": none
+  std::string beside = "";  // the case of this suite to compare with; "": none
 };
 
 // A file of cases adds its own from a static object.
@@ -25,20 +25,20 @@ struct AddMicroCases {
   explicit AddMicroCases(std::vector<MicroCase> (*cases)());
 };
 
-// In the order of their names' suites; throws ValueError for a suite that does not exist.
+// All cases of a suite, in the order in which they were added. Throws ValueError for a suite that does not exist.
 std::vector<MicroCase> micro_cases(const std::string& suite);
-// Throws ValueError that lists the names there are.
+// Throws ValueError that lists the known names.
 MicroCase find_micro_case(const std::string& suite, const std::string& name);
 
-// Microseconds of one call, several times, after some to warm up; for about `seconds`.
+// Samples of the microseconds of one call, for about `seconds` after a warm-up.
 std::vector<double> time_micro_case(const MicroCase& micro_case, double seconds);
 
-// The same of a sample that has been prepared: some to warm up, then for about `seconds`, 3 at least.
+// The same for a prepared sample function: a warm-up, then about `seconds` of samples, at least 3.
 std::vector<double> samples_for(const std::function<double()>& sample, double seconds);
 
-// Microseconds of one of `calls` calls of f.
+// The mean microseconds of a call over `calls` calls of f.
 double microseconds(int calls, const std::function<void()>& f);
-// A sample of a function that takes no preparation between calls; as many calls as make a
+// A sample function for an `f` that needs no preparation between calls. It makes as many calls as take a
 // millisecond.
 std::function<double()> repeated(std::function<void()> f);
 

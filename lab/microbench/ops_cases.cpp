@@ -1,6 +1,5 @@
-// Operations at the sizes of models: forward unrecorded, and the gradients by all inputs. All of
-// them in float32, those that models run in half types also in these ("softmax 1024x1024 bfloat16
-// forward").
+// Operations at the sizes of models: forward without recording, and the gradients of all inputs. All run in
+// float32; those that models run in half types also run in these ("softmax 1024x1024 bfloat16 forward").
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/microbench/micro_case.h>
@@ -21,7 +20,7 @@ struct Operation {
   std::function<Tensor(const Inputs&)> apply;
   double backward_flops = 0;
   DType dtype = kFloat32;
-  std::string in_float32 = "";  // of a half type: the name of the same operation in float32
+  std::string in_float32 = "";  // in a half type: the name of the float32 case
 };
 
 Tensor random(const Shape& sizes, uint64_t seed = 1) {
@@ -101,7 +100,7 @@ std::vector<Operation> operations() {
                    return Inputs{random({4, 1 << 20})};
                  },
                  [](const Inputs& in) { return sum(in[0].t(), {0}); }});
-  // Products by a vector: they read what they multiply once.
+  // Products with a vector read each element once.
   const auto vector_product = [&](const std::string& name, Shape a, Shape b, std::function<Tensor(const Inputs&)> f) {
     const auto flops = 2.0 * static_cast<double>(a.numel());
     all.push_back({name, flops, 4.0 * static_cast<double>(a.numel() + b.numel()),
@@ -158,7 +157,7 @@ bool is_run_in_halves(const std::string& name) {
   return false;
 }
 
-// The floating inputs in `dtype`.
+// The same operation with floating inputs in `dtype`.
 Operation in_dtype(Operation op, DType dtype) {
   op.in_float32 = op.name;
   op.name += std::string(" ") + name(dtype);

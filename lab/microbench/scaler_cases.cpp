@@ -1,4 +1,4 @@
-// What a loss scaler costs: training steps of ten million parameters without one, with one, and with one
+// The cost of a loss scaler: training steps over ten million parameters without a scaler, with one, and with one
 // whose steps are fused.
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/autograd/functional.h>
@@ -35,7 +35,7 @@ struct Training {
   }
 };
 
-// The same training for both of its cases, made when the first of them is run.
+// Both cases of a way share one training, made when the first of them runs.
 struct Shared {
   MakeOptimizer make;
   amp::GradScalerOptions options;

@@ -16,10 +16,9 @@ namespace brigade::lab::reference {
 
 namespace {
 
-// What cancels out to nothing, a gradient of softmax at equal logits, is measured by numbers of
-// this size.
+// Values that cancel to zero, such as a gradient of softmax at equal logits, are measured relative to this scale.
 constexpr double kLeastScale = 0.05;
-// Both sides round at the same places under autocast: less than check::kRoundings is left to them.
+// Both sides round at the same places under autocast, so fewer roundings than check::kRoundings are allowed.
 constexpr double kAutocastRoundings = 4;
 
 // A tensor of a case with its place among the inputs, or among the results.
@@ -86,7 +85,7 @@ Run run(const Case& which, const Fixture& fixture, Device device) {
   return result;
 }
 
-// Compares with the fixture's tensors, by their names.
+// Compares tensors with those of the fixture, by name.
 class Judge {
  public:
   Judge(const Case& which, const Fixture& fixture, check::Report& report, int64_t terms, const CheckOptions& options)

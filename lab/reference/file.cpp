@@ -1,4 +1,5 @@
-// Finds out what a file is of, runs that, and reports tensors that nothing was compared with.
+// Determines whether a file holds an operation or a model, runs it, and reports tensors that were compared with
+// nothing.
 #include <brigade/lab/reference/file.h>
 
 #include <brigade/core/detail/in_quotes.h>
@@ -30,8 +31,8 @@ json arguments_of(const SafetensorsFile& file) {
   return arguments;
 }
 
-// The sizes of a model are sizes of its tensors, which the file holds, and it has no more layers
-// than tensors. Without this a small file could ask for a model that no machine holds.
+// The sizes of a model are sizes of its tensors, which the file holds, and it has no more layers than tensors.
+// Without this check a small file could request a model too large for any machine.
 void check_sizes(const json& arguments, const SafetensorsFile& file) {
   auto most = static_cast<int64_t>(file.entries().size());
   for (const SafetensorsEntry& entry : file.entries())
@@ -60,7 +61,7 @@ DType input_dtype(const SafetensorsFile& file) {
   return DType::Float32;
 }
 
-// The file as a case without a row: inputs that are left out are undefined.
+// Runs the file as a case without a row of the table: missing inputs are undefined.
 FileResult check_op(const SafetensorsFile& file, const std::string& op, const FileOptions& options) {
   json inputs = json::array();
   for (const SafetensorsEntry& entry : file.entries()) {

@@ -1,4 +1,4 @@
-// A file of a user's own (docs/check.md): one operation, or one step of a built-in model.
+// Checks a user's file (docs/check.md): one operation, or one step of a built-in model.
 #pragma once
 
 #include <brigade/core/compare.h>
@@ -11,10 +11,10 @@
 namespace brigade::lab::reference {
 
 struct FileOptions {
-  std::string model, op;       // what the file's metadata says unless given; at most one of them
-  std::optional<DType> dtype;  // to compute in; the file's unless given
+  std::string model, op;       // default: from the file's metadata; at most one of them
+  std::optional<DType> dtype;  // dtype to compute in; default: the file's
   Device device;
-  double bound = 0;  // a part of the scale of each tensor; 0: the default
+  double bound = 0;  // relative to the scale of each tensor; 0: the default
 };
 
 struct FileResult {
@@ -24,8 +24,8 @@ struct FileResult {
   check::Report report;
 };
 
-// Throws IoError for a file that cannot be read, ValueError for one whose metadata make no sense,
-// and what the operation or the model throws for inputs that it does not take.
+// Throws IoError for a file that cannot be read, ValueError for invalid metadata, and what the operation or the
+// model throws for inputs that it does not accept.
 FileResult check_file(const std::string& path, const FileOptions& options);
 
 }  // namespace brigade::lab::reference

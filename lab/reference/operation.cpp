@@ -1,4 +1,4 @@
-// The list of operations by name, and their arguments read from JSON with checks of types.
+// The registry of operations by name, and their arguments, read from JSON with type checks.
 #include <brigade/lab/reference/operation.h>
 
 #include <nlohmann/json.hpp>

@@ -23,7 +23,7 @@
 
 namespace brigade::lab::reference {
 
-// The tensors of a row, in its order; undefined where the row says "none".
+// The tensors of a row, in order; undefined where the row says "none".
 class Inputs {
  public:
   Inputs(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {}
@@ -38,8 +38,8 @@ class Inputs {
   std::vector<Tensor> tensors_;
 };
 
-// The arguments of a row. One that no operation asks for is an error (see unused), so that none is
-// ignored.
+// The arguments of a row. An argument that the operation does not read is an error (see unused), so that none is
+// silently ignored.
 class Arguments {
  public:
   explicit Arguments(const nlohmann::json& object);
@@ -51,15 +51,15 @@ class Arguments {
   bool is_text(const std::string& name) const;
   // Throw ValueError when there is no such argument, or one of another type.
   double number(const std::string& name) const;
-  Scalar scalar(const std::string& name) const;  // an integer, a truth value or a floating number, as it is written
+  Scalar scalar(const std::string& name) const;  // an integer, a bool or a floating-point number, as written in the row
   int64_t integer(const std::string& name) const;
   bool flag(const std::string& name) const;
   std::string text(const std::string& name) const;
   Shape shape(const std::string& name) const;               // a list, or one integer
-  Shape shape_of(const std::string& name, int dims) const;  // with so many sizes
+  Shape shape_of(const std::string& name, int dims) const;  // a list of `dims` sizes
   std::vector<double> numbers(const std::string& name) const;
-  // The same, or `otherwise` when there is none: PyTorch's default, which the function's own is
-  // compared with by rows that leave the argument out.
+  // The same, or `otherwise` when the argument is missing: PyTorch's default. Rows that leave the argument out
+  // compare the function's own default with it.
   double number(const std::string& name, double otherwise) const { return has(name) ? number(name) : otherwise; }
   Scalar scalar(const std::string& name, Scalar otherwise) const { return has(name) ? scalar(name) : otherwise; }
   int64_t integer(const std::string& name, int64_t otherwise) const { return has(name) ? integer(name) : otherwise; }
@@ -68,7 +68,7 @@ class Arguments {
     return has(name) ? text(name) : otherwise;
   }
   Shape shape(const std::string& name, const Shape& otherwise) const { return has(name) ? shape(name) : otherwise; }
-  // Sets what is given and leaves the default of the library otherwise.
+  // Sets `value` if the argument is given; otherwise leaves the library's default.
   void set(const std::string& name, double& value) const;
   void set(const std::string& name, int64_t& value) const;
   void set(const std::string& name, bool& value) const;
@@ -81,7 +81,7 @@ class Arguments {
   }
   void set(const std::string& name, Size2& value) const { set(name, value.values); }
 
-  // Names that nobody has asked for.
+  // The names of arguments that were never read.
   std::vector<std::string> unused() const;
 
  private:

@@ -1,4 +1,4 @@
-// Runs each family against its file of fixtures, then the models, and tells what is missing.
+// Runs each family against its file of fixtures, then the models, and reports what is missing.
 #include <brigade/lab/reference/suite.h>
 
 #include <brigade/core/safetensors.h>
@@ -21,7 +21,7 @@ bool chosen(const SuiteOptions& options, const std::string& family, const std::s
 
 void fail(CaseResult& result, const std::string& why) { result.error = why; }
 
-// A fixture that says of itself what the table says.
+// Runs a case if its fixture was made from the same row of the table.
 CaseResult run_one(const Case& which, const SafetensorsFile& fixtures, const SuiteOptions& options) {
   CaseResult result;
   if (!find_operation(which.op)) {
@@ -46,7 +46,7 @@ CaseResult run_one(const Case& which, const SafetensorsFile& fixtures, const Sui
                     {.device = options.device, .seen = options.seen});
 }
 
-// An open file, or why it cannot be read.
+// Opens a file. Returns null and sets `problem` when it cannot be read.
 std::unique_ptr<SafetensorsFile> open(const std::filesystem::path& path, std::string& problem) {
   try {
     return std::make_unique<SafetensorsFile>(path.string());

@@ -1,6 +1,5 @@
-// All cases of the table against their fixtures. Nothing is skipped: a case whose operation is
-// unknown, a fixture that is missing or was made from another row, and a fixture that no row asks
-// for are failures.
+// Runs all cases of the table against their fixtures. Nothing is skipped: a case with an unknown operation, a
+// fixture that is missing or was made from another row, and a fixture without a row are failures.
 #pragma once
 
 #include <brigade/lab/reference/check_case.h>
@@ -16,9 +15,9 @@ namespace brigade::lab::reference {
 inline constexpr const char* kModelsFamily = "models";
 
 struct SuiteOptions {
-  std::string folder;  // as reference_folder() gives it
+  std::string folder;  // see reference_folder()
   Device device;
-  std::optional<DType> dtype;                    // only cases in this one
+  std::optional<DType> dtype;                    // only cases in this dtype
   std::string only;                              // only cases whose family or id contains this text
   std::function<void(const Tensor&)> seen = {};  // as in CheckOptions
 };
@@ -29,7 +28,7 @@ struct SuiteResult {
   CaseResult result;
 };
 
-// Each case is handed to `tell` when it is done.
+// Calls `tell` with each case when it is done.
 void run_suite(const SuiteOptions& options, const std::function<void(const SuiteResult&)>& tell);
 
 }  // namespace brigade::lab::reference

@@ -1,4 +1,4 @@
-// Reads the rows into cases, one for each dtype, and looks for the folder of the tables.
+// Reads the rows into cases, one for each dtype, and finds the folder of the tables.
 #include <brigade/lab/reference/table.h>
 
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// "normal [2,3] fixed transposed": the words behind the sizes say how it lies in memory.
+// "normal [2,3] fixed transposed": the words after the sizes give the layout.
 Layout layout_of(const std::string& input) {
   const size_t end = input.find(']');
   std::istringstream words(end == std::string::npos ? "" : input.substr(end + 1));

@@ -1,5 +1,5 @@
-// The table of cases: tests/reference/cases/<family>.json, which the generator of the fixtures
-// reads as well (tests/reference/README.md).
+// The table of cases: tests/reference/cases/<family>.json, which the fixture generator also reads
+// (tests/reference/README.md).
 #pragma once
 
 #include <brigade/core/dtype.h>
@@ -13,7 +13,7 @@
 
 namespace brigade::lab::reference {
 
-// How an input lies in memory.
+// The memory layout of an input.
 enum class Layout : uint8_t { Contiguous, Transposed, Sliced, Expanded };
 
 // One row of the table in one dtype.
@@ -21,9 +21,9 @@ struct Case {
   std::string family, op, name;
   DType dtype = DType::Float64;
   std::vector<Layout> layouts;  // one per input
-  double bound = 1;             // what the row widens the bound by
-  // Runs inside of an autocast region with `dtype`, on the CPU: the lists differ by device. Results
-  // are held to the precision of this dtype.
+  double bound = 1;             // the row's factor on the default bound
+  // If set, the case runs inside an autocast region with `dtype`, on the CPU, since the lists differ by device.
+  // Results are held to the precision of this dtype.
   std::optional<DType> autocast;
   // The row with its dtype, as the fixture must repeat it: {"op", "dtype", "name", "inputs",
   // "args", ...}.
@@ -38,13 +38,13 @@ struct Family {
   std::vector<Case> cases;
 };
 
-// Where table and fixtures are: $BRIGADE_REFERENCE_DIR, the source tree it was built from, or
-// ../share/brigade/reference beside the program. Throws IoError that lists where it looked.
+// The folder of the table and fixtures: $BRIGADE_REFERENCE_DIR, the source tree the program was built from, or
+// ../share/brigade/reference relative to the program. Throws IoError that lists the searched paths.
 std::string reference_folder();
-// By name. Throws IoError for a folder without cases, and ValueError that names the file and the
-// row for one that is not as it should be.
+// The families, sorted by name. Throws IoError for a folder without cases, and ValueError that names the file and
+// the row for an invalid row.
 std::vector<Family> read_table(const std::string& folder);
-// What a file with one case says of itself, as above. Throws ValueError.
+// Parses the description of one case (Case::description). Throws ValueError.
 Case parse_case(const nlohmann::json& description);
 
 }  // namespace brigade::lab::reference

@@ -1,4 +1,4 @@
-// Trains a model from the fixture's parameters, and compares its state after each step shown there.
+// Trains a model from the fixture's parameters, and compares its state after each step recorded there.
 #include <brigade/lab/reference/training.h>
 
 #include <brigade/amp/autocast.h>
@@ -23,7 +23,7 @@ using nlohmann::json;
 
 constexpr const char* kOptimizers[] = {"sgd", "adamw"};
 
-// PyTorch's names of hyperparameters.
+// Reads options by PyTorch's hyperparameter names.
 template <class Options>
 Options options_from(const json& given) {
   Options options;
@@ -49,7 +49,7 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name, const 
   throw ValueError("unknown optimizer '{}'; known are sgd and adamw", name);
 }
 
-// What is expected after this step, if the fixture shows it.
+// Compares with the expected state after this step, if the fixture has one.
 void compare_state(const std::string& prefix, nn::Module& module, const SafetensorsFile& fixture,
                    const check::Options& options, check::Report& report) {
   const std::string parameters = prefix + "parameter.", gradients = prefix + "grad.";

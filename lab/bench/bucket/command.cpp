@@ -1,5 +1,5 @@
-// brigade bench bucket: what a bucket of gradients costs, term by term, over its size; which size
-// costs least; and how much of it passes behind a backward, over a link of chosen speed.
+// brigade bench bucket: the cost of a gradient bucket, term by term, over its size; the cheapest size; and how much
+// of the communication hides behind a backward, over a link of chosen speed.
 #include <brigade/core/error.h>
 #include <brigade/lab/bench/bench_options.h>
 #include <brigade/lab/bench/benchmark.h>
@@ -40,8 +40,8 @@ struct Arguments {
   bool only_overlap = false, only_terms = false;
 };
 
-// What a rank holds at once of the largest bucket: gradients that are given, parameters, gradients
-// and buckets, of the bucket alone and of the one in a backward.
+// How many copies of the largest bucket a rank holds at once: given gradients, parameters, gradients and buckets,
+// for the stand-alone terms and for the backward.
 constexpr int64_t kCopiesOfABucket = 9;
 
 void check_memory(const Arguments& given, int64_t largest) {
@@ -56,7 +56,7 @@ void check_memory(const Arguments& given, int64_t largest) {
       byte_size_in_words(largest), ways, ranks, needed, memory_bytes() >> 30);
 }
 
-// The cases of each size and number of parameters; says which are left out.
+// Groups the cases by size and number of parameters. Prints those that are left out.
 json groups_of_cases(const Arguments& given) {
   json groups = json::array();
   for (const auto parameters : numbers_in<int64_t>(given.parameters)) {
@@ -84,7 +84,7 @@ json groups_of_cases(const Arguments& given) {
   return groups;
 }
 
-// Before any rank starts: throws ValueError.
+// Runs before any rank starts. Throws ValueError.
 void check(const Arguments& given) {
   for (const std::string& hook : given.hooks)
     make_hook(hook);
@@ -129,7 +129,7 @@ void run_overlap(Arguments& given, int ranks) {
     return;
   }
   const LinkSpeed link = parse_link(given.link);
-  // Those that carry such a link.
+  // These backends support a simulated link.
   const std::string backend = joined_ranks() > 0 ? "shm" : "threads";
   for (const DType dtype : given.options.dtypes()) {
     const json arguments{{"caps", caps_of(given)},

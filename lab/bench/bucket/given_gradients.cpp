@@ -20,10 +20,10 @@ using Clock = std::chrono::steady_clock;
 struct GiveNode final : autograd::Node {
   Tensor gradient;
   Gives gives = Gives::Writes;
-  // When backward began, by the first node; shared by all.
+  // When backward began: set by the first node, shared by all.
   std::shared_ptr<Clock::time_point> began;
   bool is_first = false;
-  std::chrono::nanoseconds at{0};  // after that its gradient is there
+  std::chrono::nanoseconds at{0};  // delay after `began` until its gradient is ready
 
   void backward(autograd::BackwardContext& context) override {
     if (is_first) *began = Clock::now();

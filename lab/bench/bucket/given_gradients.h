@@ -1,5 +1,5 @@
-// A module whose backward does nothing but hand over gradients that are known beforehand, one
-// parameter after the other: what is left of a step when the network costs nothing.
+// A module whose backward only hands over precomputed gradients, one parameter at a time: what remains of a step
+// when the network itself costs nothing.
 #pragma once
 
 #include <brigade/nn/nn.h>
@@ -10,10 +10,10 @@
 
 namespace brigade::lab::bench {
 
-// What a node of backward does with a gradient.
+// How a backward node delivers its gradient.
 enum class Gives : uint8_t {
-  Writes,  // to where it belongs, if there is such a place: a bucket (as matrix products and convolutions do)
-  Hands,   // hands over memory of its own
+  Writes,  // into its destination (a bucket) if there is one, as matrix products and convolutions do
+  Hands,   // as a newly allocated tensor
 };
 
 struct GivenGradientsOptions {
@@ -21,20 +21,20 @@ struct GivenGradientsOptions {
   int64_t count = 1;  // parameters of equal size: at least one element each
   DType dtype = DType::Float32;
   Gives gives = Gives::Writes;
-  uint64_t seed = 1;  // of the gradients: another one on each rank
-  // How long backward takes, spread evenly over the parameters. The rank sleeps meanwhile: no
-  // processor is taken from what goes on beside.
+  uint64_t seed = 1;  // of the gradients; different on each rank
+  // The duration of backward, spread evenly over the parameters. The rank sleeps, so it takes no CPU time from
+  // concurrent work.
   std::chrono::nanoseconds compute{0};
 };
 
-// The elements of each of `count` parameters of together `bytes`; 0: they do not fit.
+// The number of elements of each of `count` parameters that take `bytes` in total; 0 when they do not fit.
 int64_t numel_of_each(int64_t bytes, int64_t count, DType dtype) noexcept;
 
 // Parameters "p.0", "p.1", ...; the last one's gradient comes first.
 struct GivenGradientsImpl : nn::Module {
-  // Throws ValueError where there would be parameters without an element.
+  // Throws ValueError when the parameters would have no elements.
   explicit GivenGradientsImpl(const GivenGradientsOptions& options);
-  // Of one element; its backward gives parameter i the gradient i. `x` is not looked at.
+  // Returns one element, whose backward gives parameter i the gradient i. Ignores `x`.
   Tensor forward(const Tensor& x);
   int64_t bytes() const noexcept;  // of all gradients: `options.bytes`, or somewhat less
 

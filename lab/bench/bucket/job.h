@@ -1,4 +1,4 @@
-// What each rank does in `brigade bench bucket`.
+// The rank jobs of `brigade bench bucket`.
 #pragma once
 
 namespace brigade::lab::bench {
@@ -13,11 +13,10 @@ namespace brigade::lab::bench {
 // "together", "reduce_in_backward" (empty where it is not known), "rest_in_backward".
 inline constexpr const char* kBucketTermsJob = "bench-bucket";
 
-// The same gradients cut into buckets of several sizes, over a simulated link, beside a backward
-// that takes its time. Arguments: {"backends": [one], "caps": [bytes], "bytes", "parameters",
-// "dtype", "compute_ms", "link", "limits"}. Result: a row for each cap, {"cap", "bucket_bytes":
-// [one for each bucket], "rounds", "noise"}, and lists of milliseconds: "backward_ms",
-// "on_the_way_ms", "hidden_ms".
+// The same gradients cut into buckets of several sizes, over a simulated link, during a backward of given duration.
+// Arguments: {"backends": [one], "caps": [bytes], "bytes", "parameters", "dtype", "compute_ms", "link", "limits"}.
+// Result: a row for each cap, {"cap", "bucket_bytes": [one for each bucket], "rounds", "noise"}, and lists of
+// milliseconds: "backward_ms", "on_the_way_ms", "hidden_ms".
 inline constexpr const char* kBucketOverlapJob = "bench-bucket-overlap";
 
 }  // namespace brigade::lab::bench

@@ -1,4 +1,4 @@
-// Cuts the same gradients into buckets of several sizes, and takes the backwards in turns.
+// Cuts the same gradients into buckets of several sizes, and times their backwards in turns.
 #include <brigade/core/factory.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/lab/bench/bucket/given_gradients.h>
@@ -24,7 +24,7 @@ using Wrapper = dist::DistributedDataParallel<GivenGradients>;
 struct Entrant {
   int64_t cap = 0;
   std::unique_ptr<Wrapper> ddp;
-  std::vector<RoundShares> rounds = {};  // those of warm-up too
+  std::vector<RoundShares> rounds = {};  // including warm-up
 };
 
 dist::DDPOptions capped(int64_t bytes) {

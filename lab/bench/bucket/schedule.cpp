@@ -18,7 +18,7 @@ BestBackward best_backward(std::span<const int64_t> bucket_bytes, double compute
   double busy = 0;
   double hidden = 0;
   double end = 0;
-  bool idle = false;  // when the latest bucket was full
+  bool idle = false;  // whether the link was idle when the latest bucket was full
   for (const int64_t bytes : bucket_bytes) {
     filled += static_cast<double>(bytes);
     const double ready = compute * filled / total;

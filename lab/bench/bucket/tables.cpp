@@ -1,4 +1,4 @@
-// Makes rows of samples, and prints them.
+// Makes rows from samples and prints them.
 #include <brigade/lab/bench/bucket/tables.h>
 
 #include <brigade/lab/bench/byte_sizes.h>
@@ -20,7 +20,7 @@ constexpr const char* kTerms[] = {"flatten", "numbers", "flags", "launch", "redu
 
 double median_of(const json& stat) { return stat.at("median"); }
 
-// What rows of one line over the sizes have in common.
+// The name of a line: what its rows share over all sizes.
 std::string line_of(const BucketRow& row) {
   const json& key = row.key;
   const auto parameters = key.at("parameters").get<int64_t>();
@@ -64,7 +64,7 @@ std::vector<BucketRow> bucket_rows(const RanksRun& run, int ranks) {
 }
 
 void print_terms(std::vector<BucketRow> rows, Report& report, std::ostream& out) {
-  // They were measured size by size; a table is one line over the sizes.
+  // The rows were measured size by size; each table holds one line over all sizes.
   std::ranges::stable_sort(rows, {}, [](const BucketRow& row) { return line_of(row); });
   std::string line;
   for (const BucketRow& row : rows) {

@@ -23,10 +23,10 @@ struct BucketRow {
 std::vector<BucketRow> bucket_rows(const RanksRun& run, int ranks);
 
 void print_terms(std::vector<BucketRow> rows, Report& report, std::ostream& out);
-// A line for each backend, dtype, hook, way and number of parameters that was measured at more than
-// one size: which size costs least a byte, and what the others pay (optimum.h).
+// Prints a line for each backend, dtype, hook, way and number of parameters that was measured at more than one
+// size: which size costs least per byte, and which terms the other sizes pay (optimum.h).
 void print_optima(const std::vector<BucketRow>& rows, std::ostream& out);
-// Time together by the bytes, in us per MiB, over the size.
+// The sum of the terms per byte, in us per MiB, over the size.
 Plot terms_plot(const std::vector<BucketRow>& rows);
 
 // One cap of kBucketOverlapJob.
@@ -34,13 +34,13 @@ struct OverlapRow {
   int64_t cap = 0;
   size_t buckets = 0;
   nlohmann::json time_us;  // STAT of the backward
-  double overlap = 0;      // measured, of all rounds
+  double overlap = 0;      // measured, over all rounds
   BestBackward best;
   int rounds = 0;
 };
 std::vector<OverlapRow> overlap_rows(const RanksRun& run, double compute_ms, const LinkSpeed& link);
-// `key`: what all rows have in common. Ends with the cap of the shortest backward and what the
-// others pay.
+// `key`: the fields that all rows share. The last line names the cap with the shortest backward and what other caps
+// pay.
 void print_overlap(const std::vector<OverlapRow>& rows, const nlohmann::json& key, Report& report, std::ostream& out);
 // "the shortest backward has buckets of 1 MiB (256 KiB to 4 MiB within 3 %); smaller ones pay
 // latency, larger ones the last bucket"

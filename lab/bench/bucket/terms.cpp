@@ -57,7 +57,7 @@ dist::ReducerSetup setup_of(const GivenGradients& module, const dist::ProcessGro
   for (const auto& [parameter, tensor] : module->named_parameters())
     setup.parameters.push_back({parameter, tensor});
   setup.group = group;
-  // The parts alone leave the gradients of the parameters where they are.
+  // alone() leaves the gradients of the parameters where they are.
   setup.options = {.gradient_as_bucket_view = false, .limits = {kNone, kNone}};
   setup.hook = make_hook(hook);
   return setup;
@@ -109,7 +109,8 @@ BucketTerms MeasuredBucket::alone() {
     part();
     term += us_since(begin);
   };
-  // Gradients are freshly written when they come to a bucket: there, or in memory of their own.
+  // In a backward, gradients have just been written when they reach a bucket: to its slots, or to memory of their
+  // own.
   const bool copies_in = case_.placing != Placing::Views;
   for (uint32_t i = 0; i < count; ++i)
     kernels::copy(copies_in ? own_[i] : buckets_->slot(i).view, plain_->gradients[i]);
@@ -147,7 +148,7 @@ BucketTerms MeasuredBucket::alone() {
     for (const Word word : {Word::Round, Word::Gathered, Word::Likeness, Word::Factor})
       users += payload.all_equal(word) ? 1 : 0;
   });
-  if (users < 0) throw DistError("a bucket came back with {} users", users);  // keeps them from being optimised away
+  if (users < 0) throw DistError("a bucket came back with {} users", users);  // prevents dead-code elimination
   if (case_.placing == Placing::Copies) {
     timed(terms.copy_out, [&] {
       for (uint32_t i = 0; i < count; ++i)
@@ -176,15 +177,15 @@ void MeasuredBucket::reduce(BucketTerms& terms) {
     const dist::GradBucket seen(0, true, bucket.payload.gradients(), std::move(parameters), std::move(gradients),
                                 bucket.layout.parameters);
     work = setup_.hook->run(*group_, seen, options, SourceLocation::current());
-    // With a hook flags and words travel alone.
+    // With a hook, flags and words are reduced in a call of their own.
     tail_work = group_->all_reduce(bucket.payload.tail(), options);
   }
   int64_t launched = now_ns();
   work->wait();
   if (tail_work) tail_work->wait();
   const int64_t end = now_ns();
-  // The last rank that calls does its share of the reduction inside the call; the first waits for
-  // the last, which is no property of the bucket.
+  // The last rank to call does its share of the reduction inside the call. The other ranks wait for it, and that
+  // wait is not a cost of the bucket.
   const int64_t arrived = std::clamp(work->times().arrived, begin, end);
   const bool known = work->times().arrived > 0;
   if (known) launched = std::min(launched, arrived);
@@ -205,7 +206,7 @@ double MeasuredBucket::together() {
   const Tensor x = zeros({1}, case_.dtype);
   double without = 0;
   {
-    const autograd::Tape::Pause pause;  // the tape is the wrapper's
+    const autograd::Tape::Pause pause;  // the tape belongs to the wrapped module
     without = backward_us(*plain_, [&] { return plain_(x); });
   }
   const double with = backward_us(*wrapped_, [&] { return ddp_(x); });

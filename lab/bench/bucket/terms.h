@@ -1,5 +1,5 @@
-// What one bucket costs, term by term: each alone, by the reducer's own parts, and together in a
-// backward of DDP.
+// The cost of one bucket, term by term: each term alone, through the reducer's own parts, and all together in a DDP
+// backward.
 #pragma once
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>
@@ -13,7 +13,7 @@
 
 namespace brigade::lab::bench {
 
-// How gradients come to their bucket and back.
+// How gradients get into their bucket and back.
 enum class Placing : uint8_t {
   Views,   // written there by the nodes of backward: no copy
   Handed,  // gradient_as_bucket_view, and nodes hand over memory of their own: one copy in
@@ -35,30 +35,30 @@ struct BucketCase {
   Placing placing = Placing::Views;
 };
 
-// Microseconds of this rank, of one bucket.
+// Microseconds of one bucket on this rank.
 struct BucketTerms {
   double flatten = 0;   // gradients into their slots
   double numbers = 0;   // the sums of squares that the diagnosis sends along
-  double flags = 0;     // flags and words: written before, read after
+  double flags = 0;     // flags and words: written before the reduction, read after it
   double launch = 0;    // the call that posts the all-reduce, or that of the hook
-  double reduce = 0;    // from there, once the last rank has posted it, until the result is here
+  double reduce = 0;    // from the last rank's post (this rank's, when that is unknown) until the result is here
   double copy_out = 0;  // slots into gradients
 
   double sum() const noexcept { return flatten + numbers + flags + launch + reduce + copy_out; }
 };
 
-// One case on one rank, made once and measured often. Every call is collective.
+// One case on one rank, constructed once and measured many times. Every call is collective.
 class MeasuredBucket {
  public:
   MeasuredBucket(const BucketCase& what, dist::ProcessGroupPtr group);
 
-  // Each term by itself. Where a placing copies nothing, the term is 0.
+  // Measures each term alone. A term is 0 where the placing copies nothing.
   BucketTerms alone();
-  // What DDP adds to a backward that does nothing but write the gradients: the backward with it less
-  // the one without, in turns. Microseconds.
+  // The time that DDP adds to a backward that only writes the gradients: the backward with DDP minus the backward
+  // without, run in turn. Microseconds.
   double together();
-  // Of the latest together(), from the reducer's timeline: from the last rank's launch to the sums,
-  // NaN where the group cannot know; and from there to the end of backward.
+  // From the reducer's timeline in the latest together(): the time from the last rank's launch to the sums (NaN
+  // when the group cannot report it), and from there to the end of backward.
   double reduce_in_backward() const noexcept { return reduce_in_backward_; }
   double rest_in_backward() const noexcept { return rest_in_backward_; }
   // Bytes of the payload: gradients, padding, flags and words.
@@ -70,8 +70,8 @@ class MeasuredBucket {
 
   BucketCase case_;
   dist::ProcessGroupPtr group_;
-  GivenGradients plain_;    // without DDP; its parameters are those of the parts alone
-  GivenGradients wrapped_;  // by ddp_
+  GivenGradients plain_;    // without DDP; alone() uses its parameters
+  GivenGradients wrapped_;  // wrapped by ddp_
   dist::DistributedDataParallel<GivenGradients> ddp_;
   dist::ReducerSetup setup_;
   std::optional<dist::Buckets> buckets_;

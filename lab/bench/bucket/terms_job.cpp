@@ -29,7 +29,7 @@ struct Entrant {
   std::string backend;
   json what;
   std::unique_ptr<MeasuredBucket> bucket;
-  std::vector<Measured> rounds = {};  // those of warm-up too
+  std::vector<Measured> rounds = {};  // including warm-up
 };
 
 BucketCase case_of(const json& given) {
@@ -45,7 +45,7 @@ json row_of(const Entrant& entrant, const RoundsRun& run) {
   row.update(to_json(run));
   row["backend"] = entrant.backend;
   row["payload_bytes"] = entrant.bucket->payload_bytes();
-  const size_t first = entrant.rounds.size() - static_cast<size_t>(run.rounds);  // after those of warm-up
+  const size_t first = entrant.rounds.size() - static_cast<size_t>(run.rounds);  // after warm-up
   const auto add = [&](const char* field, const auto& value_of) {
     json& values = row[field] = json::array();
     for (size_t i = first; i < entrant.rounds.size(); ++i) {

@@ -1,5 +1,5 @@
-// all_gather: every rank gets the parts of all, one after another. In place a rank's part is where it
-// belongs already.
+// all_gather: every rank gets the parts of all ranks, in rank order. In place, a rank's part is already where it
+// belongs.
 #include <brigade/lab/bench/collectives/collective.h>
 #include <brigade/lab/bench/collectives/values.h>
 

@@ -1,5 +1,5 @@
-// all_reduce: every rank gets the reduction of all. Brigade's works in place; out of place is what a
-// program does then: a copy, and an all_reduce of it.
+// all_reduce: every rank gets the reduction over all ranks. Brigade's all_reduce works in place; out of place, the
+// input is copied first.
 #include <brigade/lab/bench/collectives/collective.h>
 #include <brigade/lab/bench/collectives/values.h>
 

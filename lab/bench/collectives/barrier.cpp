@@ -1,4 +1,4 @@
-// barrier: no rank goes on before all have come. It moves no data, so it has a time and no bandwidth.
+// barrier: no rank continues until all ranks have arrived. It moves no data, so it has a time and no bandwidth.
 #include <brigade/lab/bench/collectives/collective.h>
 
 namespace brigade::lab::bench {

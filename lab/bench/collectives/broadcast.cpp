@@ -1,4 +1,4 @@
-// broadcast: every rank gets the values of rank 0. Brigade's works in place; out of place the root
+// broadcast: every rank gets the values of rank 0. Brigade's broadcast works in place; out of place, the root
 // copies its input first.
 #include <brigade/lab/bench/collectives/collective.h>
 #include <brigade/lab/bench/collectives/values.h>

@@ -1,5 +1,4 @@
-// One way to call a collective: on one backend, in one kind of memory, in place or not, several calls in
-// flight; and its time.
+// One way to call a collective (backend, kind of memory, in place or not, number of calls in flight), and its time.
 #pragma once
 
 #include <brigade/lab/bench/collectives/collective.h>
@@ -17,28 +16,28 @@ struct CallWay {
   const Collective* collective = nullptr;
   dist::ProcessGroup* group = nullptr;
   std::string backend;
-  std::string memory;  // "group": allocated by it, so that it copies least; "plain"
+  std::string memory;  // "group": allocated by the group, which saves copies; "plain"
   DType dtype = kFloat32;
   dist::ReduceOp op = dist::ReduceOp::Sum;
   int64_t bytes = 0, count = 0;
-  int repetitions = 0;                 // calls of each buffer in a sample; 0: as many as keep its time short
-  std::vector<Buffers> calls = {};     // as many as are in flight at once
-  std::vector<PlainLoops> loops = {};  // in place of the calls, one for each; empty: the calls themselves
-  int64_t wrong = 0;                   // elements, so far
-  std::vector<double> compute_us = {}, comm_us = {};  // of overlap()
+  int repetitions = 0;                 // calls of each buffer per time(); 0: as many as keep a round short
+  std::vector<Buffers> calls = {};     // one for each call in flight
+  std::vector<PlainLoops> loops = {};  // replace the calls, one for each, unless empty
+  int64_t wrong = 0;                   // elements so far
+  std::vector<double> compute_us = {}, comm_us = {};  // from overlap()
 
-  // From now on plain loops do what the calls do. Collective.
+  // Replaces the calls with plain loops from now on. Collective.
   void use_plain_loops();
-  // All calls, then all waits.
+  // Posts all calls, then waits for all of them.
   void run() const;
-  // Fills the inputs, runs, and counts the wrong elements of the outputs; leaves zeros, which stay
-  // zeros however often they are reduced.
+  // Fills the inputs, runs, and counts the wrong elements of the outputs. Leaves zeros, which stay zeros under
+  // repeated reduction.
   void check();
-  // Microseconds of one call, by OSU's and nccl-tests' way of calling again and again: the median of
-  // repetitions, since a stall of the scheduler (milliseconds) in one of them must not stand for all.
+  // Microseconds per call, from repeated calls as in OSU and nccl-tests. This is the median of the repetitions, so
+  // that one scheduler stall (milliseconds) does not distort it.
   double time() const;
-  // OSU's overlap: how long calls take alone, a computation that is as long alone, and both together
-  // (calls posted, computation, waits), which is returned.
+  // OSU's overlap: times the calls alone, a computation of equal length alone, and both together (post the calls,
+  // compute, wait). Returns the time of both together.
   double overlap(const Computation& computation, int progress);
 
   nlohmann::json key() const;

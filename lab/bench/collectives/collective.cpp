@@ -1,4 +1,4 @@
-// The list of collectives that static objects fill, and how sizes become counts.
+// The list of collectives that the static objects fill, and the conversion of sizes to counts.
 #include <brigade/lab/bench/collectives/collective.h>
 
 #include <brigade/core/error.h>

@@ -1,5 +1,5 @@
-// The collectives that `brigade bench collectives` measures: each one is a file, which says how it is
-// called, what must come out, and how its bytes count.
+// The collectives that `brigade bench collectives` measures. Each has its own file, which defines how it is called,
+// what it must return, and how its bytes are counted.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -9,8 +9,8 @@
 
 namespace brigade::lab::bench {
 
-// Of one call on one rank. In place: the same tensor, or the smaller one is this rank's part of the
-// larger one.
+// The tensors of one call on one rank. In place, they are the same tensor, or the smaller one is this rank's part
+// of the larger one.
 struct Buffers {
   Tensor input, output;
   bool in_place() const;
@@ -21,21 +21,20 @@ struct Collective {
   bool has_data = true;   // barrier has none
   bool reduces = false;   // has an operation
   bool has_root = false;  // rank 0
-  // Whether a tensor has a part for each rank. Sizes count the larger tensor, as nccl-tests does.
+  // Whether the tensor holds the parts of all ranks. Sizes refer to the larger tensor, as in nccl-tests.
   bool whole_input = true, whole_output = true;
-  // busbw / algbw, as nccl-tests defines it (doc/PERFORMANCE.md there): what the busiest link of each
-  // rank must carry at least, by the size.
+  // busbw / algbw, as nccl-tests defines it (its doc/PERFORMANCE.md): the least traffic on the busiest link of each
+  // rank, divided by the size.
   double (*bus_factor)(double ranks) = nullptr;
-  // Returns null where it blocks.
+  // Returns null when the call blocks.
   dist::WorkPtr (*post)(dist::ProcessGroup& group, const Buffers& buffers,
                         const dist::CollectiveOptions& options) = nullptr;
-  // Before the call; the output has nothing right in it.
+  // Fills the input before the call; the output does not hold the result yet.
   void (*fill)(const Buffers& buffers, int rank, int ranks) = nullptr;
-  // Elements of the output that are wrong after it.
+  // Counts the wrong elements of the output after the call.
   int64_t (*wrong)(const Buffers& buffers, dist::ReduceOp op, int rank, int ranks) = nullptr;
 
-  // Elements of the smaller tensor ("count" of nccl-tests) for a size in bytes: at least 1; 0 where
-  // there is no data.
+  // Elements of the smaller tensor ("count" of nccl-tests) for a size in bytes: at least 1, or 0 without data.
   int64_t count_of(int64_t bytes, DType dtype, int ranks) const;
   // Bytes of the larger tensor for such a count.
   int64_t bytes_of(int64_t count, DType dtype, int ranks) const;
@@ -46,17 +45,17 @@ struct AddCollective {
   explicit AddCollective(Collective collective);
 };
 
-// In the order of their names.
+// Sorted by name.
 const std::vector<Collective>& all_collectives();
 // "all_gather, all_reduce, ..."
 std::string collective_names();
 // Throws ValueError that lists the known ones.
 const Collective& find_collective(const std::string& name);
 
-// GB/s (10^9 bytes): the size by the time.
+// GB/s (10^9 bytes): size divided by time.
 double algorithm_bandwidth(int64_t bytes, double us);
 
-// What several of them share: copies the input where the call works in its output.
+// Shared by several collectives: copies the input to the output unless the call is in place.
 void copy_input(const Buffers& buffers);
 
 }  // namespace brigade::lab::bench

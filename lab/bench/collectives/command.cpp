@@ -1,5 +1,5 @@
-// brigade bench collectives: time, bandwidth, latency, overlap and correctness of what process groups do;
-// brigade bench allreduce is a short name of it for one of them.
+// brigade bench collectives: time, bandwidth, latency, overlap and correctness of the collectives of process
+// groups; brigade bench allreduce runs all_reduce alone.
 #include <brigade/lab/bench/bench_options.h>
 #include <brigade/lab/bench/benchmark.h>
 #include <brigade/lab/bench/byte_sizes.h>
@@ -39,7 +39,7 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Before any rank starts: throws ValueError.
+// Runs before any rank starts. Throws ValueError.
 void check_together(const Arguments& given) {
   if (given.plain_loops) {
     const std::vector<std::string>& backends = given.options.backends();
@@ -55,7 +55,7 @@ void check_together(const Arguments& given) {
         throw ValueError("--op avg is for floating dtypes, got --dtype {}", name(dtype));
     }
   }
-  // On each rank: a pair of tensors in each kind of memory, and the copies that a group makes of plain ones.
+  // Each rank holds a pair of tensors in each kind of memory, and the copies that a group makes of plain ones.
   const std::vector<int64_t> sizes = given.options.sizes();
   const std::vector<int> ranks = given.options.ranks();
   const std::vector<int> in_flight = numbers_in<int>(given.in_flight);
@@ -88,8 +88,8 @@ std::vector<Measured> measured_in(const RanksRun& run, int ranks) {
   return all;
 }
 
-// {other backend: STAT of its time by the time of this one}, where both took turns; the other in memory
-// of the same kind, or in plain memory where it has no other.
+// {other backend: STAT of its time divided by the time of this one}, where both ran in the same rounds. The other
+// backend's row uses the same kind of memory, or plain memory when it has no other.
 json ratios_of(const Measured& one, const std::vector<Measured>& run) {
   json found = json::object();
   for (const bool same_memory : {true, false}) {
@@ -105,7 +105,7 @@ json ratios_of(const Measured& one, const std::vector<Measured>& run) {
   return found;
 }
 
-// A call's time by that of plain loops, where both took turns.
+// The time of a call divided by that of plain loops, where both ran in the same rounds.
 std::optional<Spread> beside_plain_loops(const Measured& one, const std::vector<Measured>& run) {
   for (const Measured& other : run) {
     if (one.is_plain_loops() || !other.is_plain_loops()) continue;
@@ -136,7 +136,7 @@ void add_rows(std::vector<Measured>& run, Arguments& given) {
   }
 }
 
-// The lines of nccl-tests under its tables.
+// The lines that nccl-tests prints under its tables.
 void print_summary(const std::vector<Measured>& all, int64_t wrong) {
   double sum = 0;
   int64_t count = 0;
@@ -149,7 +149,7 @@ void print_summary(const std::vector<Measured>& all, int64_t wrong) {
   if (count > 0) std::cout << fmt::format("# Avg bus bandwidth    : {:.3f}\n", sum / static_cast<double>(count));
 }
 
-// What was called, and that it `took` so long beside `than`.
+// Formats a line: what was called, and the ratio of its time to that of `than`.
 std::string ratio_line(const json& key, const std::string& what, const json& ratio, const std::string& than) {
   return fmt::format(
       "#   {:<16}{:>12}  {:<10}{:<6}{:<13}{:>5} took {:.2f} [{:.2f} - {:.2f}] times as long as {}\n",
@@ -158,7 +158,7 @@ std::string ratio_line(const json& key, const std::string& what, const json& rat
       ratio.at("median").get<double>(), ratio.at("low").get<double>(), ratio.at("high").get<double>(), than);
 }
 
-// How many times as long the backends behind it took, in the same rounds.
+// For each backend, prints how many times as long the backends listed after it took in the same rounds.
 void print_ratios(const std::vector<Measured>& all, const std::vector<std::string>& backends) {
   const auto place = [&](const std::string& backend) {
     return std::find(backends.begin(), backends.end(), backend) - backends.begin();
@@ -207,7 +207,7 @@ int run(Arguments& given) {
                        {"plain_loops", given.plain_loops},
                        {"limits", to_json(given.options.limits())}};
   given.options.report.begin();
-  // The peer is Gloo itself, without the comparison of headers that our group adds.
+  // Compares with Gloo itself, without the header check that Brigade's group adds.
   setenv("BRIGADE_COLLECTIVE_CHECK", "0", 0);
   std::vector<Measured> all;
   for (const int ranks : given.options.ranks()) {

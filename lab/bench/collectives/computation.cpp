@@ -1,4 +1,4 @@
-// A chain of multiplications, each of which waits for the one before.
+// A chain of multiplications, each of which depends on the previous one.
 #include <brigade/lab/bench/collectives/computation.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace brigade::lab::bench {
 
 namespace {
 
-// A compiler must not see that nobody needs the result.
+// Keeps the compiler from removing the computation.
 volatile double kept = 1;
 
 }  // namespace

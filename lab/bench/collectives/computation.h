@@ -1,5 +1,5 @@
-// A computation of chosen length that needs no memory to speak of: what a program does while its
-// collectives are under way.
+// A computation of chosen length that needs almost no memory. It stands for the work of a program while its
+// collectives are in flight.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ class Computation {
  public:
   // Measures how long a step takes on this processor: a few milliseconds.
   Computation();
-  // Steps that last about so long.
+  // The number of steps that take about `us` microseconds.
   int64_t steps_in(double us) const;
   void run(int64_t steps) const;
 

@@ -1,4 +1,4 @@
-// Makes the ways of each size, with buffers that they share, and lets them take turns.
+// Makes the ways of each size, which share buffers, and measures them in turns.
 #include <brigade/lab/bench/collectives/job.h>
 
 #include <brigade/core/factory.h>
@@ -21,10 +21,10 @@ namespace {
 
 using nlohmann::json;
 
-// Pairs of tensors in one kind of memory; ways use them by turns.
+// Pairs of tensors in one kind of memory, reused by all ways.
 class Memory {
  public:
-  // Tensors of `count` elements; a group of null: plain memory.
+  // Tensors have `count` elements. A null group stands for plain memory.
   Memory(dist::ProcessGroup* group, DType dtype, int64_t count) : group_(group), dtype_(dtype), count_(count) {}
 
   Buffers buffers(size_t call, int64_t inputs, int64_t outputs, bool in_place, int rank) {
@@ -76,7 +76,7 @@ class Job {
   }
 
  private:
-  // All ways of one size; of 0: those without data.
+  // Measures all ways of one size; size 0 stands for collectives without data.
   void measure(int64_t bytes) {
     std::map<std::string, Memory> memories;
     std::vector<CallWay> ways;
@@ -130,7 +130,7 @@ class Job {
     }
   }
 
-  // Beside the last way, where there are such loops.
+  // Adds plain loops to compare with the last way, if they support it.
   void add_plain_loops(std::vector<CallWay>& ways) const {
     const CallWay& last = ways.back();
     if (!given_.at("plain_loops") || last.collective->name != "all_reduce" || !PlainLoops::fit(*last.group)) return;
@@ -140,7 +140,7 @@ class Job {
   }
 
   void add_ways_without_data(const Collective& collective, std::vector<CallWay>& ways) {
-    if (computation_) return;  // what blocks hides nothing
+    if (computation_) return;  // a blocking call overlaps nothing
     for (const auto& backend : given_.at("backends")) {
       ways.push_back(way_of(collective, backend, "none", kUInt8, dist::ReduceOp::Sum));
       ways.back().calls.resize(1);
@@ -175,7 +175,7 @@ class Job {
   json row_of(const CallWay& way, const Turn& turn, const RoundsRun& run) const {
     json row{{"key", way.key()}, {"us", turn.us}, {"wrong", way.wrong}, {"rounds", run.rounds}};
     if (!computation_) return row;
-    // Those of the rounds that were not counted come first.
+    // The values of warm-up rounds come first.
     const auto counted = [&](const std::vector<double>& all) {
       return std::vector<double>(all.end() - static_cast<std::ptrdiff_t>(turn.us.size()), all.end());
     };

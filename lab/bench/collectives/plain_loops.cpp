@@ -1,4 +1,4 @@
-// The loops are those of the process group, so that what differs is all the rest.
+// Uses the process group's reduction loops, so that the difference in time is the rest of the group's work.
 #include <brigade/lab/bench/collectives/plain_loops.h>
 
 #include <brigade/core/error.h>

@@ -1,5 +1,5 @@
-// reduce_scatter: a rank gets its part of the reduction of all. In place it comes where the rank's
-// part of the input is.
+// reduce_scatter: a rank gets its part of the reduction over all ranks. In place, the output is the rank's part of
+// the input.
 #include <brigade/lab/bench/collectives/collective.h>
 #include <brigade/lab/bench/collectives/values.h>
 

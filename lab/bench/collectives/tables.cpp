@@ -1,4 +1,4 @@
-// Writes the tables, and makes the lines of a plot.
+// Writes the tables and makes the lines of a plot.
 #include <brigade/lab/bench/collectives/tables.h>
 
 #include <brigade/lab/bench/collectives/collective.h>
@@ -22,7 +22,7 @@ using Rows = std::vector<const Measured*>;
 std::string word(const Measured& one, const char* name) { return one.key->at(name).get<std::string>(); }
 int64_t number(const Measured& one, const char* name) { return one.key->at(name).get<int64_t>(); }
 
-// What stands over a table.
+// The title of a table.
 std::string title_of(const Measured& one) {
   std::string title =
       fmt::format("{}, {}, {} ranks", word(one, "collective"), word(one, "backend"), number(one, "ranks"));
@@ -33,7 +33,7 @@ std::string title_of(const Measured& one) {
   return title;
 }
 
-// The rows that belong together, in the order in which they come up.
+// Groups rows by key, in order of first appearance.
 std::vector<std::pair<std::string, Rows>> grouped(const Rows& rows,
                                                   const std::function<std::string(const Measured&)>& by) {
   std::vector<std::pair<std::string, Rows>> groups;
@@ -50,7 +50,8 @@ std::vector<std::pair<std::string, Rows>> grouped(const Rows& rows,
   return groups;
 }
 
-// Size, dtype and operation: a line of the table of bandwidths, which has both places.
+// Size, dtype and operation: the key of a line in the bandwidth table, which shows in-place and out-of-place
+// columns.
 std::string line_of(const Measured& one) {
   return fmt::format("{} {} {}", number(one, "bytes"), word(one, "dtype"), word(one, "op"));
 }

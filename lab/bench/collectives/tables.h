@@ -1,5 +1,5 @@
-// Results of `brigade bench collectives` as people know them: the columns of nccl-tests, and those of the
-// OSU micro-benchmarks.
+// The results of `brigade bench collectives` in familiar form: the columns of nccl-tests and of the OSU
+// micro-benchmarks.
 #pragma once
 
 #include <brigade/lab/bench/plot.h>
@@ -13,12 +13,12 @@
 
 namespace brigade::lab::bench {
 
-// A way at a size, of all ranks.
+// One way at one size, on all ranks.
 struct Measured {
   std::shared_ptr<const nlohmann::json> key;  // job.h
   Samples us;
   int64_t wrong = 0;
-  Samples compute_us = {}, comm_us = {};  // of overlap
+  Samples compute_us = {}, comm_us = {};  // for overlap
   std::string beside_baseline = "";       // "0.97x"
 
   bool is_plain_loops() const;
@@ -28,10 +28,10 @@ struct Measured {
 double algbw_of(const Measured& one);
 double busbw_of(const Measured& one);
 
-// What is hidden of the communication, in percent, round by round, as OSU defines it: 100 * (1 - (overall
-// - compute) / communication), not below 0 nor above 100.
+// The hidden part of the communication, in percent, per round, as OSU defines it: 100 * (1 - (overall - compute) /
+// communication), clamped to 0 to 100.
 Samples overlap_of(const Measured& one);
-// The time of a rank, on average over its rounds: the average over ranks, the fastest and the slowest.
+// Each rank's time is the mean over its rounds; these are the average over ranks, the fastest and the slowest.
 struct OverRanks {
   double average = 0, least = 0, most = 0;
 };

@@ -1,4 +1,4 @@
-// The value that a rank gives and the one that comes out, at each position of a tensor.
+// The contributed and the expected value at each position of a tensor.
 #include <brigade/lab/bench/collectives/values.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ T reduced(dist::ReduceOp op, int position, int ranks) {
   return static_cast<T>(static_cast<C>(static_cast<C>(sum) * static_cast<C>(1.0 / ranks)));
 }
 
-// visit(i, position) for each element.
+// Calls visit(i, position) for each element.
 template <class Visit>
 void for_each_position(int64_t count, int ranks, int64_t first, Visit visit) {
   int position = static_cast<int>(first % period(ranks));
@@ -44,7 +44,7 @@ void for_each_position(int64_t count, int ranks, int64_t first, Visit visit) {
   }
 }
 
-// expected(position) is the value that must be there.
+// expected(position) is the correct value.
 template <class T, class Expected>
 int64_t count_others(const Tensor& tensor, int ranks, int64_t first, Expected expected) {
   using C = compute_type<T>;

@@ -1,5 +1,5 @@
-// brigade bench ddp: whole training steps of seven networks in the modes of DDP, interleaved, with
-// where the backward's time went.
+// brigade bench ddp: whole training steps of seven networks in the modes of DDP, interleaved, with a breakdown of
+// the backward's time.
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/error.h>
 #include <brigade/lab/bench/bench_options.h>
@@ -36,7 +36,7 @@ struct Arguments {
   std::string device = "cpu";
 };
 
-// Before any rank starts: throws ValueError.
+// Runs before any rank starts. Throws ValueError.
 json checked(const Arguments& given) {
   if (!given.link.empty()) check_carries_link(given.options.backends());
   for (const std::string& model : given.models)
@@ -44,7 +44,7 @@ json checked(const Arguments& given) {
   std::vector<std::string> modes = given.modes;
   for (const std::string& cap : given.caps)
     modes.push_back("cap" + cap);
-  const Device device = choose_device(given.device);  // throws here, and not on every rank
+  const Device device = choose_device(given.device);  // throws here instead of on every rank
   for (const std::string& mode : modes)
     check_runs_on(find_mode(mode), device.type);
   const bool plots = given.options.report.wants_plot() || !given.overlap_file.empty();

@@ -1,4 +1,4 @@
-// Takes the modes of each model in turns, one step at a time, and keeps what each step cost.
+// Runs the modes of each model in turns, one step at a time, and records the times of each step.
 #include <brigade/lab/bench/ddp/job.h>
 
 #include <brigade/core/device_runtime.h>
@@ -20,15 +20,15 @@ namespace {
 
 using nlohmann::json;
 
-// One of the things that take turns.
+// A replica that alternates with the others, and the times of its steps.
 struct Entrant {
   std::string backend;
   std::unique_ptr<Replica> replica;
-  std::vector<StepTimes> steps = {};  // of all rounds, those of warm-up too
+  std::vector<StepTimes> steps = {};  // all rounds, including warm-up
 };
 
 json row_of(const Workload& workload, const Entrant& entrant, const RoundsRun& run) {
-  const size_t first = entrant.steps.size() - static_cast<size_t>(run.rounds);  // after those of warm-up
+  const size_t first = entrant.steps.size() - static_cast<size_t>(run.rounds);  // after warm-up
   json row{{"model", workload.name},
            {"backend", entrant.backend},
            {"mode", entrant.replica->mode().name},

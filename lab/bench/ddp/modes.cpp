@@ -69,7 +69,7 @@ Mode find_mode(const std::string& name) {
   }
   double cap = 0;
   if (!read_cap(name, cap)) throw ValueError("unknown mode '{}'; known are\n{}", name, modes_in_words());
-  // The first is small, so that communication begins early; not where one bucket is asked for.
+  // The first bucket is small, so that communication begins early, unless a single bucket is requested.
   const double first = std::isinf(cap) ? cap : std::min(cap, dist::DDPOptions{}.first_bucket_mb);
   return {.name = name,
           .about = fmt::format("buckets of {:g} MiB", cap),

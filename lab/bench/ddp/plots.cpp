@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// Bytes; 0 for a mode that is no cap, and for one bucket of any size.
+// Bytes; 0 for a mode other than a cap, and for one bucket of any size.
 double cap_of(const json& row) {
   const std::string mode = row.at("mode");
   if (!mode.starts_with("cap")) return 0;

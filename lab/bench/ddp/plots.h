@@ -1,5 +1,5 @@
-// Pictures of `brigade bench ddp`: the step and the overlap over the bucket cap, and the step over
-// the ranks.
+// The plots of `brigade bench ddp`: the step and the overlap over the bucket cap, and the step over the number of
+// ranks.
 #pragma once
 
 #include <brigade/lab/bench/plot.h>
@@ -8,9 +8,9 @@
 
 namespace brigade::lab::bench {
 
-// `rows`: the rows of the report. Over the cap (a line for each model, from its modes cap...): the
-// step as a multiple of the step without DDP where the mode local is there, in ms otherwise. Without
-// such modes: the step in ms over the number of ranks, a line for each model and mode.
+// `rows`: the rows of the report. With cap modes: the step over the cap, one line per model, relative to the step
+// without DDP if the mode local was measured, otherwise in ms. Without cap modes: the step in ms over the number of
+// ranks, one line per model and mode.
 Plot step_plot(const nlohmann::json& rows);
 // The hidden share, in percent, over the cap.
 Plot overlap_plot(const nlohmann::json& rows);

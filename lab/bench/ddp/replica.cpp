@@ -1,4 +1,4 @@
-// Makes the network of a mode and takes its steps.
+// Makes the network of a mode and runs its steps.
 #include <brigade/lab/bench/ddp/replica.h>
 
 #include <brigade/autograd/tape.h>
@@ -13,7 +13,7 @@ namespace brigade::lab::bench {
 namespace {
 
 constexpr uint64_t kBatches = 4;
-// Before a capture: the first ones make buffers, rebuild buckets and choose algorithms.
+// Steps before a capture: the first ones allocate buffers, rebuild buckets and choose algorithms.
 constexpr size_t kWarmUp = 3;
 
 Tensor placed(const Tensor& tensor, DType dtype, Device device) {
@@ -60,7 +60,8 @@ void Replica::backward_of(const Batch& batch) {
 }
 
 void Replica::train() {
-  // The tape belongs to the thread: what has no diagnosis must not pay for another's.
+  // The tape belongs to the thread: a replica without diagnosis pauses it, so that it does not pay for another's
+  // tape.
   std::optional<autograd::Tape::Pause> pause;
   if (!ddp_ || !mode_.options.diagnosis) pause.emplace();
   if (mode_.captured) return train_captured();

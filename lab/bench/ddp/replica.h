@@ -1,4 +1,4 @@
-// One network that is trained in one mode: what `brigade bench ddp` takes in turns.
+// One network trained in one mode, as `brigade bench ddp` measures it.
 #pragma once
 
 #include <brigade/core/device_runtime.h>
@@ -23,52 +23,53 @@ struct Mode {
   dist::CommHookPtr (*hook)() = nullptr;
   bool stays_local = false;      // the hook lets gradients stay local
   bool wrapped = true;           // false: no DDP at all
-  bool unused_tenth = false;     // beside a tenth of parameters that no forward uses
+  bool unused_tenth = false;     // adds a tenth of parameters that no forward uses
   int micro_batches = 1;         // all but the last under no_sync
   DType dtype = DType::Float32;  // of parameters and batch
   bool captured = false;         // the whole step is one CUDA graph
 };
 
-// "strict", "find_unused", ...: those that `brigade bench ddp --modes` knows, and "cap4" (bucket_cap_mb
-// = 4, first_bucket_mb at most that) for any number. Throws ValueError that lists them.
+// The modes of `brigade bench ddp --modes` ("strict", "find_unused", ...), and "cap4" (bucket_cap_mb = 4,
+// first_bucket_mb at most that) for any number. Throws ValueError that lists them.
 Mode find_mode(const std::string& name);
-// A line for each of them: name and meaning.
+// A line for each mode: name and meaning.
 std::string modes_in_words();
-// Throws ValueError where the mode cannot be had on the device: a graph on the CPU.
+// Throws ValueError when the device does not support the mode: a graph on the CPU.
 void check_runs_on(const Mode& mode, DeviceType device);
 
-// What one step cost this rank.
+// The times of one step on this rank.
 struct StepTimes {
-  // Whole: zero_grad, forward, loss, backward, SGD, until the device is done; of one micro-batch where there are several.
+  // The whole step: zero_grad, forward, loss, backward, SGD, until the device is done; divided by the number of
+  // micro-batches.
   double step_ms = 0;
   RoundShares shares;  // of the reduced backward; zeros without DDP, and in a graph
   size_t buckets = 0;
 };
 
-// The model and its wrapper are made when it is (collective). Parameters are the same on all ranks,
-// batches are not.
+// The constructor makes the model and its wrapper (collective). Parameters are the same on all ranks, batches are
+// not.
 class Replica {
  public:
-  // `device`: where parameters and batches are; the current one of this thread. Throws as check_runs_on().
+  // `device`: holds parameters and batches; must be the current device of this thread. Throws like check_runs_on().
   Replica(const Workload& workload, Mode mode, const dist::ProcessGroupPtr& group, Device device = {});
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
 
-  // One step of SGD on the next of four batches.
+  // Takes one SGD step on the next of four batches.
   StepTimes step();
-  // Milliseconds of each of so many steps of which none waits for the device but the last.
+  // Mean milliseconds per step over `steps` steps, which synchronize with the device only after the last.
   double mean_ms_of(int64_t steps);
 
   const Mode& mode() const noexcept { return mode_; }
   Network& network() noexcept { return network_; }
-  // Of the gradients.
+  // The size of the gradients.
   int64_t bytes() const;
   size_t tensors() const { return network_->parameters().size(); }
   // The wrapper; null without DDP.
   const dist::DistributedDataParallel<Network>* ddp() const { return ddp_ ? &*ddp_ : nullptr; }
 
  private:
-  // On the next batches; queues the work where there is a device.
+  // Trains on the next batches; on a device, only queues the work.
   void train();
   void train_captured();
   void wait_for_device() const;
@@ -83,9 +84,9 @@ class Replica {
   size_t next_ = 0;
   std::optional<dist::DistributedDataParallel<Network>> ddp_;
   std::unique_ptr<optim::SGD> optimizer_;
-  std::optional<dist::PeriodicModelAverager> averager_;  // where gradients stay local
-  Batch fixed_;                                          // what the graph reads
-  std::unique_ptr<DeviceGraph> graph_;                   // last: it has memory of what it was captured from
+  std::optional<dist::PeriodicModelAverager> averager_;  // if gradients stay local
+  Batch fixed_;                                          // the graph's input
+  std::unique_ptr<DeviceGraph> graph_;                   // last: it uses the memory of the members above
 };
 
 }  // namespace brigade::lab::bench

@@ -1,4 +1,4 @@
-// Joins the ranks of each round, then the rounds.
+// Combines the ranks of each round, then the rounds.
 #include <brigade/lab/bench/ddp/summary.h>
 
 #include <brigade/lab/bench/spread.h>
@@ -15,7 +15,7 @@ using nlohmann::json;
 
 constexpr const char* kParts[] = {"compute_ms", "reducing_ms", "placing_ms", "hidden_ms"};
 
-// One for each round.
+// The slowest rank's time in each round.
 Samples of_slowest(const Samples& steps) {
   std::vector<double> slowest = steps.front();
   for (const std::vector<double>& rank : steps) {

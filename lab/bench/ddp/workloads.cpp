@@ -24,7 +24,7 @@ void NetworkImpl::add_unused_tenth() {
 
 namespace {
 
-// A network of one module, or of any function over modules.
+// Wraps a module as a Network.
 template <class H>
 Network over(H module) {
   Network network;
@@ -104,7 +104,7 @@ std::function<Batch(uint64_t)> vectors(int64_t batch, int64_t width) {
   };
 }
 
-// Classes, of one label each or of one per position.
+// Cross-entropy over classes, for one label per row or one per position.
 Tensor classes_loss(const Tensor& y, const Tensor& target) {
   return cross_entropy(y.reshape({-1, y.size(-1)}), target.flatten());
 }

@@ -1,5 +1,5 @@
-// The networks that `brigade bench ddp` trains, each with a batch and a loss. The first five are
-// those that bench/beside_torch.py trains in PyTorch as well.
+// The networks that `brigade bench ddp` trains, each with a batch and a loss. bench/beside_torch.py trains the
+// first five in PyTorch as well.
 #pragma once
 
 #include <brigade/nn/nn.h>
@@ -12,8 +12,8 @@
 
 namespace brigade::lab::bench {
 
-// One type for all of them, so that DistributedDataParallel has one to wrap: a module and what its
-// forward is; beside it parameters that no forward uses.
+// One type for all networks, so that DistributedDataParallel has one type to wrap: a module, its forward function,
+// and optional parameters that no forward uses.
 struct NetworkImpl : nn::Module {
   std::function<Tensor(const Tensor& x)> run;
   nn::ParameterList unused{nullptr};
@@ -24,7 +24,7 @@ struct NetworkImpl : nn::Module {
   H inner(H module) {
     return register_module("net", std::move(module));
   }
-  // A tenth of the parameters there are, in number (at least one) and in elements.
+  // Adds a tenth of the parameters, both in number (at least one) and in elements.
   void add_unused_tenth();
 };
 BRIGADE_MODULE(Network);
@@ -37,7 +37,7 @@ struct Workload {
   std::string name;
   std::string about;  // layers and batch, in words
   std::function<Network()> make;
-  // Of one rank: other numbers for another seed.
+  // The batch of one rank; each seed gives different numbers.
   std::function<Batch(uint64_t seed)> batch;
   std::function<Tensor(const Tensor& y, const Tensor& target)> loss;
 };

@@ -1,4 +1,4 @@
-// How far long sums of float32 are from those of float64: the same numbers here and in PyTorch.
+// Compares long float32 sums with float64 sums, on the same numbers that PyTorch gets.
 #include <brigade/autograd/functional.h>
 #include <brigade/core/error.h>
 #include <brigade/core/factory.h>
@@ -19,11 +19,11 @@ namespace brigade::lab::bench {
 
 namespace {
 
-// Numbers in [0, 1), exact in float32, that any program can make: bench/torch/accuracy.py does.
+// Numbers in [0, 1), exact in float32, that any program can reproduce, as bench/torch/accuracy.py does.
 Tensor numbers(int64_t count, uint64_t first) {
   std::vector<float> values(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
-    // The mixing of xxHash's 32 bits.
+    // The 32-bit mixing step of xxHash.
     auto word = static_cast<uint32_t>(static_cast<uint64_t>(i) + first);
     word *= 2654435761U;
     word = (word ^ (word >> 15)) * 2246822519U;
@@ -35,7 +35,7 @@ Tensor numbers(int64_t count, uint64_t first) {
 
 using Operation = std::function<Tensor(const Tensor& x, const Tensor& y)>;
 
-// Of two vectors, whose length is a multiple of 4.
+// Operations on two vectors whose length is a multiple of 4.
 const std::map<std::string, Operation>& operations() {
   static const std::map<std::string, Operation> all = {
       {"sum", [](const Tensor& x, const Tensor&) { return sum(x); }},

@@ -1,4 +1,4 @@
-// All-reduces of freshly written buffers, by line.
+// All-reduces of freshly written buffers, one case per input line.
 #include <brigade/core/error.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
@@ -17,7 +17,7 @@ std::vector<double> calls(dist::ProcessGroup& group, const Tensor& buffer, int64
   using Clock = std::chrono::steady_clock;
   std::vector<double> us;
   for (int64_t call = -1; call < count; ++call) {
-    // As after a backward: the lines are where the owner has written them.
+    // As after a backward: the cache lines are on the core that has written them.
     kernels::fill(buffer, 1.0 + group.rank());
     group.barrier();
     const auto begin = Clock::now();
@@ -30,7 +30,7 @@ std::vector<double> calls(dist::ProcessGroup& group, const Tensor& buffer, int64
   return us;
 }
 
-// A wrong line is wrong usage.
+// Reports an unknown dtype as ValueError: a wrong line is wrong usage.
 DType dtype_of(const std::string& word) {
   try {
     return dtype_from_name(word);

@@ -1,4 +1,5 @@
-// brigade bench follow ddp, allreduce: starts the ranks and waits for the lines to end; accuracy: has no ranks.
+// brigade bench follow: ddp and allreduce start the ranks and wait until the input lines end; accuracy has no
+// ranks.
 #include <brigade/core/device_runtime.h>
 #include <brigade/lab/bench/bench_options.h>
 #include <brigade/lab/bench/benchmark.h>
@@ -30,8 +31,8 @@ void add_case(Command& follow, const std::string& name, const std::string& about
       .show_default();
   if (takes_device) add_device(command, given->device);
   command.action([given, job] {
-    choose_device(given->device);  // throws here, and not on every rank
-    // As long as another program may take for its turn.
+    choose_device(given->device);  // throws here instead of on every rank
+    // The timeout is as long as another program may take for its turn.
     require_ok(run_rank_job(job, given->device, given->backend, given->ranks, std::chrono::minutes(10), 0));
     return 0;
   });

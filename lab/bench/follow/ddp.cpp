@@ -1,4 +1,4 @@
-// Training steps of the networks of `brigade bench ddp`, by line.
+// Training steps of the networks of `brigade bench ddp`, one case per input line.
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/error.h>
 #include <brigade/lab/bench/ddp/replica.h>
@@ -17,7 +17,7 @@ std::string follow_ddp_job(const dist::ProcessGroupPtr& group, const std::string
   const Device device = choose_device(device_text, local_rank(*group));
   set_current_device(device);
   const bool on_cpu = device.type == DeviceType::CPU;
-  // Threads that serve a GPU are left alone.
+  // Threads that serve a GPU are not pinned.
   if (on_cpu) pin_rank(local_rank(*group));
   std::map<std::string, std::unique_ptr<Replica>> replicas;
   follow(*group, [&](const std::vector<std::string>& words) {

@@ -1,4 +1,4 @@
-// The loop over lines: rank 0 reads, all run, the slowest rank's time is what a sample took.
+// The loop over lines: rank 0 reads them, all ranks run them, and the time of a sample is the slowest rank's.
 #include <brigade/lab/bench/follow/follow.h>
 
 #include <brigade/core/error.h>
@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// Rank 0's next line, on all ranks; empty at the end.
+// Returns rank 0's next line on all ranks; empty at the end of the input.
 std::string next_line(dist::ProcessGroup& group) {
   std::string line;
   while (group.rank() == 0 && line.empty() && std::getline(std::cin, line))

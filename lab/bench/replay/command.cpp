@@ -1,5 +1,5 @@
-// brigade bench replay: the collectives of a recorded training again, with its gaps: over another
-// backend, a slower link, in larger buckets.
+// brigade bench replay: repeats the collectives of a recorded training run, with its gaps: over another backend, a
+// slower link, in larger buckets.
 #include <brigade/core/error.h>
 #include <brigade/lab/bench/bench_options.h>
 #include <brigade/lab/bench/benchmark.h>
@@ -30,7 +30,7 @@ struct Arguments {
   std::string link;
 };
 
-// The buckets as recorded, and those of each cap.
+// The buckets as recorded, or recut to a cap.
 struct Variant {
   int64_t cap = 0;  // 0: as recorded
   ReplayPlan plan;

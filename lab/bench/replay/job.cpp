@@ -19,7 +19,7 @@ using nlohmann::json;
 
 struct Variant {
   std::unique_ptr<Player> player;
-  std::vector<std::vector<Player::Played>> rounds = {};  // those of warm-up too
+  std::vector<std::vector<Player::Played>> rounds = {};  // including warm-up
 };
 
 json row_of(const Variant& variant, const RoundsRun& run) {

@@ -1,4 +1,4 @@
-// Reads the steps out of a trace's slices, and cuts their gradients into other buckets.
+// Reads the steps from a trace's slices, and cuts their gradients into other buckets.
 #include <brigade/lab/bench/replay/plan.h>
 
 #include <brigade/core/error.h>
@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-// One step of one rank as its slices come.
+// One step of one rank, collected from its slices.
 struct Recorded {
   std::optional<double> forward;
   double began = 0, compute_ended = 0, ended = 0;
@@ -93,7 +93,7 @@ ReplayStep step_of(const Recorded& recorded, double first_begin, const std::vect
   return step;
 }
 
-// Elements of a payload besides the gradients.
+// The number of elements of a payload in addition to the gradients.
 int64_t tail_of(const dist::BucketLayout& layout, size_t ranks) {
   return dist::tail_numel(layout.dtype, static_cast<int>(ranks), layout.parameters.size());
 }
@@ -148,7 +148,7 @@ ReplayPlan recut(const ReplayPlan& plan, int64_t cap_bytes) {
   for (std::vector<ReplayStep>& rank : cut.ranks) {
     for (ReplayStep& step : rank) {
       step.buckets.clear();
-      // What does not come is known when backward begins, which a step without a gradient does not tell.
+      // A missing gradient (-1) is known to be missing when backward begins, a time that the step does not record.
       double launched = 0;
       for (const dist::BucketLayout& layout : layouts) {
         for (const uint32_t parameter : layout.parameters)

@@ -1,5 +1,4 @@
-// What a trace says that has to be done again: when each rank launched which bucket, and what it
-// computed in between.
+// The replay plan that is read from a trace: when each rank launched each bucket, and what it computed in between.
 #pragma once
 
 #include <brigade/core/dtype.h>
@@ -20,40 +19,39 @@ namespace brigade::lab::bench {
 inline int64_t ns_of_us(double us) { return std::llround(us * 1e3); }
 
 struct ReplayBucket {
-  double at_us = 0;   // launched
-  int64_t bytes = 0;  // of its payload
+  double at_us = 0;   // when it was launched
+  int64_t bytes = 0;  // of the payload
   DType dtype = DType::Float32;
 };
 
-// One step of one rank, from the begin of its forward to final gradients. Times are microseconds
-// from that begin.
+// One step of one rank, from the start of its forward to final gradients. Times are microseconds from that start.
 struct ReplayStep {
-  double late_us = 0;  // its begin, after that of the first rank
+  double late_us = 0;  // start of this rank's step after that of the first rank
   std::vector<ReplayBucket> buckets;
-  std::vector<double> ready_us;  // of each parameter's gradient; -1: it did not come
-  double compute_us = 0;         // all nodes had run
+  std::vector<double> ready_us;  // for each parameter's gradient; -1: it never became ready
+  double compute_us = 0;         // when all nodes had run
   double rest_us = 0;            // from the last bucket to the end
-  double recorded_us = 0;        // the end
-  RoundShares recorded;          // with the forward in compute_ms
+  double recorded_us = 0;        // when the step ended
+  RoundShares recorded;          // compute_ms includes the forward
 };
 
 struct ReplayPlan {
   std::string module, backend;
-  std::vector<std::vector<ReplayStep>> ranks;  // the same steps of each
-  // What a re-cut needs to know.
+  std::vector<std::vector<ReplayStep>> ranks;  // the same steps on each rank
+  // The inputs of recut().
   std::vector<dist::ParameterInfo> parameters;
-  std::vector<uint32_t> order;  // in which gradients became ready on rank 0, then those that did not
+  std::vector<uint32_t> order;  // in which gradients became ready on rank 0, then those that never did
 };
 
-// Throws ValueError for a trace of which no step is there on every rank, and for collectives that ran
-// on a device (the moments of the host say little of them); nlohmann's error where it lacks something.
+// Throws ValueError when no step of the trace is complete on every rank, and for collectives that ran on a device
+// (host timestamps say little about them); nlohmann's error when a field is missing.
 ReplayPlan plan_of(const Trace& trace);
 
-// The same gradients in buckets of `cap_bytes`, cut by the reducer's own assign_buckets. A bucket is
-// launched when its last gradient is ready and the one before was launched.
+// Places the same gradients into buckets of `cap_bytes`, cut by the reducer's own assign_buckets. A bucket is
+// launched when its last gradient is ready and the previous bucket has been launched.
 ReplayPlan recut(const ReplayPlan& plan, int64_t cap_bytes);
 
-// For a job: what a rank has to do.
+// The steps of a rank, serialized for the job.
 nlohmann::json to_json(const std::vector<ReplayStep>& steps);
 std::vector<ReplayStep> steps_from(const nlohmann::json& json);
 

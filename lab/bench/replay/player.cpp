@@ -1,4 +1,4 @@
-// Sleeps, looks at the group, and posts all-reduces.
+// Sleeps, progresses the group, and posts all-reduces.
 #include <brigade/lab/bench/replay/player.h>
 
 #include <brigade/core/clock.h>
@@ -19,7 +19,7 @@ namespace {
 
 using now_ns;
 
-// Asleep but for the last moment: a sleeping thread wakes up some 50 us late.
+// Sleeps except for the last moment: a sleeping thread wakes up about 50 us late.
 void pause_until(int64_t time) {
   constexpr int64_t kAwake = 80'000;
   if (time - now_ns() > kAwake)

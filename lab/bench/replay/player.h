@@ -1,4 +1,4 @@
-// Does again what a rank did in one step of a trace.
+// Replays what a rank did in the steps of a trace.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -11,21 +11,21 @@ namespace brigade::lab::bench {
 
 class Player {
  public:
-  // `steps`: of this rank; the peers play theirs.
+  // `steps` are those of this rank; the peers play their own.
   Player(std::vector<ReplayStep> steps, dist::ProcessGroupPtr group);
 
   struct Played {
     double step_ms = 0;
-    RoundShares shares;  // with the forward in compute_ms
+    RoundShares shares;  // compute_ms includes the forward
   };
-  // Every step once, each after a barrier: what was computed is slept through, and the group is
-  // looked at whenever a gradient was ready, as the reducer does. Collective.
+  // Plays every step once, each after a barrier: sleeps where the trace computes, and calls progress() on the group
+  // whenever a gradient was ready, as the reducer does. Collective.
   std::vector<Played> play();
 
  private:
   std::vector<ReplayStep> steps_;
   dist::ProcessGroupPtr group_;
-  std::vector<std::vector<Tensor>> payloads_;  // of each step; shared by those of equal buckets
+  std::vector<std::vector<Tensor>> payloads_;  // for each step; steps with equal buckets share them
 };
 
 }  // namespace brigade::lab::bench

@@ -1,4 +1,4 @@
-// Convolution 3 x 3, batch norm, ReLU. No bias: batch norm takes it away again.
+// Convolution 3 x 3, batch norm, ReLU. No bias: batch norm would cancel it.
 #pragma once
 
 #include <brigade/autograd/ops/activation.h>

@@ -1,5 +1,5 @@
-// A generative adversarial network: first the discriminator learns from real and made examples,
-// then the generator from the discriminator.
+// A generative adversarial network: first the discriminator learns from real and generated examples, then the
+// generator from the discriminator.
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/reference/models/model.h>

@@ -1,5 +1,5 @@
-// A small language model in GPT's manner: blocks of causal attention and a feed-forward net, and a
-// head whose weight is the embedding's.
+// A small GPT: blocks of causal attention and a feed-forward network, and a head that shares its weight with the
+// embedding.
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/reference/models/model.h>
@@ -9,9 +9,8 @@ namespace brigade::lab::reference {
 
 namespace {
 
-// Attention and a feed-forward net, each behind a layer norm and beside a residual connection. The
-// projection to queries, keys and values has no bias, since a softmax does not see that of the
-// keys.
+// Attention and a feed-forward network, each with a layer norm before it and a residual connection around it. The
+// projection to queries, keys and values has no bias, since softmax cancels the bias of the keys.
 struct BlockImpl : nn::Module {
   int64_t heads;
   nn::LayerNorm norm1{nullptr}, norm2{nullptr};
@@ -36,7 +35,7 @@ struct BlockImpl : nn::Module {
 };
 BRIGADE_MODULE(Block);
 
-// Logits by a weight that another module has as well.
+// Computes logits with a weight that another module also owns.
 struct TiedHeadImpl : nn::Module {
   Tensor weight;
   explicit TiedHeadImpl(const Tensor& tied) { weight = register_parameter("weight", tied); }

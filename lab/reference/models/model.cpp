@@ -1,4 +1,4 @@
-// The list of models by name; an argument that a model does not look at is an error.
+// The registry of models by name. An argument that a model does not read is an error.
 #include <brigade/lab/reference/models/model.h>
 
 #include <map>

@@ -13,12 +13,11 @@ namespace brigade::lab::reference {
 
 using check::Step;
 
-// A step of training is one or more phases, each a loss and the part of the model that its
-// gradients move.
+// A training step has one or more phases, each with a loss and the part of the model that its gradients update.
 class Model {
  public:
   virtual ~Model() = default;
-  // All of it.
+  // The whole model.
   virtual nn::Module& module() = 0;
   virtual int phases() const { return 1; }
   virtual nn::Module& trained(int phase) {
@@ -30,7 +29,7 @@ class Model {
 
 using ModelFactory = std::unique_ptr<Model> (*)(const Arguments& args);
 
-// A model's file has a static object of this kind.
+// Each model's file defines a static object of this type.
 struct AddModel {
   AddModel(const char* name, ModelFactory factory);
 };

@@ -1,5 +1,4 @@
-// A U-Net of two levels with a skip connection, and deep supervision: the lower level has a head,
-// and a loss, of its own.
+// A U-Net of two levels with a skip connection and deep supervision: the lower level has its own head and loss.
 #include <brigade/autograd/functional.h>
 #include <brigade/lab/reference/models/conv_norm.h>
 #include <brigade/lab/reference/models/model.h>
@@ -20,7 +19,7 @@ struct UNetImpl : nn::Module {
     head = register_module("head", nn::Conv2d(wide, 1, 1));
     deep_head = register_module("deep_head", nn::Conv2d(deep, 1, 1));
   }
-  // The output, and that of the lower level.
+  // Returns the output, and the output of the lower level.
   std::vector<Tensor> forward(const Tensor& x) {
     const Tensor skip = down(x);
     const Tensor low = bottom(max_pool2d(skip, 2));

@@ -1,4 +1,4 @@
-// Arithmetic and comparisons by name, for `brigade check`: of two tensors or a tensor and a number.
+// Arithmetic and comparisons by name, for `brigade check`: on two tensors, or on a tensor and a number.
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/lab/reference/operation.h>
 

@@ -1,5 +1,5 @@
-// What stands inside of an autocast region, for `brigade check`: nested regions, the cache of casts,
-// checkpoints and custom functions. The row opens the region.
+// Programs inside an autocast region, for `brigade check`: nested regions, the cache of casts, checkpoints and
+// custom functions. The row opens the region.
 #include <brigade/amp/autocast.h>
 #include <brigade/autograd/checkpoint.h>
 #include <brigade/autograd/function.h>

@@ -7,7 +7,7 @@ namespace brigade::lab::reference {
 namespace {
 
 const AddOperations add_batch_norm{
-    // The running statistics, moved, are results as well.
+    // The updated running statistics are results as well.
     {"batch_norm",
      [](const Inputs& in, const Arguments& args) -> Outputs {
        const Tensor mean = in[3].defined() ? in[3].clone() : Tensor();

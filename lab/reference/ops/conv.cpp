@@ -6,7 +6,7 @@ namespace brigade::lab::reference {
 
 namespace {
 
-// A number for each dimension, or a word.
+// Padding is a number for each dimension, or a word.
 template <size_t spatial>
 void set_padding(const Arguments& args, ConvPadding<spatial>& padding) {
   if (!args.has("padding")) return;

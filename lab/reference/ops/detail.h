@@ -1,5 +1,5 @@
-// What several families here share: functions of one or two tensors, and what a row says of the
-// dimensions to reduce and of the reduction of a loss.
+// Helpers shared by several families: functions of one or two tensors, a row's dimensions to reduce, and the
+// reduction of a loss.
 #pragma once
 
 #include <brigade/kernels/loss.h>

@@ -1,4 +1,4 @@
-// Maxima, minima and where they are by name, for `brigade check`.
+// Maxima, minima and their indices by name, for `brigade check`.
 #include <brigade/autograd/ops/extremes.h>
 #include <brigade/lab/reference/operation.h>
 #include <brigade/lab/reference/ops/detail.h>

@@ -1,4 +1,5 @@
-// In place, on a result; what was there before is part of the answer.
+// In-place operations on a result, by name, for `brigade check`. Each returns the changed result times the original
+// input.
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/inplace.h>
 #include <brigade/lab/reference/operation.h>
@@ -53,7 +54,7 @@ const AddOperations add_inplace{
        x.select(0, 1).mul_(in[1]);
        return x * in[0];
      }},
-    // A write to a base reaches a view that was taken before.
+    // A write to a base reaches a view that was taken earlier.
     {"write_to_base",
      [](const Inputs& in, const Arguments&) -> Outputs {
        const Tensor x = result_of(in);

@@ -6,7 +6,7 @@ namespace brigade::lab::reference {
 
 namespace {
 
-// What the case says of a window; its sizes are numbers or pairs.
+// Reads the window options of a case; sizes are numbers or pairs.
 template <class Options>
 Options pool_options(const Arguments& args) {
   Options options;

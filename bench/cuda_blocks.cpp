@@ -1,17 +1,17 @@
-// What a block of a network costs on a device: forward and backward of a GPT block and of a basic block of ResNet, by
-// itself and as one CUDA graph, and one step of SGD and of AdamW over the block's parameters. Each block has a size
-// where arithmetic counts and one where launches do.
+// Benchmarks network blocks on a device: forward and backward of a GPT block and of a ResNet basic block, eagerly and
+// as one CUDA graph, and one step of SGD and of AdamW over the block's parameters. Each block has a compute-bound and a
+// launch-bound size.
 //
-// Forward and backward: gradients of the last step dropped, forward, backward from a gradient that is given, down to
-// the input's. Times are those of events around one call (a large block) or ten (a small one), medians of repeats;
-// nothing waits for the device in between, as in a training loop. float32 is meant exactly; "tf32" lets matrix products
-// and convolutions round to it; in bfloat16 parameters and optimizer state are bfloat16, too.
+// A forward and backward clears the gradients of the last step, runs forward, and runs backward from a given gradient
+// down to the input. Times are between events around one call (large block) or ten calls (small block), medians of
+// repeats, without host synchronization in between, as in a training loop. float32 is exact; "tf32" lets matrix
+// products and convolutions round to TF32; in bfloat16 the parameters and the optimizer state are bfloat16, too.
 //
-// Beside the times: how many kernels, copies and fills the graph has; whether a replay leaves, for an input that the
-// capture has not seen, the gradients of the step by itself, to the bit; and the norms of the gradients, which
+// Also reports the number of kernels, copies and fills in the graph; whether a replay on an input that the capture has
+// not seen gives bitwise the same gradients as the eager step; and the norms of the gradients, which
 // bench/cuda_blocks_torch.py compares with PyTorch's for the same parameters.
 //
-// Usage: bench_cuda_blocks [--json] [--smoke] [REPEATS]; --smoke fails (exit status 1) where the bits differ.
+// Usage: bench_cuda_blocks [--json] [--smoke] [REPEATS]; --smoke fails (exit status 1) if the bits differ.
 #include "cuda_timing.h"
 
 #include <brigade/autograd/functional.h>
@@ -36,7 +36,7 @@ namespace {
 
 const Device kGpu(kCUDA, 0);
 
-// As GPT-2's (Radford et al., 2019), without dropout.
+// The block of GPT-2 (Radford et al., 2019), without dropout.
 struct GptBlockImpl : nn::Module {
   int64_t heads;
   nn::LayerNorm norm1{nullptr}, norm2{nullptr};
@@ -49,7 +49,7 @@ struct GptBlockImpl : nn::Module {
     up = register_module("up", nn::Linear(width, 4 * width));
     down = register_module("down", nn::Linear(4 * width, width));
   }
-  // [batch, length, width], as the result
+  // Input and result are [batch, length, width].
   Tensor forward(const Tensor& x) {
     const int64_t batch = x.size(0), length = x.size(1), width = x.size(2);
     std::vector<Tensor> parts = split(qkv(norm1(x)), width, 2);
@@ -62,7 +62,7 @@ struct GptBlockImpl : nn::Module {
 };
 BRIGADE_MODULE(GptBlock);
 
-// He, Zhang, Ren and Sun, arXiv 1512.03385; as many channels out as in.
+// He, Zhang, Ren and Sun, arXiv 1512.03385; with as many output channels as input channels.
 struct BasicBlockImpl : nn::Module {
   nn::Conv2d conv1{nullptr}, conv2{nullptr};
   nn::BatchNorm2d norm1{nullptr}, norm2{nullptr};
@@ -95,7 +95,7 @@ std::vector<Problem> problems(bool smoke) {
           {"resnet", {1, 32, 14, 14}, 0, true}};
 }
 
-// Between -bound and bound around `center`, the same here and in bench/cuda_blocks_torch.py.
+// Deterministic numbers within +-bound around `center`, the same here and in bench/cuda_blocks_torch.py.
 Tensor numbers(const Shape& sizes, uint32_t stream, double bound, double center = 0) {
   const Tensor x = empty(sizes);
   auto* const values = x.data_ptr<float>();
@@ -108,7 +108,7 @@ Tensor numbers(const Shape& sizes, uint32_t stream, double bound, double center 
   return x;
 }
 
-// Weights as wide as PyTorch begins with; those of norms around 1; biases that are not 0.
+// Weights in the range of PyTorch's initialization; weights of norms around 1; nonzero biases.
 void set_parameters(nn::Module& block) {
   uint32_t stream = 0;
   for (const auto& [path, parameter] : block.named_parameters()) {
@@ -145,7 +145,7 @@ struct Step {
     x.set_grad({});
     block(x).backward({.gradient = gradient});
   }
-  // Copies on the CPU: of the input, and of the parameters in their order.
+  // CPU copies of the gradients: of the input, then of the parameters in order.
   std::vector<Tensor> gradients() const {
     std::vector<Tensor> all{kernels::contiguous(x.grad()).cpu()};
     for (const Tensor& parameter : block->parameters())
@@ -176,7 +176,7 @@ struct Row {
   std::string block, shape, precision;
   bool small;
   size_t nodes;         // of the graph
-  bool same_gradients;  // of step and replay, to the bit
+  bool same_gradients;  // step and replay agree bitwise
   std::vector<double> norms;
   std::vector<std::pair<std::string, bench::Times>> times;
 };
@@ -202,7 +202,7 @@ Row measure(const Problem& problem, const Precision& precision, const bench::Tim
   step();
   row.same_gradients = same_bits(replayed, step.gradients());
 
-  if (precision.tf32) return row;  // no matter to an optimizer
+  if (precision.tf32) return row;  // the optimizer steps do not depend on it
   optim::SGD sgd(step.block->parameters(), {.lr = 1e-4, .momentum = 0.9});
   add("sgd", [&] { sgd.step(); });
   optim::AdamW adamw(step.block->parameters(), {.lr = 1e-4});

@@ -1,10 +1,10 @@
-// How much of the device's memory bandwidth the memory-bound kernels reach: a copy, addition, softmax, layer norm, a
-// sum, a step of AdamW, and the kernels of a bucket of gradients (64 tensors and a flat buffer), at sizes from 1 to 256
-// MiB per tensor or bucket.
+// Benchmarks the memory bandwidth that the memory-bound kernels reach: a copy, addition, softmax, layer norm, a sum, a
+// step of AdamW, and the kernels of a bucket of gradients (64 tensors and a flat buffer), at sizes from 1 to 256 MiB
+// per tensor or bucket.
 //
-// The measure is the device's own copy (cudaMemcpyAsync) of the same size in the same run. Counted are the bytes that
-// an operation has to read and to write. Times are those of events around one call, medians of repeats; before each
-// repeat a large buffer is read, so that nothing is left in the L2 cache, and nothing in it has to be written back.
+// The reference is the device's own copy (cudaMemcpyAsync) of the same size in the same run. The bandwidth counts the
+// bytes that an operation must read and write. Times are between events around one call, medians of repeats; before
+// each repeat a large buffer is read, so that the L2 cache holds no data of the benchmark and nothing to write back.
 //
 // Usage: bench_cuda_kernels [--json] [--smoke] [REPEATS]
 #include "cuda_timing.h"
@@ -33,7 +33,7 @@ using namespace brigade;
 
 namespace {
 
-constexpr int64_t kRow = 1024;  // elements, of softmax and layer norm
+constexpr int64_t kRow = 1024;  // elements per row of softmax and layer norm
 constexpr int64_t kSlots = 64;  // tensors of a bucket
 constexpr int64_t kMiB = int64_t{1} << 20;
 const Device kGpu(kCUDA, 0);
@@ -53,7 +53,7 @@ std::vector<Row> measure(DType dtype, int64_t bytes, const bench::Timing& timing
   const Tensor exp_avg = zeros_like(a), exp_avg_sq = zeros_like(a);
   const kernels::AdamParams adam{1e-3, 0.9, 0.999, 1e-8, 1e-2, 10, true, false};
   const Tensor weight = ones({kRow}, {dtype, kGpu}), bias = zeros({kRow}, {dtype, kGpu});
-  // Parts of `a`, and their places in a flat `out`.
+  // Parts of `a`, and their offsets in a flat `out`.
   const int64_t slots = std::min(kSlots, count / kRow), slot_rows = count / kRow / slots;
   std::vector<Tensor> parts;
   std::vector<int64_t> offsets, numels(static_cast<size_t>(slots), slot_rows * kRow);
@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "bench_cuda_kernels: {}\n", cuda::why_not_available());
     return 77;
   }
-  const Tensor flush = zeros({arguments.smoke ? 1000 : 128 * kMiB}, {kFloat32, kGpu});  // 512 MiB, but for smoke
+  const Tensor flush = zeros({arguments.smoke ? 1000 : 128 * kMiB}, {kFloat32, kGpu});  // 512 MiB, except for --smoke
   bench::Timing timing{.repeats = arguments.repeats, .before = [&] { kernels::sum(flush, {}); }};
   if (arguments.smoke) timing.warm_up = 1;
   const int64_t unit = arguments.smoke ? 8 << 10 : kMiB;

@@ -1,5 +1,4 @@
-// Times of work on a device, for the benches of CUDA: events around some calls, one pair per
-// repeat.
+// Timing for the CUDA benchmarks: a pair of events around the calls of each repeat.
 #pragma once
 
 #include "number_in.h"
@@ -17,11 +16,10 @@
 
 namespace brigade::bench {
 
-// [--json] [--smoke] [REPEATS], in any order; --help, and what is none of these, ends the program
-// with status 0 or 2.
+// [--json] [--smoke] [REPEATS], in any order; --help exits with status 0, any other argument with status 2.
 struct Arguments {
   bool json = false;
-  bool smoke = false;  // tiny sizes and one repeat, to see that it runs: the times mean nothing
+  bool smoke = false;  // tiny sizes and one repeat, to check that it runs; the times are meaningless
   int repeats;
 
   Arguments(int argc, char** argv, int usual_repeats) : repeats(usual_repeats) {
@@ -59,17 +57,17 @@ struct Arguments {
 
 struct Timing {
   int repeats;
-  int warm_up = 10;                   // repeats before those that count,
-  double warm_up_ms = 0;              // and more of them until so much time has gone by
-  int calls = 1;                      // between two events
-  std::function<void()> before = {};  // each repeat, outside of the events
+  int warm_up = 10;                   // untimed repeats at least,
+  double warm_up_ms = 0;              // and more until this time has passed
+  int calls = 1;                      // calls between two events
+  std::function<void()> before = {};  // runs before each repeat, outside the events
 };
 
 struct Times {
   double median, least;  // of one call, in microseconds
 };
 
-// On the current stream. Nothing waits for the device between the repeats.
+// Times `call` on the current stream, without synchronization between the repeats.
 inline Times device_times(const std::function<void()>& call, const Timing& timing) {
   using Clock = std::chrono::steady_clock;
   const cuda::Stream stream = cuda::current_stream();

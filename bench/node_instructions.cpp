@@ -1,5 +1,5 @@
-// Runs a chain of tiny operations forward, or forward and backward, for
-// scripts/count-instructions.py, which counts what callgrind sees.
+// Runs a chain of tiny operations forward, or forward and backward, for scripts/count-instructions.py, which counts
+// instructions with callgrind.
 //
 //   bench_node_instructions OPERATION PHASE COUNT ROUNDS     add | mul | relu | matmul, forward | both
 #include "number_in.h"
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
   const int count = number_in(argv[3]);
   const int rounds = number_in(argv[4]);
   if ((!backward && argv[2] != std::string("forward")) || count == 0 || rounds == 0) return usage(stderr, argv[0], 2);
-  // In float64 the product is Brigade's own, with and without oneDNN.
+  // In float64 the product uses Brigade's native code, with and without oneDNN.
   const bool product = argv[1] == std::string("matmul");
   const Shape sizes = product ? Shape{4, 4} : Shape{1};
   const DType dtype = product ? kFloat64 : kFloat32;

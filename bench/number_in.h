@@ -1,11 +1,11 @@
-// A number on a command line.
+// Parses a number on a command line.
 #pragma once
 
 #include <charconv>
 #include <string_view>
 #include <system_error>
 
-// Above 0, or 0 for a text that is no such number.
+// Returns a number above 0, or 0 if the text is not such a number.
 template <class Number = int>
 Number number_in(std::string_view text) {
   Number value = 0;

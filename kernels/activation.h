@@ -7,7 +7,7 @@
 namespace brigade::kernels {
 
 extern Kernel<Tensor(const Tensor& x)> relu;
-// From the result y.
+// Takes the result y of the forward, not x.
 extern Kernel<Tensor(const Tensor& grad, const Tensor& y)> relu_backward;
 extern Kernel<Tensor(const Tensor& x, double negative_slope)> leaky_relu;
 extern Kernel<Tensor(const Tensor& grad, const Tensor& x, double negative_slope)> leaky_relu_backward;

@@ -1,5 +1,5 @@
-// More optimizer steps over many parameters (see optimizer.h for what holds for all of them):
-// RMSprop, Adagrad, Adadelta, RAdam, NAdam and Lion. In all of them g = grad (negated if maximize).
+// More optimizer steps over many parameters (optimizer.h has the rules common to all of them): RMSprop, Adagrad,
+// Adadelta, RAdam, NAdam and Lion. In all of them g = grad (negated if maximize).
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -8,12 +8,10 @@
 
 namespace brigade::kernels {
 
-// RMSprop (Hinton, lecture 6e of "Neural Networks for Machine Learning", 2012; centered: Graves,
-// arXiv 1308.0850).
-// g += weight_decay * p; square_avg = alpha * square_avg + (1 - alpha) * g^2; centered: grad_avg
-// likewise of g, and
-// d = sqrt(square_avg - grad_avg^2) + eps instead of sqrt(square_avg) + eps; with momentum buf =
-// momentum * buf + g / d, p -= lr * buf; without p -= lr * g / d.
+// RMSprop (Hinton, lecture 6e of "Neural Networks for Machine Learning", 2012; centered: Graves, arXiv 1308.0850). g +=
+// weight_decay * p; square_avg = alpha * square_avg + (1 - alpha) * g^2; centered: grad_avg is the same average of g,
+// and d = sqrt(square_avg - grad_avg^2) + eps instead of sqrt(square_avg) + eps; with momentum, buf = momentum * buf +
+// g / d and p -= lr * buf; without momentum, p -= lr * g / d.
 struct RmspropParams {
   double lr, alpha, eps, weight_decay, momentum;
   bool maximize;
@@ -73,9 +71,8 @@ extern Kernel<void(std::span<const Tensor> params, std::span<const Tensor> grads
                    std::span<const Tensor> exp_avg_sqs, const NAdamParams& options)>
     foreach_nadam_step;
 
-// Lion (Chen et al., arXiv 2302.06675). p -= lr * weight_decay * p; p -= lr * sign(beta1 * exp_avg
-// + (1 - beta1) * g); exp_avg = beta2 * exp_avg + (1 - beta2) * g. The sign of 0 is 0; a NaN stays
-// one.
+// Lion (Chen et al., arXiv 2302.06675). p -= lr * weight_decay * p; p -= lr * sign(beta1 * exp_avg + (1 - beta1) * g);
+// exp_avg = beta2 * exp_avg + (1 - beta2) * g. The sign of 0 is 0; NaNs propagate.
 struct LionParams {
   double lr, beta1, beta2, weight_decay;
   bool maximize;

@@ -1,12 +1,11 @@
-// The largest and the smallest element over dimensions, without their places (those: reduce.h).
+// The largest and the smallest element over dimensions, without their indices (reduce.h returns indices).
 #pragma once
 
 #include <brigade/kernels/kernel.h>
 
 namespace brigade::kernels {
 
-// Over `dims` (empty: all of them); all dtypes. A NaN wins. Throws ShapeError where there is
-// nothing to choose from, IndexError.
+// Over `dims` (empty: all of them); all dtypes. NaNs propagate. Throws ShapeError for an empty reduction, IndexError.
 extern Kernel<Tensor(const Tensor& x, const Shape& dims, bool keepdim)> amax;
 extern Kernel<Tensor(const Tensor& x, const Shape& dims, bool keepdim)> amin;
 

@@ -1,4 +1,4 @@
-// Numbers kept between two borders, element by element.
+// Clamps numbers to two bounds, element by element.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -11,10 +11,10 @@ struct Borders {
   std::optional<Scalar> lower, upper;
 };
 
-// min(max(x, lower), upper); a NaN, in x or as a border, stays one. Integers stay such between
-// integers, and give float32 beside a floating border. Throws DTypeError for bool.
+// min(max(x, lower), upper); a NaN in x or as a bound propagates. Integers stay integers with integer bounds, and give
+// float32 with a floating bound. Throws DTypeError for bool.
 extern Kernel<Tensor(const Tensor& x, const Borders& borders)> clamp;
-// grad where lower < x < upper, 0 elsewhere (also on the borders). Floating dtypes.
+// grad where lower < x < upper, 0 elsewhere (also at the bounds). Floating dtypes.
 extern Kernel<Tensor(const Tensor& grad, const Tensor& x, const Borders& borders)> clamp_backward;
 
 }  // namespace brigade::kernels

@@ -1,16 +1,16 @@
-// Joining and cutting along a dimension.
+// Concatenation, row selection and one-hot encoding.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
 
 namespace brigade::kernels {
 
-// All shapes equal but for `dim`; dtypes promoted. Throws ShapeError that names the first that does
+// All shapes must be equal except in `dim`; dtypes are promoted. Throws ShapeError naming the first tensor that does
 // not fit, DeviceError.
 extern Kernel<Tensor(std::span<const Tensor> tensors, int dim)> cat;
-// The rows (along dim 0) of x at int64 indices [n]: result [n, ...]. Throws ShapeError, DTypeError,
-// DeviceError, and IndexError with the position and value; on a CUDA device that error comes late
-// (core/cuda/device_error.h), and the row is zeros until then.
+// The rows (along dim 0) of x at int64 indices [n]: result [n, ...]. Throws ShapeError, DTypeError, DeviceError, and
+// IndexError with the position and value; on a CUDA device that error is reported late (core/cuda/device_error.h), and
+// the row is zeros until then.
 extern Kernel<Tensor(const Tensor& x, const Tensor& indices)> index_rows;
 // Gradient of index_rows: adds row i of grad to row indices[i] of a zero tensor of `x_sizes`, in
 // index order, as embedding_backward does.

@@ -1,10 +1,9 @@
-// 2-d convolution (cross-correlation), NCHW tensors, weight [out, in / groups, kh, kw]. float32
-// through oneDNN's convolution where present (its own layouts inside, primitives cached by shape),
-// otherwise im2col and matrix products; float64 too. bfloat16 through oneDNN's where the processor has
-// instructions for it, float16 always and bfloat16 elsewhere through float32; both are added up in
-// float and rounded once, after the bias or what `out` held was added. On CUDA devices by cuDNN, see
-// core/cuda/libraries.h for TF32, workspace and determinism; half types accumulate in float, and
-// are rounded once more where a bias is added.
+// 2-d convolution (cross-correlation), NCHW tensors, weight [out, in / groups, kh, kw]. On the CPU, float32 uses
+// oneDNN's convolution where present (in its own layouts, with primitives cached by shape), otherwise im2col and matrix
+// products, as float64 does. bfloat16 uses oneDNN's where the processor has instructions for it; float16, and bfloat16
+// otherwise, go through float32. Both accumulate in float and are rounded once, after the bias or the old value of
+// `out` is added. CUDA devices use cuDNN, see core/cuda/libraries.h for TF32, workspace and determinism; half types
+// accumulate in float, and are rounded once more where a bias is added.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -23,8 +22,7 @@ struct Conv2dParams {
   auto operator<=>(const Conv2dParams&) const = default;
 };
 
-// bias [out] may be undefined. All throw ShapeError that names both shapes, DTypeError,
-// DeviceError, ValueError.
+// bias [out] may be undefined. All throw ShapeError naming both shapes, DTypeError, DeviceError, ValueError.
 extern Kernel<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params)> conv2d;
 // `bias` [in], which may be undefined, is added to the result: a transposed convolution.
 extern Kernel<Tensor(const Tensor& grad, const Tensor& weight, const Tensor& bias, const Shape& x_sizes,

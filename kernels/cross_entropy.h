@@ -1,12 +1,9 @@
-// Losses against class indices: cross entropy of logits, and the negative log likelihood of log
-// probabilities.
+// Losses against class indices: cross entropy of logits, and the negative log likelihood of log probabilities.
 //
-// Logits [N, C, d1...] or [C]; targets int64 [N, d1...] or []. A target equal to ignore_index
-// counts for nothing. Mean divides by the weights of the targets that count. Half types are
-// computed and summed in float32 and rounded once. Throw ShapeError, DTypeError, DeviceError, and
-// IndexError that names the position and value of a target outside 0..C-1; on a CUDA device that
-// error comes late (core/cuda/device_error.h), and such a target counts as an ignored one until
-// then.
+// Logits [N, C, d1...] or [C]; targets int64 [N, d1...] or []. A target equal to ignore_index is ignored. Mean divides
+// by the total weight of the other targets. Half types are computed and summed in float32 and rounded once. Throw
+// ShapeError, DTypeError, DeviceError, and IndexError naming the position and value of a target outside 0..C-1; on a
+// CUDA device that error is reported late (core/cuda/device_error.h), and such a target is ignored until then.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -26,7 +23,7 @@ struct ClassLossOptions {
 struct CrossEntropy {
   Tensor loss;         // [] or [N, d1...] for Reduction::None
   Tensor log_sums;     // [2, N, d1...]: the largest logit m, then log(sum of exp(logit - m)); float32 for half types
-  Tensor denominator;  // what Mean divided by: float64 [], where the logits are; undefined for Sum and None
+  Tensor denominator;  // the divisor of Mean: float64 [], on the device of the logits; undefined for Sum and None
 };
 extern Kernel<CrossEntropy(const Tensor& logits, const Tensor& target, const ClassLossOptions& options)> cross_entropy;
 // grad is [] or [N, d1...]; `log_sums` and `denominator` as the forward returned them.

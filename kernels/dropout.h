@@ -1,5 +1,4 @@
-// Dropout whose mask is never stored: forward and backward make it again from the position in the
-// random stream.
+// Dropout whose mask is never stored: forward and backward recompute it from the position in the random stream.
 #pragma once
 
 #include <brigade/core/random.h>
@@ -7,11 +6,11 @@
 
 namespace brigade::kernels {
 
-// x * mask / (1 - p); element i is kept when uniform(word i of the stream) >= p. Its own backward,
-// applied to the gradient.
+// x * mask / (1 - p); element i is kept when uniform(word i of the stream) >= p. Applied to the gradient, it is its own
+// backward.
 extern Kernel<Tensor(const Tensor& x, double p, PhiloxState state)> dropout;
 
-// For every device: throws ValueError unless 0 <= p <= 1.
+// Shared by all devices. Throws ValueError unless 0 <= p <= 1.
 void check_dropout_probability(double p);
 
 }  // namespace brigade::kernels

@@ -23,7 +23,7 @@ enum class Function : uint8_t {
   Exp2,
   Erf,
   Erfc,
-  // Whole numbers: down, up, the nearest (a half to the even one), towards 0.
+  // Rounding: down, up, to nearest (ties to even), towards 0.
   Floor,
   Ceil,
   Round,
@@ -31,7 +31,7 @@ enum class Function : uint8_t {
 };
 inline constexpr int kFunctions = 20;
 
-// Floating dtypes. In float32 the CPU is within 3 units of the last place.
+// Floating dtypes. In float32 the CPU error is at most 3 ULP.
 extern Kernel<Tensor(const Tensor& x, Function f)> function;
 
 }  // namespace brigade::kernels

@@ -1,8 +1,7 @@
-// Element by element: arithmetic with broadcasting, comparisons, unary functions, fills, copies and
-// casts.
+// Elementwise operations: arithmetic with broadcasting, comparisons, unary functions, fills, copies and casts.
 //
-// All dtypes unless said. Half types are computed in float and rounded once. Results are contiguous
-// and freshly allocated.
+// All dtypes unless said. Half types are computed in float and rounded once. Results are contiguous and freshly
+// allocated.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -19,14 +18,14 @@ extern Kernel<Tensor(const Tensor& a, const Tensor& b, BinaryOp op)> binary;
 // a op scalar, or scalar op a when `reversed`, in result_type(a, scalar). Div of integers gives
 // float32.
 extern Kernel<Tensor(const Tensor& a, Scalar scalar, BinaryOp op, bool reversed)> binary_scalar;
-// Bool results. Integers are compared with an integer as such, with a floating number in double.
+// Bool results. Integers are compared with an integer exactly, with a floating number in double.
 extern Kernel<Tensor(const Tensor& a, const Tensor& b, CompareOp op)> compare;
 extern Kernel<Tensor(const Tensor& a, Scalar scalar, CompareOp op)> compare_scalar;
-// Whether it is defined for integers as well; the others take floating dtypes.
+// Whether `op` is defined for integers as well; the others take floating dtypes only.
 constexpr bool takes_integers(UnaryOp op) {
   return op == UnaryOp::Neg || op == UnaryOp::Abs || op == UnaryOp::Square || op == UnaryOp::Sign;
 }
-// Square of a bool gives int64, Sign of it gives it back.
+// Square of a bool gives int64, Sign of a bool returns it unchanged.
 extern Kernel<Tensor(const Tensor& x, UnaryOp op)> unary;
 
 // In place; `out` may be strided; `a` and `x` broadcast to its shape. The caller bumps the version.
@@ -43,7 +42,7 @@ extern Kernel<void(const Tensor& out, Scalar factor)> scale_inplace;
 Tensor clone(const Tensor& x);
 // `x` itself when it is contiguous, a contiguous copy otherwise.
 Tensor contiguous(const Tensor& x);
-// `x` itself when it has the dtype.
+// `x` itself when it already has the dtype.
 Tensor cast(const Tensor& x, DType dtype);
 
 }  // namespace brigade::kernels

@@ -1,5 +1,5 @@
-// Tensors filled with constants, ranges and random numbers. Random ones take the calling thread's
-// generator unless one is given; the same seed gives the same values on every device.
+// Tensors filled with constants, ranges and random numbers. Random fills use the calling thread's generator unless one
+// is given; the same seed gives the same values on every device.
 #pragma once
 
 #include <brigade/core/factory.h>
@@ -10,26 +10,25 @@ namespace brigade {
 
 Tensor zeros(const Shape& sizes, TensorOptions options = {});
 Tensor ones(const Shape& sizes, TensorOptions options = {});
-// Of the dtype of the value, float32, int64 or bool, unless options name one: full({2}, 3) is int64,
-// full({2}, 3.0) float32.
+// The dtype follows the value (float32, int64 or bool) unless options give one: full({2}, 3) is int64, full({2}, 3.0)
+// float32.
 Tensor full(const Shape& sizes, Scalar value, TensorOptions options = {});
 Tensor zeros_like(const Tensor& tensor);
 Tensor ones_like(const Tensor& tensor);
 Tensor full_like(const Tensor& tensor, Scalar value);
-// start, start + step, ... below end; of the dtype that options name, else int64, or float32 where
-// one of the numbers is floating: arange(5), arange(0, 1, 0.25). Throws ValueError for a zero or
-// wrong-signed step, and for numbers that are not finite.
+// start, start + step, ... below end. The dtype is that of options, else int64, or float32 when one of the numbers is
+// floating: arange(5), arange(0, 1, 0.25). Throws ValueError for a zero or wrong-signed step, and for numbers that are
+// not finite.
 Tensor arange(Scalar start, Scalar end, Scalar step = 1, TensorOptions options = {});
 // 0, 1, ... below end.
 inline Tensor arange(Scalar end, TensorOptions options = {}) { return arange(0, end, 1, options); }
-// `steps` numbers from start to end, both included, at equal distances; of one number, start.
-// Throws ValueError for a negative count.
+// `steps` evenly spaced numbers from start to end, both included; a single number is start. Throws ValueError for a
+// negative count.
 Tensor linspace(double start, double end, int64_t steps, TensorOptions options = {});
-// Ones on the diagonal, zeros beside it: square, or [rows, columns]. Throws ValueError for a
-// negative size.
+// Ones on the diagonal, zeros elsewhere: [n, n] or [rows, columns]. Throws ValueError for a negative size.
 Tensor eye(int64_t n, TensorOptions options = {});
 Tensor eye(int64_t rows, int64_t columns, TensorOptions options = {});
-// Uniform in [0, 1), with as many bits as the dtype holds there: 53, 24, 11, 8.
+// Uniform in [0, 1), with as many random bits as the significand of the dtype holds: 53, 24, 11, 8.
 Tensor rand(const Shape& sizes, TensorOptions options = {}, RandomGenerator* generator = nullptr);
 // Standard normal (Box-Muller on Philox words).
 Tensor randn(const Shape& sizes, TensorOptions options = {}, RandomGenerator* generator = nullptr);
@@ -46,8 +45,8 @@ inline Tensor randn_like(const Tensor& tensor) { return randn(tensor.sizes(), te
 Tensor randperm(int64_t n, RandomGenerator* generator = nullptr);
 
 namespace kernels {
-// The part of a generator's stream (of the calling thread's, unless one is given) that a fill of
-// `out` takes: a word for each element, two of float64.
+// Reserves the part of the random stream that filling `out` takes: one word per element, two for float64. Uses the
+// calling thread's generator unless one is given.
 PhiloxState reserve_random(const Tensor& out, RandomGenerator* generator = nullptr);
 extern Kernel<void(const Tensor& out, PhiloxState state, double low, double high)> fill_uniform;
 extern Kernel<void(const Tensor& out, PhiloxState state, double mean, double stddev)> fill_normal;

@@ -1,5 +1,5 @@
-// The windows that slide over images as the columns of matrices (im2col), and back (col2im): each
-// the transpose of the other. Floating dtypes; half types are added up in float32 and rounded once.
+// Sliding windows of images as matrix columns (im2col), and the reverse (col2im): each is the transpose of the other.
+// Floating dtypes; half types are added up in float32 and rounded once.
 #pragma once
 
 #include <brigade/kernels/kernel.h>

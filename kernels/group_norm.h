@@ -1,11 +1,9 @@
-// Group normalisation (Wu and He, arXiv 1803.08494) of x [N, C, ...]: the channels fall into
-// `groups` of neighbours, and each group of each sample is normalised over its channels and all
-// that follows; groups = C is instance normalisation (Ulyanov, Vedaldi and Lempitsky, arXiv
-// 1607.08022).
+// Group normalization (Wu and He, arXiv 1803.08494) of x [N, C, ...]: the channels are split into `groups` runs of
+// adjacent channels, and each group of each sample is normalized over its channels and all later dimensions; groups = C
+// is instance normalization (Ulyanov, Vedaldi and Lempitsky, arXiv 1607.08022).
 //
-// weight and bias [C], each may be undefined. Floating dtypes; half types are computed in float and
-// rounded once, and their statistics are float. Throw ShapeError, DTypeError, DeviceError,
-// ValueError for groups that do not divide C.
+// weight and bias [C], each may be undefined. Floating dtypes; half types are computed in float and rounded once, and
+// their statistics are float. Throw ShapeError, DTypeError, DeviceError, ValueError for groups that do not divide C.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -30,8 +28,7 @@ struct GroupNormBackwardOptions {
 struct GroupNormGrads {
   Tensor x, weight, bias;  // undefined where not wanted
 };
-// From the statistics of forward. Deterministic: gradients of parameters are added up in a fixed
-// order.
+// Uses the statistics of the forward. Deterministic: gradients of parameters are added up in a fixed order.
 extern Kernel<GroupNormGrads(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
                              const Tensor& rstd, const GroupNormBackwardOptions& options)>
     group_norm_backward;

@@ -1,4 +1,4 @@
-// The error of an operation that has no kernel on a device.
+// The error for an operation without a kernel on a device.
 #include <brigade/kernels/kernel.h>
 
 namespace brigade::detail {

@@ -15,7 +15,7 @@ namespace brigade {
 namespace detail {
 [[noreturn]] void throw_no_kernel(const char* name, DeviceType device);
 
-// The device that a call is about: that of its first tensor argument (or of its options).
+// The device of a call: that of its first tensor argument (or of its options).
 inline DeviceType device_of(const Tensor& tensor) { return tensor.device().type; }
 inline DeviceType device_of(const TensorOptions& options) { return options.device.type; }
 inline DeviceType device_of(std::span<const Tensor> tensors) {

@@ -1,4 +1,4 @@
-// Layer normalisation (Ba, Kiros and Hinton, arXiv 1607.06450) and root mean square normalisation
+// Layer normalization (Ba, Kiros and Hinton, arXiv 1607.06450) and root mean square normalization
 // (Zhang and Sennrich, arXiv 1910.07467) over the last dimensions of x.
 //
 // x [leading..., normalized_shape...]; weight and bias have normalized_shape, each may be
@@ -27,8 +27,8 @@ struct RmsNorm {
 // y = x * rstd * weight
 extern Kernel<RmsNorm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, double eps)> rms_norm;
 
-// What backward computes, and where the gradient of a parameter goes: `out` as in MatmulOptions,
-// else a new tensor of the dtype.
+// Whether backward computes the gradient of a parameter, and its destination: `out` as in MatmulOptions, else a new
+// tensor of `dtype`.
 struct ParameterGrad {
   bool wanted = false;
   DType dtype = DType::Float32;
@@ -43,8 +43,7 @@ struct LayerNormBackwardOptions {
 struct LayerNormGrads {
   Tensor x, weight, bias;  // undefined where not wanted
 };
-// From the statistics of forward. Deterministic: gradients of parameters are added up in a fixed
-// order.
+// Uses the statistics of the forward. Deterministic: gradients of parameters are added up in a fixed order.
 extern Kernel<LayerNormGrads(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
                              const Tensor& rstd, const LayerNormBackwardOptions& options)>
     layer_norm_backward;

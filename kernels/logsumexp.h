@@ -5,9 +5,8 @@
 
 namespace brigade::kernels {
 
-// log(sum exp x) over `dims` (empty: all of them), with the largest element subtracted first.
-// Floating dtypes; computed in float for half types. Of no elements, or of nothing but -inf: -inf.
-// Throws DTypeError, ShapeError, IndexError.
+// log(sum exp x) over `dims` (empty: all of them), with the largest element subtracted first. Floating dtypes; computed
+// in float for half types. The result is -inf for no elements or only -inf. Throws DTypeError, ShapeError, IndexError.
 extern Kernel<Tensor(const Tensor& x, const Shape& dims, bool keepdim)> logsumexp;
 
 }  // namespace brigade::kernels

@@ -5,10 +5,9 @@
 
 namespace brigade::kernels {
 
-// (sum |x|^p)^(1/p) over `dims` (empty: all of them); p may be infinite (the largest, or the
-// smallest, |x|), 0 (how many are not 0) or negative. Floating dtypes; computed in float for half
-// types. Throws DTypeError, IndexError, ShapeError where an infinite or negative norm of no
-// elements is asked for.
+// (sum |x|^p)^(1/p) over `dims` (empty: all of them); p may be inf or -inf (the largest or the smallest |x|), 0 (the
+// number of nonzero elements) or negative. Floating dtypes; computed in float for half types. Throws DTypeError,
+// IndexError, ShapeError for an infinite or negative p over no elements.
 extern Kernel<Tensor(const Tensor& x, double p, const Shape& dims, bool keepdim)> norm;
 
 }  // namespace brigade::kernels

@@ -1,6 +1,5 @@
-// Activations with up to three parameters, by kind, and their derivatives; those without any are in
-// activation.h or have parameters that autograd sets (selu, relu6). Floating dtypes; results are
-// contiguous.
+// Activations with up to three parameters, by kind, and their derivatives. Those without parameters are in
+// activation.h, or autograd sets the parameters (selu, relu6). Floating dtypes; results are contiguous.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -13,7 +12,7 @@ enum class Activation : uint8_t {
   Softplus,     // log(1 + exp(p x)) / p, x itself where p x > q
   Hardtanh,     // x between p and q
   Hardsigmoid,  // (x + 3) / 6 between 0 and 1
-  Hardswish,    // x times that
+  Hardswish,    // x * hardsigmoid(x)
   Mish,         // x tanh(softplus(x))
   Softsign,     // x / (1 + |x|)
   LogSigmoid,   // log(sigmoid(x))

@@ -1,4 +1,4 @@
-// 2-d pooling over NCHW (or CHW) tensors: windows that slide, or that divide the input into so many
+// 2-d pooling over NCHW (or CHW) tensors: with sliding windows, or windows that divide the input into a given number of
 // parts (adaptive). Floating dtypes.
 #pragma once
 
@@ -11,31 +11,29 @@ namespace brigade::kernels {
 
 struct Pool2dParams {
   std::array<int64_t, 2> kernel_size = {2, 2};
-  std::array<int64_t, 2> stride = {0, 0};  // zeros: as kernel_size
+  std::array<int64_t, 2> stride = {0, 0};  // zeros: kernel_size
   std::array<int64_t, 2> padding = {0, 0};
   bool ceil_mode = false;
-  // Average pooling only: padding counts as zeros; what sums are divided by instead of the number
-  // of their elements.
+  // Average pooling only: whether the divisor counts padding, and a divisor that replaces the number of elements.
   bool count_include_pad = true;
   std::optional<int64_t> divisor_override = std::nullopt;
   // Max pooling only: steps between the elements of a window.
   std::array<int64_t, 2> dilation = {1, 1};
-  // Unless zeros, sizes of the result of adaptive pooling: window o is [floor(o * in / out),
-  // ceil((o + 1) * in / out)), and what stands above means nothing.
+  // Unless zeros, sizes of the result of adaptive pooling: window o is [floor(o * in / out), ceil((o + 1) * in / out)),
+  // and the members above are ignored.
   std::array<int64_t, 2> output_size = {0, 0};
-  // The first of the two dimensions was put there for pooling over one: what errors then speak of.
+  // The first spatial dimension was added for 1-d pooling; error messages then describe one dimension.
   bool is_1d = false;
 };
 
 struct MaxPool {
   Tensor values;
-  Tensor indices;  // int64, position in the input plane h * W + w, as PyTorch returns it
+  Tensor indices;  // int64, position h * W + w in the input plane, as in PyTorch
 };
 // The first largest element of each window, or its last NaN. Throw ShapeError when no window fits,
 // ValueError.
 extern Kernel<MaxPool(const Tensor& x, const Pool2dParams& params)> max_pool2d;
-// With the `indices` and `params` of the forward. Half types are summed in float32 and rounded
-// once, here and below.
+// Takes the `indices` and `params` of the forward. Half types are summed in float32 and rounded once, here and below.
 extern Kernel<Tensor(const Tensor& grad, const Tensor& indices, const Shape& x_sizes, const Pool2dParams& params)>
     max_pool2d_backward;
 // The elements of x [..., H, W] at the `indices` [..., H', W'] of its planes: the derivative of

@@ -1,4 +1,4 @@
-// Tensors with dimensions decide, unless those without are of a higher category.
+// Type promotion: tensors with dimensions decide, unless those without are of a higher category.
 #include <brigade/kernels/promotion.h>
 
 #include <optional>
@@ -8,7 +8,7 @@ namespace brigade::kernels {
 
 namespace {
 
-// As PyTorch's messages call them.
+// The dtype names in PyTorch's messages.
 const char* title(DType dtype) {
   constexpr const char* kTitles[] = {"Double", "Float", "Half", "BFloat16", "Long", "Int", "Byte", "Bool"};
   return kTitles[static_cast<int>(dtype)];

@@ -17,8 +17,8 @@ struct ReduceOptions {
 extern Kernel<Tensor(const Tensor& x, const ReduceOptions& options)> sum;
 // Floating dtypes only.
 extern Kernel<Tensor(const Tensor& x, const ReduceOptions& options)> mean;
-// Extremes over one dimension: values and int64 indices (the first of equals). Throws ShapeError on
-// an empty dimension.
+// Extremes over one dimension: values and int64 indices (the first among equal elements). Throws ShapeError on an empty
+// dimension.
 struct Extremes {
   Tensor values;
   Tensor indices;
@@ -26,8 +26,8 @@ struct Extremes {
 extern Kernel<Extremes(const Tensor& x, int dim, bool keepdim)> max;
 extern Kernel<Extremes(const Tensor& x, int dim, bool keepdim)> min;
 extern Kernel<Tensor(const Tensor& x, int dim, bool keepdim)> argmax;
-// Gradient of the values: grad at the indices along `dim` of a tensor of `x_sizes` that is zero
-// elsewhere. Floating dtypes; grad and indices have one element per slice of x along `dim`.
+// Gradient of the values: a tensor of `x_sizes` with grad at the indices along `dim` and zeros elsewhere. Floating
+// dtypes; grad and indices have one element per slice of x along `dim`.
 extern Kernel<Tensor(const Tensor& grad, const Tensor& indices, const Shape& x_sizes, int dim)> extremes_backward;
 
 // Sum of `x` over the dimensions that broadcasting added or stretched, so that the result has

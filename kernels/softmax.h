@@ -7,7 +7,7 @@
 namespace brigade::kernels {
 
 extern Kernel<Tensor(const Tensor& x, int dim)> softmax;
-// From the result y.
+// Takes the result y of the forward, not x.
 extern Kernel<Tensor(const Tensor& grad, const Tensor& y, int dim)> softmax_backward;
 extern Kernel<Tensor(const Tensor& x, int dim)> log_softmax;
 extern Kernel<Tensor(const Tensor& grad, const Tensor& y, int dim)> log_softmax_backward;

@@ -1,5 +1,5 @@
-// Sums of products and means of three tensors in one pass, element by element. Floating dtypes;
-// half types are computed in float and rounded once.
+// Elementwise operations on three tensors in one pass: addcmul, addcdiv and lerp. Floating dtypes; half types are
+// computed in float and rounded once.
 #pragma once
 
 #include <brigade/kernels/kernel.h>

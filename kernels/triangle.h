@@ -1,4 +1,4 @@
-// The triangles of matrices.
+// The lower or upper triangle of matrices.
 #pragma once
 
 #include <brigade/kernels/kernel.h>

@@ -1,6 +1,6 @@
-// A choice between two operands, element by element.
+// Elementwise selection between two operands.
 //
-// Every dtype: elements are moved, not computed with.
+// Any dtype: elements are only copied.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -9,7 +9,7 @@
 
 namespace brigade::kernels {
 
-// One side of a choice: a tensor, or a number where the tensor is undefined.
+// One operand of where: a tensor, or a number if the tensor is undefined.
 struct Choice {
   Tensor tensor;
   Scalar number = 0;
@@ -20,9 +20,8 @@ struct Choice {
   requires std::is_arithmetic_v<T> Choice(T n) : number(n) {}
 };
 
-// a where `condition` (bool) holds, b elsewhere, all three broadcast. Two tensors give
-// result_type of both; two numbers the wider of float32, int64 and bool that they are. Throws
-// DTypeError, ShapeError, DeviceError.
+// a where `condition` (bool) holds, b elsewhere, all three broadcast. Two tensors give result_type of both; two numbers
+// give the wider of their dtypes (float32, int64 or bool). Throws DTypeError, ShapeError, DeviceError.
 extern Kernel<Tensor(const Tensor& condition, const Choice& a, const Choice& b)> where;
 
 }  // namespace brigade::kernels

@@ -1,6 +1,5 @@
-// The cases of `brigade bench autograd` in PyTorch's C++ API, by the same names: reads a name a
-// line, answers a line. Compiled and started by bench/beside_torch.py; not part of the build, which
-// needs no PyTorch.
+// The cases of `brigade bench autograd` in PyTorch's C++ API, under the same names: reads one name per line and answers
+// with one line. Compiled and started by bench/beside_torch.py; not part of the build, which does not need PyTorch.
 #include <torch/torch.h>
 
 #include <chrono>

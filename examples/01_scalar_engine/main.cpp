@@ -1,9 +1,9 @@
-// An autograd engine for single numbers, without Brigade: what the graph holds, and how backward walks it.
+// An autograd engine for single numbers, without Brigade: it shows what the graph holds, and how backward walks it.
 //
-// Each operation computes a number and notes which numbers it was made of, and with which slope it follows each of
-// them. Backward visits every result before the numbers it was made of, and gives each of those the result's gradient
-// times the slope: the chain rule. A number that was used twice gets the sum. Brigade's engine (autograd/engine.h) does
-// the same with tensors. Where this one searches for the order, Brigade numbers the operations as they run.
+// Each operation computes a number and records its inputs, and the derivative with respect to each input (the slope).
+// Backward visits every result before its inputs, and adds the result's gradient times the slope to each input: the
+// chain rule. A number that was used twice gets the sum. Brigade's engine (autograd/engine.h) does the same with
+// tensors. This engine searches for the order; Brigade numbers the operations as they run.
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -21,7 +21,7 @@ struct Node {
   std::vector<Edge> edges;  // none: a leaf, such as a weight
 };
 
-// What a program handles: copies mean the same number.
+// The handle that programs use: copies refer to the same number.
 class Value {
  public:
   explicit Value(double data, std::vector<Node::Edge> edges = {}) : node_(std::make_shared<Node>()) {
@@ -39,7 +39,7 @@ class Value {
   std::shared_ptr<Node> node_;
 };
 
-// Four operations are enough for a neuron and its loss: each computes, and notes the slopes.
+// Four operations are enough for a neuron and its loss: each computes its result and records the slopes.
 Value operator+(const Value& a, const Value& b) { return Value(a.data() + b.data(), {a.edge(1), b.edge(1)}); }
 Value operator-(const Value& a, const Value& b) { return Value(a.data() - b.data(), {a.edge(1), b.edge(-1)}); }
 Value operator*(const Value& a, const Value& b) {
@@ -50,7 +50,7 @@ Value tanh(const Value& a) {
   return Value(t, {a.edge(1 - t * t)});
 }
 
-// Appends `node` after everything that it was made of.
+// Appends `node` after all of its inputs (topological order).
 void sort(Node* node, std::set<Node*>& seen, std::vector<Node*>& order) {
   if (!seen.insert(node).second) return;
   for (const Node::Edge& edge : node->edges)
@@ -70,7 +70,7 @@ void Value::backward() const {
 
 Value curve(const Value& x) { return tanh(x) * x - x; }  // x is used three times
 
-// How far y = tanh(w x + b) is from five points of the curve with w = 1.5 and b = -0.5.
+// The squared error of y = tanh(w x + b) at five points of the curve with w = 1.5 and b = -0.5.
 Value loss(const Value& w, const Value& b) {
   Value sum(0);
   for (const double x : {-2.0, -1.0, 0.0, 1.0, 2.0}) {

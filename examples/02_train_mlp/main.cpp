@@ -1,4 +1,4 @@
-// A first program: a small network learns the exclusive or, on one rank, against the installed package.
+// A first program: a small network learns XOR on one rank. It builds against the installed package.
 #include <brigade/brigade.h>
 
 #include <cstdio>

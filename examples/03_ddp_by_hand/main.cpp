@@ -1,7 +1,7 @@
 // What DistributedDataParallel does, by hand: after each backward the ranks put their gradients into one flat buffer,
 // average it with one all-reduce, and take the averages back. Two ranks, which are threads here, train a network by
-// hand and its twin under DistributedDataParallel, on data that differ from rank to rank. Both come out the same, bit
-// for bit. A third one that leaves out the averaging shows what goes wrong then: its replicas drift apart.
+// hand and a copy under DistributedDataParallel, on different data per rank. Both end up bitwise equal. A third network
+// without the averaging shows what goes wrong: its replicas drift apart.
 #include <brigade/brigade.h>
 
 #include <algorithm>
@@ -27,11 +27,11 @@ void average_gradients(const nn::Sequential& net, dist::ProcessGroup& group) {
 
 enum class Averages { Nowhere, ByHand, InDDP };
 
-// 50 steps on this rank's data; returns all parameters as they are then.
+// Trains 50 steps on this rank's data; returns the final parameters.
 std::vector<float> train(const dist::ProcessGroupPtr& group, Averages averages) {
   manual_seed(0);  // the same parameters on every rank
   nn::Sequential net(nn::Linear(4, 8), nn::Tanh(), nn::Linear(8, 1));
-  manual_seed(100 + static_cast<uint64_t>(group->rank()));  // other data on every rank
+  manual_seed(100 + static_cast<uint64_t>(group->rank()));  // different data on every rank
   std::optional<dist::DistributedDataParallel<nn::Sequential>> ddp;
   if (averages == Averages::InDDP) ddp.emplace(net, group);
   optim::SGD optimizer(net->parameters(), {.lr = 0.02, .momentum = 0.9});

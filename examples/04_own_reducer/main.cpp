@@ -1,8 +1,8 @@
-// How DistributedDataParallel works inside: a reducer of one's own. It puts the gradients of a module into buckets,
-// hears from the engine when each gradient is complete, and starts the all-reduce of a bucket as soon as its last
-// gradient is there, while backward still computes the others. A flag per parameter travels beside its gradient, so
-// that every rank learns which parameters got none, and on how many ranks. Two ranks (threads) train a network with it
-// and a twin under DistributedDataParallel; both come out the same, bit for bit.
+// A custom reducer, which shows how DistributedDataParallel works inside. It puts the gradients of a module into
+// buckets, is notified by the engine when each gradient is complete, and starts the all-reduce of a bucket as soon as
+// its last gradient is ready, while backward still computes the others. A flag per parameter is sent along with its
+// gradient, so that every rank learns which parameters got no gradient, and on how many ranks. Two ranks (threads)
+// train a network with it and a copy under DistributedDataParallel; both end up bitwise equal.
 #include <brigade/brigade.h>
 
 #include <cstdio>
@@ -12,10 +12,10 @@
 
 using namespace brigade;
 
-// For float32 parameters that begin alike on all ranks. Each backward begins without gradients (zero_grad).
+// For float32 parameters that are equal on all ranks at the start. Call zero_grad before each backward.
 class Reducer final : public autograd::Listener {
  public:
-  int launched_early = 0;  // all-reduces that began while gradients of other buckets were still to come
+  int launched_early = 0;  // all-reduces launched while gradients of other buckets were still pending
 
   Reducer(const nn::Named<Tensor>& parameters, dist::ProcessGroupPtr group, size_t per_bucket)
       : parameters_(parameters), slots_(parameters.size()), group_(std::move(group)) {
@@ -46,7 +46,8 @@ class Reducer final : public autograd::Listener {
     }
   }
 
-  // Which leaves will get a gradient is known before the first kernel of backward runs. The others are settled at once.
+  // Which leaves will get a gradient is known before the first kernel of backward runs. The other parameters are marked
+  // ready at once.
   void on_plan(const autograd::Plan& plan) override {
     std::vector<bool> planned(parameters_.size());
     plan.for_each_observed(this, [&](uint32_t i) { planned[i] = true; });
@@ -67,7 +68,8 @@ class Reducer final : public autograd::Listener {
       if (next_ + 1 < buckets_.size()) ++launched_early;
     }
   }
-  // All nodes have run. The averages are the same on every rank, and so are the flags: the shares of ranks.
+  // All nodes have run. The averages are the same on every rank, and so are the averaged flags: the fraction of ranks
+  // with a gradient.
   void on_finish(const autograd::Plan&) override {
     for (const Bucket& bucket : buckets_)
       bucket.work->wait();
@@ -96,7 +98,7 @@ class Reducer final : public autograd::Listener {
   std::vector<Slot> slots_;
   std::vector<Bucket> buckets_;
   dist::ProcessGroupPtr group_;
-  size_t next_ = 0;  // the bucket to be launched next
+  size_t next_ = 0;  // the next bucket to launch
 };
 
 int main() {
@@ -115,7 +117,7 @@ int main() {
       else
         ddp.emplace(net, group);
       optim::SGD optimizer(net->parameters(), {.lr = 0.02, .momentum = 0.9});
-      manual_seed(100 + static_cast<uint64_t>(rank));  // other data on every rank
+      manual_seed(100 + static_cast<uint64_t>(rank));  // different data on every rank
       for (int step = 0; step < 50; ++step) {
         const Tensor x = randn({16, 4});
         optimizer.zero_grad();
@@ -128,7 +130,7 @@ int main() {
       if (!own) continue;
       if (rank == 0) early = reducer->launched_early;
       optimizer.zero_grad();
-      try {  // rank 1 leaves the first layer out
+      try {  // rank 1 skips the first layer
         (rank == 0 ? net(randn({16, 4})) : net->parameters()[2]).sum().backward();
       } catch (const std::exception& thrown) {
         error[rank] = thrown.what();

@@ -1,6 +1,6 @@
-// An operation of one's own: a forward, and a backward that says its derivative. The operation is squareplus, a smooth
+// A custom operation: a forward, and a backward that computes its derivative. The operation is squareplus, a smooth
 // relu: y = (x + sqrt(x x + b)) / 2, so dy/dx = (1 + x / sqrt(x x + b)) / 2. gradcheck compares backward with central
-// differences, gradgradcheck does the same for second derivatives, and both have to notice a backward that is wrong.
+// differences, gradgradcheck does the same for second derivatives, and both must detect a wrong backward.
 #include <brigade/brigade.h>
 
 #include <any>
@@ -16,8 +16,8 @@ struct Squareplus : autograd::Function<Squareplus> {
     ctx.saved_data["b"] = b;     // anything else
     return (x + sqrt(x * x + b)) * 0.5;
   }
-  // One gradient per result comes in; one per argument of forward goes out, undefined for those that are no tensors.
-  // It consists of differentiable operations, so that it can be differentiated again.
+  // One gradient per result comes in; one per argument of forward goes out, undefined for arguments that are not
+  // tensors. backward uses differentiable operations, so that it can be differentiated again.
   static std::vector<Tensor> backward(autograd::AutogradContext& ctx, const std::vector<Tensor>& grads) {
     const Tensor x = ctx.get_saved_variables()[0];
     const double b = std::any_cast<double>(ctx.saved_data.at("b"));
@@ -25,7 +25,7 @@ struct Squareplus : autograd::Function<Squareplus> {
   }
 };
 
-// The same forward, with a backward that forgets the half.
+// The same forward, with a backward that forgets the factor 1/2.
 struct WrongSquareplus : autograd::Function<WrongSquareplus> {
   static Tensor forward(autograd::AutogradContext& ctx, const Tensor& x, double b) {
     return Squareplus::forward(ctx, x, b);

@@ -1,6 +1,6 @@
-// A communication hook of one's own: how the ranks average one bucket of gradients. This one sends bfloat16 instead of
-// float32, half of the bytes, and counts what it sends. The averages then have 8 significant bits: the training goes
-// nearly the same way as without the hook, and still in the same way on all ranks.
+// A custom communication hook, which controls how the ranks average a bucket of gradients. This hook sends bfloat16
+// instead of float32, half of the bytes, and counts what it sends. The averages then have 8 significant bits: the
+// training is nearly the same as without the hook, and still identical on all ranks.
 #include <brigade/brigade.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ class HalfTheBytes final : public dist::CommHook {
  public:
   std::string name() const override { return "half_the_bytes"; }
 
-  // Starts the communication and returns at once. When the Work is waited for, bucket.buffer() has to hold the mean:
-  // the options say ReduceOp::Avg, and `then` runs a function after the all-reduce.
+  // Starts the communication and returns at once. Once the Work is complete, bucket.buffer() must hold the mean: the
+  // options request ReduceOp::Avg, and `then` runs a function after the all-reduce.
   dist::WorkPtr run(dist::ProcessGroup& group, const dist::GradBucket& bucket, const dist::CollectiveOptions& options,
                     SourceLocation where) override {
     const Tensor small = group.allocate(bucket.buffer().numel(), kBFloat16, bucket.buffer().device());
@@ -31,7 +31,7 @@ class HalfTheBytes final : public dist::CommHook {
   int64_t bytes_of_gradients = 0, bytes_sent = 0;
 };
 
-// 20 steps on this rank's data, with `hook` unless it is null; returns this rank's weights.
+// Trains 20 steps on this rank's data, with `hook` unless it is null; returns this rank's weights.
 std::vector<float> train(const dist::ProcessGroupPtr& group, const dist::CommHookPtr& hook) {
   manual_seed(0);
   nn::Linear net(8, 1);
@@ -42,7 +42,7 @@ std::vector<float> train(const dist::ProcessGroupPtr& group, const dist::CommHoo
   for (int step = 0; step < 20; ++step) {
     const Tensor x = randn({32, 8});
     optimizer.zero_grad();
-    mse_loss(ddp(x), x.sum({1}, true)).backward();  // the weights go to 1
+    mse_loss(ddp(x), x.sum({1}, true)).backward();  // the weights converge to 1
     optimizer.step();
   }
   return net->weight.to_vector<float>();

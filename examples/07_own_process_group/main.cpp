@@ -1,6 +1,6 @@
-// A process group of one's own: what moves tensors between ranks stands behind one small interface. This one hands
-// every collective to another group, and counts them. DistributedDataParallel takes any ProcessGroup. A training step
-// turns out to be one all-reduce per bucket, and a small one in which the ranks agree on the optimizer's step.
+// A custom process group: all communication between ranks goes through one small interface. This group forwards every
+// collective to another group and counts them. DistributedDataParallel takes any ProcessGroup. The counts show that a
+// training step is one all-reduce per bucket, and a small one in which the ranks agree on the optimizer's step.
 #include <brigade/brigade.h>
 
 #include <cstdio>
@@ -16,7 +16,7 @@ class CountingGroup final : public dist::ProcessGroup {
   explicit CountingGroup(dist::ProcessGroupPtr inner)
       : ProcessGroup(inner->rank(), inner->size(), inner->timeout()), inner_(std::move(inner)) {}
   int calls = 0;
-  size_t bytes = 0;  // that this rank gave
+  size_t bytes = 0;  // sent by this rank
 
   const char* backend() const noexcept override { return "counting"; }
   using ProcessGroup::allocate;  // the overload for devices
@@ -25,7 +25,7 @@ class CountingGroup final : public dist::ProcessGroup {
   void note_failure(std::string_view reason) override { inner_->note_failure(reason); }
 
  protected:
-  // The public methods have checked the tensors and filled in the caller's line before these are called.
+  // The public methods check the tensors and fill in the caller's line, then call these.
   WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) override {
     return counted(tensor.nbytes(), inner_->all_reduce(tensor, options, options.where));
   }
@@ -62,10 +62,10 @@ int main() {
     dist::DistributedDataParallel<nn::Linear> ddp(net, counting);
     optim::SGD optimizer(net->parameters(), {.lr = 0.1});
     for (int step = 0; step < 10; ++step) {
-      counting->calls = 0;  // the last step is looked at
+      counting->calls = 0;  // only the last step is reported
       counting->bytes = 0;
       optimizer.zero_grad();
-      ddp(randn({16, 64})).mean().backward();  // other data on every rank
+      ddp(randn({16, 64})).mean().backward();  // different data on every rank
       optimizer.step();
     }
     const bool consistent = dist::verify_consistency(*group, net).consistent();  // all ranks hold the same weights

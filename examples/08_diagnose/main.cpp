@@ -1,7 +1,7 @@
-// What Brigade knows when a gradient does not arrive, as data. The network below has two mistakes: a detach() cuts the
-// path to `encoder`, and `spare` is never called. In strict mode both ranks get the same error at the end of the same
-// backward, with one verdict per cause: which parameters, on which ranks, why, at which line, and what to do. Then the
-// program does what the advice says, and the same wrapper trains.
+// Diagnosis of missing gradients, as data. The network below has two mistakes: a detach() cuts the path to `encoder`,
+// and `spare` is never called. In strict mode both ranks get the same error at the end of the same backward, with one
+// verdict per cause: which parameters, on which ranks, why, at which line, and what to do. Then the program follows the
+// advice, and the same wrapper trains.
 #include <brigade/brigade.h>
 
 #include <cstdio>
@@ -28,7 +28,7 @@ struct NetImpl : nn::Module {
 };
 BRIGADE_MODULE(Net);
 
-// Whether the verdicts are those that the two mistakes deserve.
+// Whether the verdicts match the two mistakes.
 bool as_expected(const std::vector<dist::Verdict>& verdicts, int line_of_detach) {
   bool cut = false, not_called = false;
   for (const dist::Verdict& verdict : verdicts) {

@@ -1,7 +1,7 @@
-// Gradients of a module of one's own beside those that another program computed: docs/check.md says what the file holds
-// and how PyTorch writes it.
+// Compares the gradients of a custom module with those of another program: docs/check.md describes the file and how to
+// write it from PyTorch.
 //
-//   09_check_gradients step.safetensors            compares; status 1 when something does not agree
+//   09_check_gradients step.safetensors            compares; exits with status 1 on a mismatch
 //   09_check_gradients --write step.safetensors    writes such a file, with this program's own values
 #include <brigade/brigade.h>
 

@@ -1,6 +1,6 @@
-// Advice of one's own: what is said at the end of a backward, beside Brigade's own words. This one looks for parameters
-// that every rank has used and whose gradient is exactly zero on all of them, as behind a ReLU whose inputs are all
-// negative. The training goes on; the warning is told once and kept.
+// Custom advice, which runs at the end of a backward in addition to Brigade's own diagnosis. This advice looks for
+// parameters that every rank used and whose gradient is exactly zero on all ranks, as behind a ReLU whose inputs are
+// all negative. The training continues; the warning is reported once and kept.
 #include <brigade/brigade.h>
 
 #include <cstdio>
@@ -13,12 +13,12 @@ using namespace brigade;
 
 class DeadParameters final : public dist::Advice {
  public:
-  // Called on every rank after every backward that was reduced.
+  // Called on every rank after every reduced backward.
   std::optional<dist::Verdict> examine(dist::FinishedBackward& backward) override {
-    // When to ask the others is for all ranks to know alike: in every tenth backward, until something was said.
+    // All ranks must exchange in the same backward: here in every tenth one, until a warning was reported.
     const dist::Moment moment = backward.moment();
     if (said_ || moment.iteration % 10 != 0) return std::nullopt;
-    std::string mine;  // per parameter: has this rank a gradient that is not zero?
+    std::string mine;  // per parameter: whether this rank has a nonzero gradient
     for (const double sum : backward.sums_of_squares())
       mine += sum == 0 ? '0' : '1';
     const std::vector<std::string> of_ranks = backward.exchange(mine, "gradients that are not zero");
@@ -43,7 +43,7 @@ class DeadParameters final : public dist::Advice {
   bool said_ = false;
 };
 
-// Known before main, so every wrapper of this program asks it.
+// Registered before main, so every wrapper of this program runs it.
 const dist::AddAdvice add_dead_parameters("dead_parameters", [] { return std::make_unique<DeadParameters>(); });
 
 struct NetImpl : nn::Module {
@@ -66,7 +66,7 @@ int main() {
     dist::DistributedDataParallel<Net> ddp(net, group);
     optim::SGD optimizer(net->parameters(), {.lr = 0.01});
     for (int step = 0; step < 30; ++step) {
-      const Tensor x = randn({8 + 2 * group->rank(), 2});  // another mistake, which Brigade knows
+      const Tensor x = randn({8 + 2 * group->rank(), 2});  // another mistake, which Brigade detects itself
       optimizer.zero_grad();
       mse_loss(ddp(x), x.sum({1}, true)).backward();
       optimizer.step();

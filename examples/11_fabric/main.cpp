@@ -1,6 +1,7 @@
-// A training loop of one's own with Fabric: a dataset, a loader that gives each rank its part, gradients that gather over
-// two batches, a schedule, an evaluation after each epoch, and a checkpoint from which training goes on in the middle of
-// an epoch. It is interrupted here and goes on; the weights are those of a training that was not, to the bit.
+// A custom training loop with Fabric: a dataset, a loader that gives each rank its part, gradient accumulation over two
+// batches, a learning rate schedule, an evaluation after each epoch, and a checkpoint from which training resumes in
+// the middle of an epoch. The training is interrupted here and resumed; its weights are bitwise equal to those of an
+// uninterrupted training.
 #include <brigade/brigade.h>
 
 #include <cstdio>
@@ -11,7 +12,7 @@
 
 using namespace brigade;
 
-// Points in the plane, and whether they lie within a circle. Example `index` is the same whenever it is asked for.
+// Points in the plane, and whether they are inside a circle. Example `index` is the same on every access.
 struct Circle : data::Dataset<> {
   uint64_t seed;
   explicit Circle(uint64_t seed) : seed(seed) {}
@@ -40,7 +41,7 @@ struct Trained {
   std::vector<float> weights;
 };
 
-// The share of the examples that the network gets right, over all ranks.
+// The fraction of examples that the network classifies correctly, over all ranks.
 double evaluate(dist::Fabric& fabric, const dist::FabricModule<Net>& model,
                 dist::FabricDataLoader<data::Example, data::Example>& loader) {
   const NoGradGuard no_grad;
@@ -54,7 +55,7 @@ double evaluate(dist::Fabric& fabric, const dist::FabricModule<Net>& model,
   return fabric.all_reduce(right, dist::ReduceOp::Sum) / fabric.all_reduce(all, dist::ReduceOp::Sum);
 }
 
-// What each rank runs. Goes on from the file where there is one; `stop`: leaves after so many batches, as if killed.
+// What each rank runs. Resumes from the file if it exists; `stop`: returns after this many batches, as if killed.
 Trained train(dist::Fabric& fabric, const std::string& path, int64_t stop) {
   constexpr int kEpochs = 20, kParts = 2;
   dist::Fabric::seed_everything(1);
@@ -76,10 +77,10 @@ Trained train(dist::Fabric& fabric, const std::string& path, int64_t stop) {
 
   Trained result;
   for (uint64_t epoch = loader->epoch(); epoch < kEpochs; ++epoch) {
-    loader->set_epoch(epoch);  // keeps the place within the epoch that was loaded
+    loader->set_epoch(epoch);  // keeps the loaded position within the epoch
     for (const data::Example& batch : loader) {
       const bool gathers = batches % kParts + 1 < kParts;
-      const auto local = fabric.no_backward_sync(model, gathers);  // while it lives
+      const auto local = fabric.no_backward_sync(model, gathers);  // a scope guard
       const Tensor loss = cross_entropy(model(batch.data), batch.target);
       fabric.backward(loss / static_cast<double>(kParts));
       if (!gathers) {
@@ -103,7 +104,7 @@ int main() {
   const std::string folder = (std::filesystem::temp_directory_path() / "brigade-fabric-example").string();
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
-  // On two ranks, which are threads.
+  // Trains on two ranks, which are threads.
   const auto run = [&](const std::string& name, int64_t stop) {
     dist::Fabric fabric({.accelerator = "cpu",
                          .devices = 2,
@@ -119,7 +120,7 @@ int main() {
   };
   const Trained whole = run("whole", -1);
   std::printf("accuracy after 20 epochs: %.3f\n", whole.accuracy);
-  run("interrupted", 74);  // of the 10 batches of an epoch four, in the eighth
+  run("interrupted", 74);  // four of ten batches into the eighth epoch
   const Trained resumed = run("interrupted", -1);
   const bool equal = resumed.weights == whole.weights;
   std::printf("interrupted in the eighth: weights %s\n", equal ? "equal to the bit" : "DIFFERENT");

@@ -1,5 +1,5 @@
-// What the activations and their gradients compute, for the CPU's loops in double and for CUDA's;
-// its loops in float32 go by the same types (cpu/vector/activation.cpp).
+// Functors of the activations and their gradients, for the double loops of the CPU and for CUDA. The CPU's float32
+// loops dispatch on the same types (cpu/vector/activation.cpp).
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -15,7 +15,7 @@ inline constexpr double kSqrtHalf = 1 / std::numbers::sqrt2;
 inline constexpr double kSqrtTwoOverPi = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
 inline constexpr double kGeluCubic = 0.044715;
 
-// A NaN passes through, as in PyTorch.
+// NaNs propagate, as in PyTorch.
 struct Relu {
   template <class C>
   BRIGADE_HOST_DEVICE C operator()(C x) const {
@@ -112,7 +112,7 @@ struct SiluBackward {
   }
 };
 
-// Any of them.
+// Any of the functors above.
 using ActivationFunction =
     std::variant<Relu, ReluBackward, LeakyRelu, LeakyReluBackward, Gelu, GeluBackward, GeluTanh, GeluTanhBackward, Tanh,
                  TanhBackward, Sigmoid, SigmoidBackward, Silu, SiluBackward>;

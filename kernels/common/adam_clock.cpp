@@ -1,4 +1,4 @@
-// Makes a clock, and checks what its kernels are given.
+// Creates an Adam clock, and checks the arguments of its kernels.
 #include <brigade/kernels/common/adam_clock.h>
 
 #include <brigade/kernels/common/data_or_null.h>

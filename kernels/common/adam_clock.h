@@ -1,4 +1,4 @@
-// What adam_clock.h does in memory, and the check of its arguments, on every device.
+// Device-independent parts of adam_clock.h: the update of the clock and the argument checks.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -22,9 +22,9 @@ struct AdamClockAdvance {
   }
 };
 
-// Checks them.
+// Checks the arguments.
 AdamClockAdvance adam_clock_advance(const Tensor& clock, const Tensor& found_inf, double beta1, double beta2);
-// Of an argument of `what`.
+// Checks a clock that is an argument of the kernel `what`.
 void check_adam_clock(const char* what, const Tensor& clock);
 
 }  // namespace brigade::kernels

@@ -1,4 +1,4 @@
-// The arithmetic of adaptive_optimizer.h; what an update is: optimizer_math.h.
+// The arithmetic of adaptive_optimizer.h. optimizer_math.h describes the update functors.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -8,7 +8,7 @@
 
 namespace brigade::kernels {
 
-// The gradient that a step uses: negated where it climbs, with the decay of weights added.
+// The gradient that a step uses: negated for maximize, with the weight decay added.
 template <class C>
 struct Slope {
   C sign, weight_decay;
@@ -27,7 +27,7 @@ struct RunningMean {
   BRIGADE_HOST_DEVICE C square(C mean, C x) const { return keep * mean + fresh * x * x; }
 };
 
-// v: parameter, gradient, square_avg, then grad_avg if centered, then the buffer if has_buffer.
+// v: parameter, gradient, square_avg, then grad_avg if centered, then the momentum buffer if has_buffer.
 template <class C, bool centered, bool has_buffer>
 struct RmspropUpdate {
   static constexpr int kArrays = 3 + centered + has_buffer;
@@ -93,7 +93,7 @@ struct AdadeltaUpdate {
   }
 };
 
-// What RAdam and NAdam share: the decay of weights, and the moments.
+// Common parts of RAdam and NAdam: weight decay and moments.
 template <class C>
 struct AdamMoments {
   Slope<C> slope;
@@ -105,7 +105,7 @@ struct AdamMoments {
         shrink(static_cast<C>(decoupled ? 1 - lr * weight_decay : 1)),
         first(beta1),
         second(beta2) {}
-  // Moves v[2] and v[3], shrinks v[0]; the slope.
+  // Updates the moments v[2] and v[3], decays the parameter v[0], and returns the slope.
   BRIGADE_HOST_DEVICE C operator()(C (&v)[4]) const {
     v[0] = v[0] * shrink;
     const C g = slope(v[0], v[1]);
@@ -119,7 +119,7 @@ template <class C, bool rectified>
 struct RAdamUpdate {
   static constexpr int kArrays = 4;
   AdamMoments<C> moments;
-  C step_size, eps;  // step_size: with the rectification
+  C step_size, eps;  // step_size includes the rectification
 
   RAdamUpdate(const RAdamParams& r, double rectification)
       : moments(r.beta1, r.beta2, r.lr, r.weight_decay, r.decoupled_weight_decay, r.maximize),
@@ -180,7 +180,7 @@ struct LionUpdate {
   BRIGADE_HOST_DEVICE void operator()(C (&v)[kArrays]) const {
     const C g = sign * v[1];
     const C c = direction(v[2], g);
-    // c - c: 0, or NaN where c is one (or infinite, when nothing good can come either).
+    // c - c is 0, or NaN where c is NaN (or infinite, where the result is useless anyway).
     v[0] = v[0] * shrink - (c > C(0) ? lr : c < C(0) ? -lr : c - c);
     v[2] = mean(v[2], g);
   }

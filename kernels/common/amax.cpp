@@ -1,4 +1,4 @@
-// The check before a reduction to the largest or smallest: no elements have none.
+// Argument checks of amax and amin: a reduction over no elements is an error.
 #include <brigade/kernels/amax.h>
 
 #include <brigade/kernels/common/reduce.h>

@@ -1,4 +1,4 @@
-// What the attention kernels of every device share: checks, layouts, room for results.
+// Device-independent parts of attention: checks, layouts, allocation of results.
 #include <brigade/kernels/attention.h>
 
 #include <brigade/core/factory.h>
@@ -22,7 +22,7 @@ std::string describe_all(const Tensor& q, const Tensor& k, const Tensor& v) {
   return "query " + describe(q) + ", key " + describe(k) + " and value " + describe(v);
 }
 
-// How many heads of the query share one of `x`.
+// The number of query heads that share one head of `x`.
 int64_t group_of(const Tensor& q, const Tensor& x, const char* what) {
   const int64_t heads = q.size(-3);
   const int64_t own = x.size(-3);
@@ -59,7 +59,7 @@ void check_operands(const Tensor& q, const Tensor& k, const Tensor& v, bool enab
   }
 }
 
-// Seen under the shape of the scores.
+// The mask broadcast to the shape of the scores.
 Tensor prepare_mask(const Tensor& mask, const Tensor& q, const Shape& scores, DType compute_dtype) {
   if (mask.device() != q.device()) {
     throw DeviceError("{}: attn_mask must be on the device of the query, got {} and {}", kName, mask.device(),
@@ -80,7 +80,7 @@ Tensor prepare_mask(const Tensor& mask, const Tensor& q, const Shape& scores, DT
   return view::expand(mask.dtype() == kBool ? mask : cast(mask, compute_dtype), scores);
 }
 
-// Matrix products take rows whose elements are neighbours and that do not overlap.
+// Matrix products need rows that are dense and do not overlap.
 Tensor with_dense_rows(const Tensor& x) {
   const bool dense = x.size(-1) <= 1 || x.stride(-1) == 1;
   const bool apart = x.size(-2) <= 1 || x.stride(-2) >= std::max<int64_t>(x.size(-1), 1);
@@ -92,7 +92,7 @@ Tensor with_dense_rows(const Tensor& x) {
 MatrixStrides matrix_strides(const Tensor& x, int64_t group) {
   MatrixStrides result;
   result.group = group;
-  // A row length must not be shorter than the row, even where there is but one row.
+  // The row stride must not be smaller than the row, even for a single row.
   result.row = x.size(-2) <= 1 ? std::max<int64_t>(x.size(-1), 1) : x.stride(-2);
   result.column = x.stride(-1);
   for (int d = 0; d < x.dim() - 2; ++d)

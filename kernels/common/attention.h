@@ -1,5 +1,5 @@
-// What the attention kernels of every device share: checks, how the operands lie in memory, which
-// scores count, and which probabilities dropout keeps.
+// Device-independent parts of attention: checks, memory layout of the operands, masking of scores, and dropout of
+// probabilities.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -11,8 +11,7 @@ namespace brigade::kernels {
 
 inline constexpr int kMaxBatchDims = kMaxAttentionDims - 2;
 
-// A batch entry is one matrix of scores: one head of one sample. They are numbered in row-major
-// order.
+// A batch entry is one score matrix: one head of one sample. Entries are numbered in row-major order.
 struct AttentionShape {
   int64_t batches = 1, queries = 0, keys = 0;
   int width = 0, value_width = 0;
@@ -20,19 +19,19 @@ struct AttentionShape {
   double scale = 1;
   int64_t batch_sizes[kMaxBatchDims] = {1, 1, 1, 1, 1, 1};  // leading dimensions, the last one last
 
-  // The keys that queries below `end` may see are those below this.
+  // Queries below `end` may attend only to keys below this.
   BRIGADE_HOST_DEVICE int64_t keys_for(int64_t end) const { return is_causal && end < keys ? end : keys; }
 };
 
-// Where the matrices of the batch entries lie, in elements.
+// Strides of the matrices of the batch entries, in elements.
 struct MatrixStrides {
   int64_t row = 0, column = 0;
   int64_t batch[kMaxBatchDims] = {};
-  int64_t group = 1;  // neighbouring entries of the last leading dimension that share a matrix
+  int64_t group = 1;  // adjacent entries of the last leading dimension that share a matrix
 
   BRIGADE_HOST_DEVICE int64_t start(const AttentionShape& shape, int64_t entry) const {
     int64_t offset = 0;
-    // A fixed number of steps: the arrays then stay where a kernel's parameters are.
+    // The trip count is fixed, so that the arrays stay in the kernel's parameter space.
     for (int d = kMaxBatchDims - 1; d >= 0; --d) {
       if (shape.batch_sizes[d] == 1) continue;
       const int64_t index = entry % shape.batch_sizes[d];
@@ -43,7 +42,7 @@ struct MatrixStrides {
   }
 };
 
-// From q k^T to scores; C: the compute type. At most one of the two masks.
+// Turns q k^T into scores; C: the compute type. At most one of the two masks is set.
 template <class C>
 struct Scores {
   const bool* allowed = nullptr;
@@ -53,7 +52,7 @@ struct Scores {
   bool is_causal = false;
   C scale = 1;
 
-  // For one batch entry.
+  // Moves the mask to one batch entry.
   BRIGADE_HOST_DEVICE void move_to(const AttentionShape& shape, int64_t entry) {
     if (allowed) allowed += mask.start(shape, entry);
     if (bias) bias += mask.start(shape, entry);
@@ -68,8 +67,7 @@ struct Scores {
   }
 };
 
-// What is subtracted from the scores of a row before exp: a row in which nothing counts yet must
-// not give -inf + inf.
+// The value subtracted from the scores of a row before exp. A row that is fully masked so far must not give -inf + inf.
 template <class C>
 BRIGADE_HOST_DEVICE C softmax_shift(C largest) {
   return largest == -std::numeric_limits<C>::infinity() ? C(0) : largest;
@@ -79,7 +77,7 @@ BRIGADE_HOST_DEVICE C softmax_shift(C largest) {
 struct KeptProbabilities {
   PhiloxState state;
   float threshold = 0;  // 0: all are kept
-  double factor = 1;    // of those that are kept
+  double factor = 1;    // scales the kept ones
 
   BRIGADE_HOST_DEVICE bool all() const { return threshold == 0; }
 };
@@ -89,23 +87,23 @@ struct KeptProbabilities {
 struct AttentionPlan {
   AttentionShape shape;
   Tensor q, k, v;  // rows dense
-  Tensor mask;     // seen as [..., queries, keys], bool or of the compute dtype; may be undefined
+  Tensor mask;     // broadcast to [..., queries, keys], bool or of the compute dtype; may be undefined
   KeptProbabilities kept;
   DType compute_dtype = kFloat32;
-  int64_t key_group = 1, value_group = 1;  // query heads that share a head of the key, of the value
+  int64_t key_group = 1, value_group = 1;  // query heads per key head, per value head
 };
 // Throws ShapeError, DTypeError, DeviceError, ValueError.
 AttentionPlan prepare_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options);
-// Not filled.
+// Uninitialized tensors.
 Attention empty_result(const AttentionPlan& plan);
-// Of those that are wanted, not filled: of key and value one for each head of the query, of the mask
-// one for each score, in the compute dtype.
+// Uninitialized tensors for the wanted gradients: key and value have one matrix per query head, the mask has one
+// element per score, in the compute dtype.
 AttentionGradients empty_gradients(const AttentionPlan& plan, AttentionWanted wanted);
-// Sums them over the heads that share one, and over what the mask was broadcast to.
+// Sums the gradients over the query heads that share a head, and over the dimensions that the mask was broadcast to.
 void finish_gradients(const AttentionPlan& plan, const AttentionOptions& options, AttentionGradients& gradients);
-// `grad` with dense rows. Throws ShapeError when it is not like the result.
+// `grad` with dense rows. Throws ShapeError unless it has the shape and dtype of the result.
 Tensor prepare_attention_gradient(const Tensor& grad, const Attention& result);
-// At least 2-d.
+// `x` is at least 2-d.
 MatrixStrides matrix_strides(const Tensor& x, int64_t group = 1);
 
 template <class C>

@@ -1,4 +1,4 @@
-// What batch norm of every device shares: checks and room for results.
+// Device-independent parts of batch norm: checks and allocation of results.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/batch_norm.h>
 #include <brigade/kernels/common/elementwise.h>

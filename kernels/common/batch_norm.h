@@ -1,4 +1,4 @@
-// What batch norm of every device does before it computes: checks, dense inputs, room for results.
+// Device-independent parts of batch norm: checks, dense inputs, allocation of results.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -20,15 +20,15 @@ struct BatchNormPlan {
 // Throw ShapeError, DTypeError, DeviceError.
 BatchNormPlan prepare_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                                  const Tensor& running_var);
-// x alone: the result is undefined.
+// Prepares x only: `result` stays undefined.
 BatchNormPlan prepare_batch_norm_moments(const Tensor& x);
-// Throws ValueError: one value is too few values to train with, or no statistics to evaluate with.
+// Throws ValueError for a single value per channel in training, or missing running statistics in evaluation.
 void check_batch_norm_mode(const BatchNormPlan& plan, const Tensor& running_mean, const Tensor& running_var,
                            bool training);
-// Moments or sums of gradients: [2, C] float64, dense.
+// Checks moments or gradient sums: [2, C] float64, dense.
 void check_batch_norm_pairs(const Tensor& pairs, const Tensor& x, const char* what);
 
-// Moments of several batches.
+// Inputs and result of batch_norm_combine.
 struct BatchNormRows {
   int64_t batches = 0, channels = 0;
   Tensor rows;    // dense
@@ -40,14 +40,14 @@ BatchNormRows prepare_batch_norm_combine(const Tensor& rows);
 struct BatchNormGradientPlan {
   BatchNormLayout layout;
   Tensor x, grad;  // dense
-  // Of the gradients of weight and bias: as the weight, or as the statistics where there is none.
+  // The dtype of the gradients of weight and bias: that of the weight, or of the statistics if there is none.
   DType parameter_dtype;
 };
 BatchNormGradientPlan prepare_batch_norm_gradient(const Tensor& grad, const Tensor& x, const Tensor& weight,
                                                   const Tensor& mean, const Tensor& invstd);
 
-// Training on no values at all gives no values, leaves running statistics as they are, and gives
-// gradients of 0 to weight and bias; the statistics, which nobody reads, are 0.
+// Training on an empty batch gives an empty result, leaves the running statistics unchanged, and gives weight and bias
+// zero gradients; the returned statistics, which are never read, are 0.
 BatchNorm batch_norm_of_nothing(const BatchNormPlan& plan);
 BatchNormGrads batch_norm_gradients_of_nothing(const BatchNormGradientPlan& plan);
 

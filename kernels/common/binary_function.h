@@ -1,4 +1,4 @@
-// What binary_function.h computes, for the CPU's loops and for CUDA's, and what both check before.
+// Functors of binary_function.h for CPU and CUDA loops, and the argument checks of both.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -14,13 +14,13 @@ namespace brigade::kernels {
 Operands prepare_binary_function(const Tensor& a, const Tensor& b, BinaryFunction f);
 Operands prepare_binary_function_scalar(const Tensor& a, Scalar number, BinaryFunction f);
 
-// By squaring.
+// Exponentiation by squaring.
 template <class C>
 BRIGADE_HOST_DEVICE C integer_power(C x, C y) {
   if constexpr (std::is_signed_v<C>) {
     if (y < 0) return x == 1 ? C(1) : x == C(-1) ? (y % 2 == 0 ? C(1) : C(-1)) : C(0);
   }
-  // Unsigned, where overflow wraps around.
+  // Unsigned arithmetic, where overflow wraps around.
   uint64_t result = 1;
   uint64_t square = static_cast<uint64_t>(x);
   for (uint64_t rest = static_cast<uint64_t>(y); rest; rest >>= 1) {
@@ -39,7 +39,7 @@ struct BinaryFunctor {
       if constexpr (f == BinaryFunction::Atan2) return C(0);  // computed in float32
       if (y == 0) return C(0);
       if constexpr (std::is_signed_v<C>) {
-        if (y == -1) return C(0);  // of the lowest number the quotient would overflow
+        if (y == -1) return C(0);  // the quotient of the lowest number would overflow
       }
       const C rest = static_cast<C>(x % y);
       if constexpr (f == BinaryFunction::Remainder && std::is_signed_v<C>) {
@@ -56,7 +56,7 @@ struct BinaryFunctor {
   }
 };
 
-// The function chosen when it runs.
+// Selects the function at run time.
 struct AnyBinaryFunction {
   BinaryFunction f;
   template <class C>

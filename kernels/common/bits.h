@@ -1,11 +1,11 @@
-// Elements as bits: for kernels that move them and do not compute.
+// Dispatch on element size, for kernels that move elements without computing.
 #pragma once
 
 #include <brigade/core/dtype.h>
 
 namespace brigade::kernels {
 
-// Calls body with an unsigned number as wide as an element of the dtype.
+// Calls body with an unsigned integer type as wide as an element of the dtype.
 template <class Body>
 decltype(auto) visit_bits(DType dtype, Body&& body) {
   switch (itemsize(dtype)) {

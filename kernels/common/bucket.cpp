@@ -1,4 +1,4 @@
-// Checks of dtypes, devices, layouts and counts; slots are sorted to find those that overlap.
+// Checks dtypes, devices, layouts and counts of bucket kernels; sorts the slots to find overlaps.
 #include <brigade/kernels/bucket.h>
 
 #include <brigade/kernels/common/bucket.h>
@@ -35,7 +35,7 @@ struct Slot {
   int64_t begin, end;
 };
 
-// In a bucket the slots stand in order, and the sort finds them so.
+// The slots of a bucket are usually sorted, so the sort is skipped.
 void check_slots(const char* what, const Tensor& flat, std::vector<Slot>& slots) {
   const auto before = [](const Slot& a, const Slot& b) { return a.begin < b.begin; };
   if (!std::is_sorted(slots.begin(), slots.end(), before)) std::sort(slots.begin(), slots.end(), before);

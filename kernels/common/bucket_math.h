@@ -9,7 +9,7 @@
 
 namespace brigade::kernels {
 
-// From 0.5 to 1.5, of either sign: equal elements do not cancel out, as they do with signs alone. The hash is
+// A weight of magnitude 0.5 to 1.5 and either sign. With signs alone, equal elements would cancel out. The hash is
 // SplitMix64 (Steele, Lea and Flood 2014, "Fast Splittable Pseudorandom Number Generators").
 BRIGADE_HOST_DEVICE constexpr double hashed_weight(uint64_t i) noexcept {
   uint64_t bits = (i + 1) * 0x9E3779B97F4A7C15U;
@@ -19,8 +19,8 @@ BRIGADE_HOST_DEVICE constexpr double hashed_weight(uint64_t i) noexcept {
   const double size = 0.5 + static_cast<double>(bits >> 11) * 0x1p-53;
   return bits & 1 ? size : -size;
 }
-// The weight of element i of a probe. Each block of kProbeWeights has the same weights inside and one
-// of its own.
+// The weight of element i of a probe. All blocks of kProbeWeights elements share the inner weights, and each block has
+// a weight of its own.
 inline constexpr uint64_t kProbeWeights = 512;
 BRIGADE_HOST_DEVICE constexpr double probe_weight(uint64_t i) noexcept {
   return hashed_weight(i % kProbeWeights) * hashed_weight(i / kProbeWeights);
@@ -32,7 +32,7 @@ BRIGADE_HOST_DEVICE void write_bucket_words(double total, bool non_finite, T* wo
   using C = compute_type<T>;
   const double size = total > 0 && std::isfinite(total) ? std::log2(total) : 0;
   words[0] = static_cast<T>(static_cast<C>(size));
-  // The square of what is sent, not of what was meant: halves round.
+  // The square of the value as sent: half types round it.
   const double sent = static_cast<double>(static_cast<C>(words[0]));
   words[1] = static_cast<T>(static_cast<C>(sent * sent));
   words[2] = static_cast<T>(static_cast<C>(total == 0 ? 1 : 0));

@@ -1,4 +1,4 @@
-// The refusal of dtypes that are no floating ones, in the same words everywhere.
+// The check for floating dtypes, with one error message for all kernels.
 #pragma once
 
 #include <brigade/core/dtype.h>
@@ -6,7 +6,7 @@
 
 namespace brigade::kernels {
 
-// Throws DTypeError, which names `what`, unless the dtype is floating.
+// Throws DTypeError naming `what` unless the dtype is floating.
 inline void check_floating(DType dtype, const char* what) {
   if (is_floating_point(dtype)) return;
   throw DTypeError("{}: expected a floating dtype, got {}; convert with .to(kFloat32)", what, name(dtype));

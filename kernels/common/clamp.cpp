@@ -1,4 +1,4 @@
-// The dtype of a clamp: integers stay such where both borders are integers.
+// The result dtype of a clamp: integers stay integers if both bounds are integers.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/clamp.h>
 #include <brigade/kernels/elementwise.h>

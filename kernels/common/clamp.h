@@ -1,4 +1,4 @@
-// What clamp of every device shares.
+// Device-independent parts of clamp.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -10,7 +10,7 @@
 
 namespace brigade::kernels {
 
-// C: the compute type. A NaN fails every comparison: as x it is kept, as a border it is taken.
+// C: the compute type. A NaN fails every comparison: a NaN x is kept, a NaN bound is returned.
 template <class C>
 struct Clamp {
   C lower, upper;
@@ -28,11 +28,11 @@ struct ClampBackward {
   }
 };
 
-// A border as an element; beyond the range of an integer type it is the end of that range.
+// A bound as an element, saturated to the range of an integer type.
 template <class C>
 C border(Scalar number) {
   if constexpr (std::is_integral_v<C>) {
-    // Clamps are asked for integers only where the borders are integers, or open: infinite.
+    // Integer clamps have integer bounds, or infinite ones where a bound is missing.
     constexpr C kLowest = std::numeric_limits<C>::lowest(), kHighest = std::numeric_limits<C>::max();
     if (number.is_floating_point()) return number.to<double>() < 0 ? kLowest : kHighest;
     return static_cast<C>(std::clamp(number.to<int64_t>(), int64_t{kLowest}, int64_t{kHighest}));

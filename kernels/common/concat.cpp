@@ -1,4 +1,4 @@
-// What joining and cutting share on every device.
+// Device-independent parts of cat, index_rows and one_hot.
 #include <brigade/kernels/concat.h>
 
 #include <brigade/core/factory.h>
@@ -64,7 +64,7 @@ Tensor index_rows_backward(const Tensor& grad, const Tensor& indices, const Shap
   int64_t width = 1;
   for (int d = 1; d < x_sizes.size(); ++d)
     width *= x_sizes[d];
-  // A table of x_sizes[0] rows.
+  // Seen as an embedding table of x_sizes[0] rows.
   const Shape flat{indices.numel(), width};
   const Tensor source = contiguous(grad);
   const Tensor result = embedding_backward(

@@ -1,4 +1,4 @@
-// What the convolutions of every device share.
+// Device-independent parts of convolution.
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/common/conv.h>
@@ -30,7 +30,7 @@ ConvShape shape_of(const Shape& x, const Shape& weight, const Conv2dParams& p) {
     const Size padded = Size(x[2 + d]) + p.padding[d] + p.padding[d];
     const Size reach = Size(p.dilation[d]) * (weight[2 + d] - 1) + 1;
     *out[d] = (padded - reach).value() / p.stride[d] + 1;
-    // What makes no difference must not leave the range of the libraries that compute.
+    // Clamp parameters that do not affect the result to the range that the libraries accept.
     s.params.stride[d] = std::clamp<int64_t>(p.stride[d], 1, std::max<int64_t>(padded.value(), 1));
     if (weight[2 + d] == 1) s.params.dilation[d] = 1;
     if (padded.value() < reach.value()) {
@@ -54,13 +54,13 @@ void check_grad(const Tensor& grad, const ConvShape& shape) {
   throw ShapeError("conv2d backward: expected a gradient {}, got {}", shape.y_sizes(), describe(grad));
 }
 
-// Zeros where a sum has no terms.
+// Fills the result with zeros if its sums have no terms.
 void finish_empty(ConvPlan& plan, const Tensor& a, const Tensor& b) {
   plan.done = plan.result.numel() == 0 || a.numel() == 0 || b.numel() == 0;
   if (plan.done && !plan.accumulate) fill(plan.result, 0);
 }
 
-// May be undefined.
+// `bias` may be undefined.
 void check_bias(const Tensor& bias, int64_t channels, const Tensor& x, const char* what) {
   if (!bias.defined()) return;
   if (bias.dim() != 1 || bias.sizes()[0] != channels || bias.dtype() != x.dtype())

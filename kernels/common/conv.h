@@ -1,4 +1,4 @@
-// What the convolutions of every device do before they compute: checks, sizes, room for results.
+// Device-independent parts of convolution: checks, sizes, allocation of results.
 #pragma once
 
 #include <brigade/kernels/conv.h>
@@ -21,7 +21,7 @@ struct ConvPlan {
   ConvShape shape;
   Tensor result;  // contiguous: y, dx or dweight
   bool accumulate = false;
-  bool done = false;  // nothing is left to add up, since a tensor is empty: the result holds zeros, or what it held
+  bool done = false;  // a tensor is empty: the result is already final (zeros, or its old value)
 };
 // Throw DTypeError, DeviceError, ShapeError, ValueError.
 ConvPlan prepare_conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params);

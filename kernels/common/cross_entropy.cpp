@@ -1,4 +1,4 @@
-// Checks of logits, targets and class weights, and the shapes of the losses and of the rows' sums.
+// Checks of logits, targets and class weights, and shapes of the losses and row sums.
 #include <brigade/kernels/cross_entropy.h>
 
 #include <brigade/core/factory.h>

@@ -1,5 +1,5 @@
-// What the losses against class indices share on every device: checks, shapes, and the share that a
-// class has in them.
+// Device-independent parts of the losses against class indices: checks, shapes, and the weight of each class in the
+// loss.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -19,7 +19,7 @@ struct ClassSizes {
 struct ClassLossPlan {
   ClassSizes sizes;
   Tensor target;              // dense
-  Tensor weight, weight_sum;  // dense, in the type that is computed in; the sum [] only where smoothing needs it
+  Tensor weight, weight_sum;  // dense, in the compute type; the sum [] only with label smoothing
 };
 // `sizes`, `dtype` and `device` are those of the logits. Throws DTypeError, ShapeError,
 // DeviceError, ValueError for a label_smoothing outside 0..1.
@@ -27,7 +27,7 @@ ClassLossPlan prepare_class_loss(const char* what, const Shape& sizes, TensorOpt
                                  const ClassLossOptions& options);
 // [2, the shape of the targets]
 Tensor empty_log_sums(const Shape& positions, TensorOptions options);
-// Throws ShapeError unless they are as forward gave them.
+// Throws ShapeError unless log_sums has the shape, dtype and layout that forward returns.
 void check_log_sums(const Tensor& log_sums, const Tensor& logits, const Tensor& target);
 
 // The loss of a position whose target is the class y:
@@ -42,15 +42,14 @@ struct ClassShares {
   BRIGADE_HOST_DEVICE C weight_of(int64_t c) const { return weight ? weight[c] : C(1); }
   BRIGADE_HOST_DEVICE C of_target(int64_t wanted) const { return keep * weight_of(wanted); }
   BRIGADE_HOST_DEVICE C of_each(int64_t c) const { return share * weight_of(c); }
-  // The same times a gradient, which may be infinite: without smoothing it takes nothing from the
-  // other classes.
+  // The same times a gradient. Without smoothing the other classes get 0 even if the gradient is infinite.
   BRIGADE_HOST_DEVICE C of_each(int64_t c, C slope) const { return share == C(0) ? C(0) : slope * of_each(c); }
   // The sum of the shares of all classes.
   BRIGADE_HOST_DEVICE C total(int64_t wanted) const {
     return of_target(wanted) + (share == C(0) ? C(0) : share * (weight_sum ? *weight_sum : static_cast<C>(classes)));
   }
-  // `distance`: the logit of the target above the largest; `distances`: the sum of w * the same
-  // over all classes.
+  // `distance`: the target's logit minus the largest logit; `distances`: the sum over all classes c of w[c] * (logit[c]
+  // - largest).
   BRIGADE_HOST_DEVICE C loss(int64_t wanted, C log_sum, C distance, C distances) const {
     const C hard = of_target(wanted) * (log_sum - distance);
     if (share == C(0)) return hard;

@@ -1,4 +1,4 @@
-// The memory of a tensor that may be left out.
+// The data pointer of an optional tensor.
 #pragma once
 
 #include <brigade/core/tensor.h>

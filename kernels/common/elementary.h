@@ -1,4 +1,4 @@
-// The elementary functions as the standard library (or CUDA's) has them.
+// The elementary functions of the standard library (or of CUDA).
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -46,7 +46,7 @@ void with_function(Function f, Body&& body) {
   (std::make_integer_sequence<int, kFunctions>{});
 }
 
-// The function chosen when it runs.
+// Selects the function at run time.
 template <class C, int... i>
 BRIGADE_HOST_DEVICE C any_function(Function f, C x, std::integer_sequence<int, i...>) {
   C y = x;

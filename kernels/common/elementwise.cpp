@@ -1,5 +1,4 @@
-// What the elementwise kernels of every device share: checks, dtypes of results, copies made of
-// copy().
+// Device-independent parts of the elementwise kernels: checks, dtypes of results, and the functions built on copy().
 #include <brigade/kernels/elementwise.h>
 
 #include <brigade/core/device_runtime.h>
@@ -80,7 +79,7 @@ Tensor unary_of_bool(const Tensor& x, UnaryOp op) {
 }
 
 void copy_between_devices(const Tensor& out, const Tensor& x) {
-  // Cast and made dense where the data is, so that one stretch of bytes travels.
+  // Cast and made contiguous on the source device, so that a single block of bytes is transferred.
   const Tensor dense = contiguous(cast(x, out.dtype()));
   const bool direct = out.is_contiguous() && out.numel() == x.numel();
   const Tensor arrived = direct ? out : empty(x.sizes(), out.options());

@@ -1,5 +1,4 @@
-// What the elementwise kernels of every device do before they compute: checks, dtypes and room for
-// results.
+// Device-independent parts of the elementwise kernels: checks, dtypes and allocation of results.
 #pragma once
 
 #include <brigade/kernels/elementwise.h>
@@ -10,15 +9,15 @@ namespace brigade::kernels {
 struct Operands {
   Tensor x, y, out;
 };
-// Of a op b and of comparisons. Throw DeviceError, DTypeError, ShapeError.
-// Throws DTypeError where one of the two is bool.
+// Throws DTypeError if one of the two is bool.
 void check_difference(DType a, DType b);
+// For a op b and comparisons. Throw DeviceError, DTypeError, ShapeError.
 Operands prepare_binary(const Tensor& a, const Tensor& b, BinaryOp op);
 Operands prepare_compare(const Tensor& a, const Tensor& b);
-// Of a op scalar; y is undefined.
+// For a op scalar; y is undefined.
 Operands prepare_binary_scalar(const Tensor& a, Scalar scalar, BinaryOp op);
 
-// Of a bool: Square as int64, Sign as it is. Throws DTypeError for the others.
+// For bool tensors: Square gives int64, Sign a copy. Throws DTypeError for the other ops.
 Tensor unary_of_bool(const Tensor& x, UnaryOp op);
 
 // Throws ShapeError unless x broadcasts to the shape of out.

@@ -1,4 +1,4 @@
-// What the elementwise kernels compute, for the CPU's loops and for CUDA's.
+// Functors of the elementwise kernels, for CPU and CUDA loops.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -33,7 +33,7 @@ struct Div {
     return static_cast<C>(x / y);
   }
 };
-// A NaN in either operand stays one, as in PyTorch.
+// A NaN in either operand propagates, as in PyTorch.
 struct Maximum {
   template <class C>
   BRIGADE_HOST_DEVICE C operator()(C x, C y) const {
@@ -61,8 +61,7 @@ void with_binary(BinaryOp op, Body&& body) {
   }
 }
 
-// The operation chosen when it runs: fewer kernels to compile, for dtypes and operations that wait
-// for memory anyway.
+// Selects the operation at run time: fewer kernels to compile, for dtypes and operations that are memory-bound anyway.
 struct AnyBinary {
   BinaryOp op;
   template <class C>
@@ -129,8 +128,8 @@ struct AnyCompare {
   }
 };
 
-// In the type of the number: double, so that an integer tensor compares with 0.5 as one expects, or
-// int64 for integers among themselves.
+// Compares in the type of the number: double, so that integer tensors compare correctly with 0.5, or int64 for
+// integers.
 template <class F, class Number>
 struct CompareWithNumber {
   F f;
@@ -170,7 +169,7 @@ struct Unary {
   }
 };
 
-// Those that integers have as well.
+// Only the operations that integers have as well.
 template <class Body>
 void with_unary_any(UnaryOp op, Body&& body) {
   switch (op) {

@@ -1,4 +1,4 @@
-// Checks of tables, indices and gradients, and room for results where the caller gives none.
+// Checks of tables, indices and gradients, and allocation of results that the caller did not provide.
 #include <brigade/kernels/embedding.h>
 
 #include <brigade/core/factory.h>

@@ -1,5 +1,4 @@
-// What taking rows by index, and adding to rows by index, share on every device: checks, shapes,
-// room for results.
+// Device-independent parts of reading rows and adding to rows by index: checks, shapes, allocation of results.
 #pragma once
 
 #include <brigade/core/index_error.h>
@@ -18,7 +17,7 @@ Tensor prepare_index_rows(const Tensor& x, const Tensor& indices);
 // The result of embedding_backward: `options.out`, or a new tensor, not filled. Throws the same.
 Tensor prepare_embedding_backward(const Tensor& grad, const Tensor& indices, const EmbeddingGrad& options);
 
-// Calls body for the dtypes that are added up; throws DTypeError for bool.
+// Calls body with the type of any dtype that can be summed; throws DTypeError for bool.
 template <class Body>
 void visit_summable(DType dtype, Body&& body) {
   switch (dtype) {

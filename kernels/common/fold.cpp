@@ -1,4 +1,4 @@
-// Counts the windows that slide over an image, and checks the sizes that go with them.
+// Counts the sliding windows of an image, and checks the sizes.
 #include <brigade/kernels/fold.h>
 
 #include <brigade/core/factory.h>
@@ -14,7 +14,7 @@ std::string pair(const std::array<int64_t, 2>& values) {
   return "[" + std::to_string(values[0]) + ", " + std::to_string(values[1]) + "]";
 }
 
-// How many windows slide over each dimension.
+// The number of windows along each dimension.
 std::array<int64_t, 2> windows(const char* what, const std::array<int64_t, 2>& size, const FoldParams& p) {
   std::array<int64_t, 2> out{};
   for (size_t d = 0; d < 2; ++d) {

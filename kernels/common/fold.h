@@ -1,4 +1,4 @@
-// What unfold and fold do on every device before they compute: checks, sizes, room for results.
+// Device-independent parts of unfold and fold: checks, sizes, allocation of results.
 #pragma once
 
 #include <brigade/kernels/fold.h>

@@ -1,4 +1,4 @@
-// The checks of the kernels over many tensors.
+// Argument checks of the foreach kernels.
 #include <brigade/kernels/foreach.h>
 
 #include <brigade/kernels/common/foreach.h>
@@ -24,7 +24,7 @@ void check_alike(const char* what, std::span<const Tensor> tensors) {
 
 namespace {
 
-// Of the device on which they are.
+// The first tensor (for its device), or an undefined one.
 Tensor first_of(std::span<const Tensor> tensors) { return tensors.empty() ? Tensor() : tensors.front(); }
 
 }  // namespace

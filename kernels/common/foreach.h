@@ -1,4 +1,4 @@
-// What the kernels over many tensors demand of their arguments, on every device.
+// Device-independent argument checks of the foreach kernels.
 #pragma once
 
 #include <brigade/kernels/foreach.h>
@@ -7,7 +7,7 @@
 
 namespace brigade::kernels {
 
-// Floating, of one dtype, on one device. Throws DTypeError, DeviceError.
+// Checks that all tensors are floating, of one dtype, on one device. Throws DTypeError, DeviceError.
 void check_alike(const char* what, std::span<const Tensor> tensors);
 void check_unscale(std::span<const Tensor> grads, const Tensor& inv_scale, const Tensor& found_inf);
 void check_norm(std::span<const Tensor> tensors, const Tensor& out);

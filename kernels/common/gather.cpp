@@ -1,4 +1,4 @@
-// Checks of index and source; a large tensor is narrowed to the part that the index reaches.
+// Checks of index and source; a large tensor is narrowed to the part that the index can reach.
 #include <brigade/kernels/gather.h>
 
 #include <brigade/core/factory.h>
@@ -22,7 +22,7 @@ void check_index(const char* what, const Tensor& x, const Tensor& index) {
                     index.device());
 }
 
-// The beginning of x, as long as `sizes` but along `dim`; -1: along all dimensions.
+// The leading part of x: narrowed to `sizes` in every dimension except `dim` (-1: in all dimensions).
 Tensor beginning(const Tensor& x, const Shape& sizes, int dim) {
   Tensor part = x;
   for (int d = 0; d < x.dim(); ++d) {
@@ -51,7 +51,7 @@ const IndexRole& role_of(const Scatter& how) {
   return how.add ? kScatterAddIndex : kScatterIndex;
 }
 
-// What the source has to cover.
+// The sizes that the source must have at least.
 Shape source_sizes(const Tensor& x, int dim, const Tensor& index, bool slices) {
   if (!slices) return index.sizes();
   Shape sizes = x.sizes();

@@ -1,5 +1,4 @@
-// What reading and writing by index share on every device: checks, and the shape that both sides
-// are seen in.
+// Device-independent parts of gather and scatter: checks, and the common shape of both sides.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -15,7 +14,7 @@ inline constexpr IndexRole kIndexFillIndex{"index_fill", "index", "slice"};
 inline constexpr IndexRole kIndexCopyIndex{"index_copy", "index", "slice"};
 inline constexpr IndexRole kIndexAddIndex{"index_add", "index", "slice"};
 
-// The long side is [outer, length, inner], what is read or written of it [outer, count, inner].
+// The indexed tensor is [outer, length, inner]; the elements read or written are [outer, count, inner].
 struct IndexedShape {
   int64_t outer = 1, length = 1, count = 1, inner = 1;
 
@@ -35,17 +34,17 @@ struct ScatterPlan {
   const IndexRole* role = nullptr;
   Tensor index, source;  // dense; the source may be undefined
   Tensor result;         // a copy of x
-  Tensor part;           // what the index can reach of it, dense: the result itself, or a copy of its beginning
-  Tensor region;         // where the part belongs
-  // Of a place that is not a slice, `index` has one entry per element.
+  Tensor part;           // the part that the index can reach, dense: the result itself, or a copy of its leading part
+  Tensor region;         // the view of the result that the part is copied back to
+  // Without slices, `index` has one entry per element.
   bool slices = false;
 
-  // To be called when the part is written.
+  // Returns the result; call it after the part is written.
   Tensor finished() const;
 };
 ScatterPlan prepare_scatter(const Tensor& x, int dim, const Tensor& index, const Scatter& how);
 
-// The bits of `value` in a dtype, in the first bytes.
+// The bits of `value` as an element of `dtype`, in the first bytes.
 uint64_t bits_of(Scalar value, DType dtype);
 
 }  // namespace brigade::kernels

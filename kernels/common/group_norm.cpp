@@ -1,4 +1,4 @@
-// Checks of groups, parameters and statistics, all made dense, and room for the results.
+// Checks groups, parameters and statistics, makes them dense, and allocates the results.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/check_floating.h>
 #include <brigade/kernels/common/elementwise.h>

@@ -1,4 +1,4 @@
-// What group norm of every device does before it computes: checks, dense inputs, room for results.
+// Device-independent parts of group norm: checks, dense inputs, allocation of results.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -6,7 +6,7 @@
 
 namespace brigade::kernels {
 
-// x is [batch, groups, channels, area], dense; `channels` counts those of a group.
+// x is [batch, groups, channels, area], dense; `channels` is the number of channels per group.
 struct GroupNormLayout {
   int64_t batch = 0, groups = 1, channels = 1, area = 1;
   BRIGADE_HOST_DEVICE int64_t rows() const { return batch * groups; }
@@ -16,8 +16,7 @@ struct GroupNormLayout {
 struct GroupNormPlan {
   GroupNormLayout layout;
   Tensor x;
-  // Dense, of one dtype: that of x, or the type that x is computed in where one of them has
-  // another.
+  // Dense, of one dtype: that of x, or the compute type of x if one of them has another dtype.
   Tensor weight, bias;
   DType parameter_dtype;
   GroupNorm result;  // not filled

@@ -1,4 +1,4 @@
-// Checks of sizes, modes and gradients before an image is resized.
+// Checks the sizes, modes and gradients of interpolation.
 #include <brigade/kernels/interpolate.h>
 
 #include <brigade/kernels/common/interpolate.h>

@@ -1,9 +1,7 @@
-// What resizing shares on every device: checks, sizes, and which elements along an axis make an
-// output.
+// Device-independent parts of interpolation: checks, sizes, and the input elements of each output along an axis.
 //
-// Positions as PyTorch computes them, rounding included: output o stands at o * scale (Nearest, in
-// float32; the others with aligned corners), or at (o + 0.5) * scale - 0.5, not below 0 but for
-// Bicubic.
+// Positions match PyTorch's, including rounding: output o is at o * scale (Nearest, in float32; the others with aligned
+// corners), or at (o + 0.5) * scale - 0.5, clamped to at least 0 except for Bicubic.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -13,7 +11,7 @@
 
 namespace brigade::kernels {
 
-// The elements that make one output, with their weights.
+// The input elements of one output, with their weights.
 template <int count, class C>
 struct Taps {
   int32_t index[count];
@@ -31,8 +29,7 @@ struct OutputRange {
   int32_t begin, end;
 };
 
-// The outputs at positions in (low, high), with room for rounding; position(o) = (o + shift) *
-// scale - shift.
+// The outputs at positions in (low, high), with a margin for rounding; position(o) = (o + shift) * scale - shift.
 template <class C>
 BRIGADE_HOST_DEVICE OutputRange outputs_between(C low, C high, C scale, C shift, int32_t outputs) {
   if (!(scale > C(0))) return {0, outputs};
@@ -61,13 +58,13 @@ struct NearestAxis {
     const auto i = static_cast<int32_t>(std::floor(static_cast<float>(o) * scale));
     return {{i < in - 1 ? i : in - 1}, {C(1)}};
   }
-  // Outputs that element i may be a part of.
+  // Outputs that element i may contribute to.
   BRIGADE_HOST_DEVICE OutputRange outputs_of(int32_t i) const {
     return outputs_between(static_cast<float>(i), static_cast<float>(i + 1), scale, 0.0F, out);
   }
 };
 
-// Input elements per output, of the modes that weigh them.
+// Input elements per output, for the modes with weights.
 template <class C>
 C scale_of(int64_t in, int64_t out, double scale_factor, bool align_corners) {
   if (align_corners) return out > 1 ? static_cast<C>(in - 1) / static_cast<C>(out - 1) : C(0);
@@ -80,7 +77,7 @@ struct LinearAxis {
   static constexpr int kTaps = 2;
   int32_t in, out;
   C scale;
-  C shift;  // of centres against corners: 0.5, or 0 for aligned corners
+  C shift;  // offset of pixel centers: 0.5, or 0 for aligned corners
 
   LinearAxis(int64_t in_size, int64_t out_size, double scale_factor, bool align_corners)
       : in(static_cast<int32_t>(in_size)),
@@ -118,7 +115,7 @@ struct CubicAxis {
         scale(scale_of<C>(in_size, out_size, scale_factor, align_corners)),
         shift(align_corners ? C(0) : C(0.5)) {}
 
-  // What lies outside is the element at the border.
+  // Positions outside the input take the border element.
   BRIGADE_HOST_DEVICE Taps<4, C> taps(int32_t o) const {
     const C position = scale * (static_cast<C>(o) + shift) - shift;
     const C floor = std::floor(position);
@@ -136,12 +133,12 @@ struct CubicAxis {
  private:
   static constexpr double kA = -0.75;
   BRIGADE_HOST_DEVICE int32_t inside(int32_t i) const { return i < 0 ? 0 : i < in ? i : in - 1; }
-  // The kernel at a distance up to 1, and from 1 to 2.
+  // The cubic kernel at distances up to 1 (near), and from 1 to 2 (far).
   BRIGADE_HOST_DEVICE static C near(C x) { return ((C(kA) + C(2)) * x - (C(kA) + C(3))) * x * x + C(1); }
   BRIGADE_HOST_DEVICE static C far(C x) { return ((C(kA) * x - C(5) * C(kA)) * x + C(8) * C(kA)) * x - C(4) * C(kA); }
 };
 
-// Calls body(rows, columns) with the axes of the mode; C: what weights are computed in.
+// Calls body(rows, columns) with the axes of the mode; C: the type of the weights.
 template <class C, class Body>
 void with_axes(const Shape& x_sizes, const Interpolate2dParams& p, Body&& body) {
   const bool rule = p.mode == InterpolateMode::Nearest ? p.is_1d : p.align_corners;

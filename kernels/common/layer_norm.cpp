@@ -1,5 +1,5 @@
-// What layer norm and RMS norm of every device share: checks, room for results, the last step of a
-// parameter's gradient.
+// Device-independent parts of layer norm and RMS norm: checks, allocation of results, the last step of a parameter's
+// gradient.
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/common/check_floating.h>
@@ -13,7 +13,7 @@ namespace brigade::kernels {
 
 namespace {
 
-// Throws unless x ends in normalized_shape; the dimensions before it.
+// Returns the dimensions before normalized_shape. Throws unless x ends in normalized_shape.
 Shape leading_sizes(const char* what, const Tensor& x, const Shape& normalized_shape) {
   check_floating(x.dtype(), what);
   const int leading = x.dim() - normalized_shape.size();
@@ -114,7 +114,7 @@ Tensor sum_parts(const Tensor& parts, const ParameterGrad& to, const Shape& norm
   if (!to.wanted) return {};
   const Tensor out = to.out.defined() ? to.out : empty(normalized_shape, {to.dtype, parts.device()});
   const bool accumulate = to.accumulate && to.out.defined();
-  // In the type of the parts, to be rounded once.
+  // Sum in the type of the parts, so that the result is rounded once.
   const DType dtype = parts.dtype();
   const Tensor sums = out.dtype() == dtype ? out : accumulate ? cast(out, dtype) : empty_like(out, dtype);
   sum(parts, {.dims = {0}, .out = sums, .accumulate = accumulate});

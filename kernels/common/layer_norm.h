@@ -1,5 +1,5 @@
-// What layer norm and RMS norm of every device do before and after they compute: checks, dense
-// inputs, room for results, the last step of a parameter's gradient.
+// Device-independent parts of layer norm and RMS norm: checks, dense inputs, allocation of results, the last step of a
+// parameter's gradient.
 #pragma once
 
 #include <brigade/kernels/layer_norm.h>
@@ -12,8 +12,7 @@ namespace brigade::kernels {
 struct LayerNormPlan {
   int64_t rows = 0, length = 0;
   Tensor x;
-  // Dense, of one dtype: that of x, or the type that x is computed in where one of them has
-  // another.
+  // Dense, of one dtype: that of x, or the compute type of x if one of them has another dtype.
   Tensor weight, bias;
   DType parameter_dtype;
   Tensor y, mean, rstd;  // not filled
@@ -31,8 +30,8 @@ LayerNormGradientPlan prepare_layer_norm_gradient(const char* what, const Tensor
                                                   const Tensor& weight, const Tensor& mean, const Tensor& rstd,
                                                   const LayerNormBackwardOptions& options, bool centered);
 
-// The gradient of a parameter from sums over some rows each, [parts, length] in the type that x is
-// computed in. When it is not wanted: undefined.
+// The gradient of a parameter from partial sums over rows, [parts, length] in the compute type of x. Undefined when it
+// is not wanted.
 Tensor sum_parts(const Tensor& parts, const ParameterGrad& to, const Shape& normalized_shape);
 
 // Calls body<T, W>: T the type of x, W that of weight and bias.

@@ -1,4 +1,4 @@
-// What the losses of every device share: checks, and the loss of one element with its derivatives.
+// Device-independent parts of the losses: checks, and the loss of one element with its derivatives.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -16,8 +16,7 @@ void check_pair(const Tensor& x, const Tensor& target, const char* what);
 // Throws ShapeError unless `grad` has one element or, for Reduction::None, one for each loss.
 void check_loss_gradient(const Tensor& grad, const Shape& losses, const char* what);
 
-// `Math` has the functions as the device computes them best: exp, log, log1p and, for an argument
-// in 0..1, log1p_unit.
+// `Math` has the device's best implementations of exp, log, log1p and, for an argument in 0..1, log1p_unit.
 template <class Math, class C>
 BRIGADE_HOST_DEVICE inline C pair_loss_value(PairLossKind kind, C x, C z, C parameter) {
   const C distance = x > z ? x - z : z - x;
@@ -29,14 +28,14 @@ BRIGADE_HOST_DEVICE inline C pair_loss_value(PairLossKind kind, C x, C z, C para
     case PairLossKind::Huber:
       return distance < parameter ? C(0.5) * distance * distance : parameter * (distance - C(0.5) * parameter);
     case PairLossKind::BinaryCrossEntropy: {
-      // A NaN stays one.
+      // NaNs propagate.
       const C yes = Math::log(x);
       const C no = Math::log1p(-x);
       return (z - C(1)) * (no < C(-100) ? C(-100) : no) - z * (yes < C(-100) ? C(-100) : yes);
     }
     case PairLossKind::BceWithLogits: {
       const C magnitude = x > C(0) ? x : -x;
-      const C against = x > C(0) ? C(1) - z : z;  // of the target; 0 also where x is infinite
+      const C against = x > C(0) ? C(1) - z : z;  // the target's factor; 0 also where x is infinite
       return (against == C(0) ? C(0) : magnitude * against) + Math::log1p_unit(Math::exp(-magnitude));
     }
     case PairLossKind::KlDivergence: return (z == C(0) ? C(0) : z * Math::log(z)) - z * x;
@@ -45,8 +44,8 @@ BRIGADE_HOST_DEVICE inline C pair_loss_value(PairLossKind kind, C x, C z, C para
   return Math::exp(z) * (z - x);
 }
 
-// Its derivative by x. On kinks: 0 where |x - z| has one, else that of the side without the
-// constant slope.
+// The derivative of the loss with respect to x. At a kink it is 0 for |x - z|, else the slope of the side whose slope
+// is not constant.
 template <class Math, class C>
 BRIGADE_HOST_DEVICE inline C pair_loss_input_slope(PairLossKind kind, C x, C z, C parameter) {
   const C d = x - z;
@@ -66,7 +65,7 @@ BRIGADE_HOST_DEVICE inline C pair_loss_input_slope(PairLossKind kind, C x, C z, 
   return -Math::exp(z);
 }
 
-// Its derivative by z.
+// The derivative of the loss with respect to z.
 template <class Math, class C>
 BRIGADE_HOST_DEVICE inline C pair_loss_target_slope(PairLossKind kind, C x, C z, C parameter) {
   switch (kind) {

@@ -1,4 +1,4 @@
-// The check of what an update of a loss scale is given.
+// Argument checks of update_loss_scale.
 #include <brigade/kernels/common/loss_scale.h>
 
 #include <brigade/kernels/common/number_argument.h>

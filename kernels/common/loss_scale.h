@@ -1,4 +1,4 @@
-// What loss_scale.h does in memory, and the check of its arguments, on every device.
+// Device-independent parts of loss_scale.h: the update in memory and the argument checks.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -21,7 +21,7 @@ struct LossScaleUpdate {
   }
 };
 
-// Checks them.
+// Checks the arguments.
 LossScaleUpdate loss_scale_update(const Tensor& scale, const Tensor& inverse, const Tensor& growth_tracker,
                                   const Tensor& found_inf, const LossScaleRule& rule);
 

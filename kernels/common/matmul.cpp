@@ -1,4 +1,4 @@
-// What the matrix products of every device share.
+// Device-independent parts of the matrix products.
 #include <brigade/kernels/common/matmul.h>
 
 #include <brigade/core/factory.h>

@@ -1,29 +1,29 @@
-// What the matrix products of every device share: checks, sizes, room for results, and activations
-// in a pass of their own.
+// Device-independent parts of the matrix products: checks, sizes, allocation of results, and activations as a separate
+// pass.
 #pragma once
 
 #include <brigade/kernels/matmul.h>
 
 namespace brigade::kernels {
 
-// A matrix as libraries take it, or a batch of them: rows that lie `row_length` elements apart,
-// dense within, possibly to be transposed.
+// A matrix (or a batch) in the form that BLAS libraries take: dense rows with a stride of `row_length` elements,
+// possibly to be transposed.
 struct MatrixOperand {
   const Tensor* given;
-  Tensor copy;  // in its place, when it is defined
+  Tensor copy;  // used instead of `given` if defined
   int64_t row_length;
   bool transposed;
 
   const Tensor& tensor() const noexcept { return copy.defined() ? copy : *given; }
 };
-// Of the last two dimensions of `x`, which has to outlive it. Copies when no stride is 1.
+// The operand for the last two dimensions of `x`, which must outlive it. Copies when no stride is 1.
 MatrixOperand prepare_operand(const Tensor& x, bool transpose);
 
 struct MatmulPlan {
   Tensor out;  // contiguous [batch..., m, n]
   int64_t m, n, k;
   bool accumulate;
-  bool done;  // nothing is left to add up: `out` is empty, or k is 0 and it holds the result
+  bool done;  // `out` is empty, or k is 0 and `out` already holds the result
 };
 // Throws DTypeError, DeviceError, ShapeError.
 MatmulPlan prepare_matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options);
@@ -35,7 +35,7 @@ struct LinearPlan {
 // Throws DTypeError, DeviceError, ShapeError.
 LinearPlan prepare_linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
 
-// The result of linear_activation from that of linear, by the activation's own kernel.
+// Computes linear_activation from the result of linear, with the activation's own kernel.
 LinearActivation activate(Tensor pre, FusedActivation activation, bool keep_pre);
 
 }  // namespace brigade::kernels

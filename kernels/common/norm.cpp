@@ -1,4 +1,4 @@
-// The kind of norm that an order stands for, and the check that a norm of no elements has a value.
+// Maps the order p to a kind of norm, and checks that a norm over no elements has a value.
 #include <brigade/kernels/norm.h>
 
 #include <brigade/kernels/common/check_floating.h>

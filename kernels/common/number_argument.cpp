@@ -1,4 +1,4 @@
-// The checks of numbers that are tensors.
+// Checks of tensors that hold a single number.
 #include <brigade/kernels/common/number_argument.h>
 
 namespace brigade::kernels {

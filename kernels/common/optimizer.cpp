@@ -1,4 +1,4 @@
-// The checks of optimizer steps, and the steps of one parameter.
+// Argument checks of optimizer steps, and the steps of a single parameter.
 #include <brigade/kernels/optimizer.h>
 
 #include <brigade/kernels/common/adam_clock.h>

@@ -1,4 +1,4 @@
-// What optimizer steps over many parameters demand of their arguments, on every device.
+// Device-independent argument checks of the optimizer steps.
 #pragma once
 
 #include <brigade/kernels/adaptive_optimizer.h>
@@ -9,14 +9,14 @@
 
 namespace brigade::kernels {
 
-// One list of an optimizer step: a tensor per parameter, contiguous and like it.
+// One list of an optimizer step: one tensor per parameter, contiguous, with its shape and dtype.
 struct StepList {
   const char* role;  // "momentum buffer"
   std::span<const Tensor> tensors;
-  bool may_be_empty = false;  // as a whole
+  bool may_be_empty = false;  // the whole list
 };
-// Throws ShapeError for a list that does not fit, DTypeError and DeviceError for parameters that
-// are not alike.
+// Throws ShapeError for a list that does not fit, DTypeError and DeviceError for parameters with different dtypes or
+// devices.
 void check_step(const char* what, std::span<const Tensor> params, std::initializer_list<StepList> lists);
 
 using TensorList = std::span<const Tensor>;

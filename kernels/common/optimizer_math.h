@@ -1,7 +1,7 @@
-// The arithmetic of optimizer.h, one element at a time, for the CPU's loops and for CUDA's.
+// The arithmetic of optimizer.h, one element at a time, for CPU and CUDA loops.
 //
-// An update takes the element's value in each array of its row, v[0] of the parameter, v[1] of the
-// gradient, the others of the state, and leaves the new values there; the gradient is not stored.
+// An update functor takes the element's values v: v[0] is the parameter, v[1] the gradient, the others the optimizer
+// state. It writes the new values to v; the gradient is not stored.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -12,7 +12,7 @@
 
 namespace brigade::kernels {
 
-// C: the type that a parameter is computed in.
+// C: the compute type of a parameter.
 template <class C>
 struct SgdStep {
   C lr, weight_decay, sign, momentum, kept, fresh;
@@ -30,7 +30,7 @@ struct SgdStep {
 
   // The new value of a parameter without a momentum buffer.
   BRIGADE_HOST_DEVICE C operator()(C value, C grad) const { return value - lr * (sign * grad + weight_decay * value); }
-  // With one. The first step ignores what it holds (it may be uninitialised, so it is not
+  // The same with a momentum buffer. The first step ignores its contents (it may be uninitialized, so it is not
   // multiplied).
   BRIGADE_HOST_DEVICE C operator()(C value, C grad, C& velocity) const {
     const C slope = sign * grad + weight_decay * value;
@@ -41,7 +41,7 @@ struct SgdStep {
 
 template <class C>
 struct AdamStep {
-  C step_size = 0, eps = 0;  // by correct()
+  C step_size = 0, eps = 0;  // set by correct()
   C beta1, beta2, rest1, rest2, sign, weight_decay, shrink;
 
   explicit AdamStep(const AdamParams& a)
@@ -52,8 +52,8 @@ struct AdamStep {
         sign(static_cast<C>(a.maximize ? -a.grad_factor : a.grad_factor)),
         weight_decay(static_cast<C>(a.decoupled_weight_decay ? 0 : a.weight_decay)),
         shrink(static_cast<C>(a.decoupled_weight_decay ? 1 - a.lr * a.weight_decay : 1)) {}
-  // The corrections of the moments, 1 - beta1^step and `root` = sqrt(1 - beta2^step). That of the second is in step_size
-  // and in eps: one division per element instead of two.
+  // Applies the bias corrections `first` = 1 - beta1^step and `root` = sqrt(1 - beta2^step). The second one is folded
+  // into step_size and eps: one division per element instead of two.
   BRIGADE_HOST_DEVICE void correct(double lr, double plain_eps, double first, double root) {
     step_size = static_cast<C>(lr / first * root);
     eps = static_cast<C>(plain_eps * root);
@@ -76,7 +76,7 @@ struct AdamStep {
   }
 };
 
-// What a device knows of a step and the host does not; null for none.
+// Values of a step that are in device memory; null if absent.
 struct DeviceNumbers {
   const float* factor;
   const float* found_inf;
@@ -94,7 +94,7 @@ struct DeviceNumbers {
   }
 };
 
-// An update's begin() is to be called first, where the numbers can be read. false: nothing moves.
+// Call an update's begin() first, on the device that holds the numbers. It returns false if the step is skipped.
 template <class C, bool has_buffer>
 struct SgdUpdate {
   static constexpr int kArrays = has_buffer ? 3 : 2;
@@ -123,7 +123,7 @@ struct AdamUpdate {
   AdamStep<C> step;
   DeviceNumbers numbers;
   const double* clock;  // or null
-  // Of what begin() corrects: the parameters of the step, and its corrections where no clock has them.
+  // Inputs of begin(): hyperparameters of the step, and the bias corrections if there is no clock.
   double lr, eps, decay, first = 0, root = 0;
 
   explicit AdamUpdate(const AdamParams& a)
@@ -142,7 +142,7 @@ struct AdamUpdate {
   BRIGADE_HOST_DEVICE bool begin() {
     if (!numbers.moves()) return false;
     step.sign = numbers.times_factor(step.sign);
-    if (!clock && !numbers.lr) return true;  // the host has seen to it
+    if (!clock && !numbers.lr) return true;  // already corrected on the host
     const double rate = numbers.lr ? *numbers.lr : lr;
     step.shrink = static_cast<C>(1 - rate * decay);
     step.correct(rate, eps, clock ? clock[1] : first, clock ? clock[2] : root);

@@ -1,4 +1,4 @@
-// The arguments of orthogonalize.
+// Argument checks of orthogonalize.
 #include <brigade/kernels/common/orthogonalize.h>
 
 namespace brigade::kernels {

@@ -1,4 +1,4 @@
-// What making columns orthonormal shares on every device.
+// Device-independent parts of orthogonalize.
 #pragma once
 
 #include <brigade/core/dtype.h>
@@ -14,7 +14,7 @@ namespace brigade::kernels {
 // Throws ShapeError and DTypeError.
 void check_orthogonalize(const Tensor& matrix, const Tensor& fresh);
 
-// By how much neighbouring numbers near 1 differ.
+// The spacing of adjacent numbers near 1.
 template <class T>
 constexpr double spacing_at_one() {
   if constexpr (std::is_same_v<T, double>) return 0x1p-52;
@@ -22,8 +22,8 @@ constexpr double spacing_at_one() {
   return std::is_same_v<T, float16> ? 0x1p-10 : 0x1p-7;
 }
 
-// Columns of a row-major matrix. Rows: `sum(f)` is the sum of f(i) over all rows, `each(f)` calls f(i) for each; what
-// one call has written the next may read.
+// Columns of a row-major matrix. Rows: `sum(f)` is the sum of f(i) over all rows, `each(f)` calls f(i) for each; each
+// call sees the writes of the calls before it.
 template <class T, class Rows>
 struct Columns {
   T* data;
@@ -39,19 +39,19 @@ struct Columns {
   }
 
 #ifdef __CUDACC__
-#pragma nv_exec_check_disable  // `rows` is of one side
+#pragma nv_exec_check_disable  // `rows` is host-only or device-only
 #endif
   BRIGADE_HOST_DEVICE double norm(int64_t j) const {
     return std::sqrt(rows.sum([&](int64_t i) { return at(i, j) * at(i, j); }));
   }
 
-  // Whether something of column j is left beside those before it; zeros where not.
+  // Orthonormalizes column j against the columns before it. Returns false, and sets it to zeros, if it vanishes.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
   BRIGADE_HOST_DEVICE bool settle(int64_t j) const {
-    // What one pass leaves of a column that depends on others is rounding alone, or not quite orthogonal to them: then a
-    // second has hardly anything to take off.
+    // After one pass, a dependent column holds only rounding errors. An independent one may not be quite orthogonal
+    // yet: the second pass then removes hardly anything.
     constexpr double kNothing = 4 * spacing_at_one<T>();
     const double whole = norm(j);
     const double bounds[] = {whole * kNothing, 1e-3};

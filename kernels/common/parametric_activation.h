@@ -1,5 +1,4 @@
-// What parametric_activation.h computes. M has the functions that a device computes best: exp,
-// expm1, log1p.
+// Functors of parametric_activation.h. M has the device's best implementations of exp, expm1 and log1p.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -18,7 +17,7 @@ struct Parameters {
       : p(static_cast<C>(params.p)), q(static_cast<C>(params.q)), r(static_cast<C>(params.r)) {}
 };
 
-// What is not selected below is computed as well, so that loops have no branches: it may overflow.
+// Values that are not selected are computed as well, so that loops have no branches; they may overflow.
 template <Activation kind, class M, class C>
 struct Activate {
   Parameters<C> with;
@@ -78,7 +77,7 @@ struct ActivateBackward {
       const C t = n / (n + C(2));
       // The derivative of t by x is (1 - t^2) sigmoid(x), with 1 - t^2 = 4 (n + 1) / (n + 2)^2.
       const C slope = C(4) * (n + C(1)) / ((n + C(2)) * (n + C(2))) * (e / (C(1) + e));
-      // Where e was held back the slope is 0, but not the one that was computed.
+      // Where e was clamped, the true slope is 0, unlike the computed one.
       return x != x ? x : grad * (t + x * (x < C(20) ? slope : C(0)));
     }
     if constexpr (kind == Activation::Softsign) {
@@ -107,7 +106,7 @@ void with_activation(Activation kind, Body&& body) {
   (std::make_integer_sequence<int, kActivations>{});
 }
 
-// The kind chosen when it runs.
+// Selects the kind at run time.
 template <class M, class C, int... i>
 BRIGADE_HOST_DEVICE C any_activation(Activation kind, Parameters<C> with, C x, std::integer_sequence<int, i...>) {
   C y = x;

@@ -1,4 +1,4 @@
-// Sizes of results and windows along an axis, sliding or adaptive, and the errors of wrong ones.
+// Sizes of results and windows along an axis, sliding or adaptive, and their checks.
 #include <brigade/kernels/pool.h>
 
 #include <brigade/core/factory.h>
@@ -19,7 +19,7 @@ int64_t out_size(int64_t in, int64_t reach, int64_t stride, int64_t padding, boo
   return out;
 }
 
-// What the caller wrote, in words.
+// A parameter as the caller wrote it, for error messages.
 std::string both(const Pool2dParams& p, const std::array<int64_t, 2>& values) {
   if (p.is_1d) return std::to_string(values[1]);
   return "[" + std::to_string(values[0]) + ", " + std::to_string(values[1]) + "]";
@@ -52,7 +52,7 @@ PoolAxis<int64_t> sliding_axis(int64_t in, const Pool2dParams& p, size_t d, cons
                                kernel,       stride,
                                p.padding[d], p.dilation[d],
                                false,        p.count_include_pad};
-  // With steps larger than the input a window may step over it.
+  // With a dilation larger than the input, a window may skip over the input.
   for (int64_t o = 0; p.dilation[d] > 1 && p.padding[d] > 0 && o < axis.out; ++o) {
     const PoolRange<int64_t> window = axis.window(o);
     if (window.begin < window.end) continue;
@@ -63,7 +63,7 @@ PoolAxis<int64_t> sliding_axis(int64_t in, const Pool2dParams& p, size_t d, cons
 
 PoolAxis<int64_t> adaptive_axis(int64_t in, int64_t out, const std::string& what) {
   if (out < 1) throw ValueError("{}: output_size must be at least 1, got {}", what, out);
-  // Parts of one size are windows that slide by their size, which kernels do faster.
+  // Parts of equal size are sliding windows with stride = size, which the kernels compute faster.
   if (in % out == 0) return {in, out, in / out, in / out, 0, 1, false, false};
   return {in, out, 1, 1, 0, 1, true, false};
 }

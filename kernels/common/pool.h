@@ -1,4 +1,4 @@
-// What pooling shares on every device: checks, sizes, windows.
+// Device-independent parts of pooling: checks, sizes, windows.
 #pragma once
 
 #include <brigade/core/dtype.h>
@@ -7,13 +7,13 @@
 
 namespace brigade::kernels {
 
-// [begin, end) along one dimension: of the input, or of the outputs.
+// [begin, end) along one dimension of the input or of the outputs.
 template <class I>
 struct PoolRange {
   I begin, end;
 };
 
-// One dimension, with `I` for its coordinates.
+// One dimension; `I` is the type of coordinates.
 template <class I>
 struct PoolAxis {
   I in, out;
@@ -26,12 +26,12 @@ struct PoolAxis {
     if (adaptive) return {part(o, in, out), part_end(o + 1, in, out)};
     const I first = o * stride - padding;
     const I last = first + (kernel - 1) * dilation + 1;
-    // From the first step that is not before the input.
+    // The first step inside the input.
     const I begin = first >= 0 ? first : dilation == 1 ? 0 : first + (dilation - 1 - first) / dilation * dilation;
     return {begin, last < in ? last : in};
   }
-  // What an average divides by, in this dimension: padding counts where count_padding says so, what
-  // ceil_mode adds beyond it does not.
+  // The divisor of an average in this dimension. Padding counts if count_padding is set; elements that ceil_mode adds
+  // beyond it do not.
   BRIGADE_HOST_DEVICE I counted(I o) const {
     if (count_padding && !adaptive) {
       const I begin = o * stride - padding;
@@ -69,8 +69,7 @@ struct PoolPlane {
   BRIGADE_HOST_DEVICE I pixels() const { return rows.in * columns.in; }
   BRIGADE_HOST_DEVICE I outputs() const { return rows.out * columns.out; }
 
-  // Where the largest element of a window stands in the plane at `image`: a NaN wins, the first of
-  // equals stays.
+  // The position of a window's largest element in the plane at `image`: NaNs win, and the first among equals.
   template <class T>
   BRIGADE_HOST_DEVICE I largest_at(const T* image, I oh, I ow) const {
     using C = compute_type<T>;
@@ -89,7 +88,7 @@ struct PoolPlane {
     }
     return best;
   }
-  // What the sum of a window is divided by.
+  // The divisor of the sum of a window.
   BRIGADE_HOST_DEVICE I count(I oh, I ow) const {
     return divisor != 0 ? divisor : rows.counted(oh) * columns.counted(ow);
   }
@@ -106,7 +105,7 @@ PoolPlan plan_pool(const Shape& x, const Pool2dParams& params, PoolKind kind);
 // The same for a backward. Throws ShapeError also when `grad` does not have the shape of the
 // outputs.
 PoolPlan plan_pool_backward(const Tensor& grad, const Shape& x, const Pool2dParams& params, PoolKind kind);
-// Room for the result of max_pool2d_gather. Throws ShapeError, DTypeError.
+// Allocates the result of max_pool2d_gather. Throws ShapeError, DTypeError.
 Tensor prepare_max_pool_gather(const Tensor& x, const Tensor& indices);
 
 }  // namespace brigade::kernels

@@ -1,7 +1,6 @@
-// From the words of the random stream to numbers, alike on every device.
+// Converts words of the random stream to numbers, identically on every device.
 //
-// An element takes one word of the stream, of float64 two: `per_block` elements share a block of
-// four words.
+// An element takes one word of the stream (float64: two), so that `per_block` elements share a block of four words.
 #pragma once
 
 #include <brigade/core/dtype.h>
@@ -19,7 +18,7 @@ using RandomWords = std::array<uint32_t, 4>;
 template <class T>
 inline constexpr int per_block = sizeof(T) == 8 ? 2 : 4;
 
-// Bits that a number in [0, 1) of type T may have without being rounded, perhaps to 1.
+// The number of bits that a T in [0, 1) holds exactly; with more bits it could be rounded, even to 1.
 template <class T>
 inline constexpr int uniform_bits = 24;
 template <>
@@ -34,7 +33,7 @@ BRIGADE_HOST_DEVICE inline double uniform_from_words(uint32_t high, uint32_t low
   return static_cast<double>(((static_cast<uint64_t>(high) << 32) | low) >> 11) * 0x1p-53;
 }
 
-// `words`: a block of the stream; k: which of its elements.
+// `words`: a block of the stream; k: the index of the element in the block.
 struct Uniform {
   double low, high;
   template <class T>
@@ -48,15 +47,14 @@ struct Uniform {
     }
     using C = compute_type<T>;
     const T value = static_cast<T>(static_cast<C>(low + (high - low) * share));
-    // Of other borders than 0 and 1 the sum may still be rounded to the end, which is not part of
-    // the range.
+    // With bounds other than 0 and 1 the sum may still be rounded to the upper bound, which is excluded.
     return static_cast<double>(static_cast<C>(value)) < high ? value : static_cast<T>(static_cast<C>(low));
   }
 };
 
-// Two elements that follow each other share a radius and an angle; the even one is the cosine, the
-// odd one the sine (Box and Muller). The radius comes from word k, the angle from word k + 1, k the
-// even one; of float64 from two words each. In double, to be rounded once.
+// Two consecutive elements share a radius and an angle; the even one is the cosine, the odd one the sine (Box and
+// Muller). The radius comes from word k, the angle from word k + 1, with k even; for float64 from two words each.
+// Computed in double and rounded once.
 struct Normal {
   double mean, stddev;
   template <class T>

@@ -1,4 +1,4 @@
-// What the reductions of every device share: shapes, layouts, and sum_to, which is made of sum.
+// Device-independent parts of the reductions: shapes, layouts, and sum_to, which uses sum.
 #include <brigade/kernels/reduce.h>
 
 #include <brigade/core/factory.h>
@@ -22,8 +22,8 @@ DimSet set_of(const Shape& dims, int count) {
   return set;
 }
 
-// The dimensions of a tensor that is dense in another order than its own, by strides; empty where it
-// is not, and where the dimensions that stay would change places.
+// The dimensions by descending stride, if x is contiguous in that order. Empty for a contiguous x, for one that is not
+// dense, and if the kept dimensions would change their order.
 Shape dense_order(const Tensor& x, DimSet reduced) {
   if (x.is_contiguous()) return {};
   Shape order;
@@ -41,7 +41,7 @@ Shape dense_order(const Tensor& x, DimSet reduced) {
   return view::permute(x, order).is_contiguous() ? order : Shape();
 }
 
-// Whether the reduced dimensions are neighbours in this order; then the three sizes are set.
+// Whether the reduced dimensions are adjacent in this order; if so, sets the three sizes.
 bool has_neighbours(const Tensor& x, DimSet reduced, const Shape& order, ReductionPlan& result) {
   const auto is_reduced = [&](int d) { return reduced.has(order.empty() ? d : order[d]); };
   int first = 0;
@@ -61,7 +61,7 @@ bool has_neighbours(const Tensor& x, DimSet reduced, const Shape& order, Reducti
 }
 
 void arrange(const Tensor& x, DimSet reduced, ReductionPlan& result) {
-  // As the elements lie, without a copy, where that can be.
+  // Reduce in memory order, without a copy, if possible.
   if (const Shape dense = dense_order(x, reduced); !dense.empty() && has_neighbours(x, reduced, dense, result)) {
     result.x = view::permute(x, dense);
     result.order = dense;

@@ -1,5 +1,4 @@
-// What the reductions of every device share: which dimensions, how the memory is seen, where the
-// result goes.
+// Device-independent parts of the reductions: dimensions, memory layout, destination of the result.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -9,31 +8,31 @@
 
 namespace brigade::kernels {
 
-// The dtype of a sum, and the type it is added up in.
+// The type of a sum, and its accumulation type.
 template <class T>
 using sum_type = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
 template <class T>
 using sum_accumulator = std::conditional_t<std::is_integral_v<T>, int64_t, compute_type<T>>;
 
-// What a reduction over some dimensions reads and writes.
+// The input and output of a reduction over some dimensions.
 struct ReductionPlan {
-  // [outer, reduced, inner], dense: `x` itself when the reduced dimensions are neighbours, in its own
-  // order or in that of its memory (a transposed matrix); else a permuted copy with inner = 1.
+  // [outer, reduced, inner], dense: `x` itself when the reduced dimensions are adjacent, in its own order or in memory
+  // order (a transposed matrix); else a permuted copy with inner = 1.
   Tensor x;
   int64_t outer = 1, reduced = 1, inner = 1;
   Tensor out;  // outer * inner elements, dense
   bool accumulate = false;
-  Shape order;  // of the dimensions, where they are permuted; else empty
+  Shape order;  // the permutation of the dimensions; empty if not permuted
 };
-// Of `x` over `dims` (empty: all) into a new tensor of dtype `out`, not filled. Throws ShapeError
-// for a dimension that is named twice, IndexError for one that there is not.
+// Reduction of `x` over `dims` (empty: all) into a new tensor of dtype `out`, not filled. Throws ShapeError for a
+// duplicate dimension, IndexError for one out of range.
 ReductionPlan prepare_reduction(const Tensor& x, const Shape& dims, bool keepdim, DType out);
 // Throws the same, and ShapeError for an `out` that does not fit.
 ReductionPlan prepare_sum(const Tensor& x, const ReduceOptions& options);
 
-// Of amax and amin. Throws ShapeError where there is nothing to choose from.
+// For amax and amin. Throws ShapeError for a reduction over no elements.
 ReductionPlan prepare_extreme(const Tensor& x, const Shape& dims, bool keepdim, const char* what);
-// Throws DTypeError, and ShapeError where a norm of no elements has no value.
+// Throws DTypeError, and ShapeError if the norm over no elements has no value.
 ReductionPlan prepare_norm(const Tensor& x, double p, const Shape& dims, bool keepdim);
 
 struct VariancePlan {

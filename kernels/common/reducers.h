@@ -1,10 +1,10 @@
-// Reductions as the CPU and CUDA share them: what is known after some elements (a Value), how an
-// element is added, how two parts are joined, and what is stored in the end.
+// Reductions shared by the CPU and CUDA: the state after some elements (a Value), how an element is added, how two
+// states are combined, and how the result is stored.
 //
 //   using Value = ...;
 //   Value nothing() const;                     // of no elements
 //   Value add(Value, C element) const;
-//   Value join(Value, Value) const;            // of parts that follow each other
+//   Value join(Value, Value) const;            // of consecutive parts
 //   void store(int64_t i, Value) const;        // as result i
 #pragma once
 
@@ -17,11 +17,11 @@
 
 namespace brigade::kernels {
 
-// In which elements of type T are compared and multiplied.
+// The type in which elements of type T are compared and multiplied.
 template <class T>
 using reduced_type = std::conditional_t<std::is_integral_v<T>, int64_t, compute_type<T>>;
 
-// The product; of integers and bool in int64.
+// The product; in int64 for integers and bool.
 template <class T>
 struct ProductOf {
   using Value = reduced_type<T>;
@@ -35,7 +35,7 @@ struct ProductOf {
   }
 };
 
-// The largest, or the smallest. A NaN wins, as in PyTorch.
+// The largest or the smallest element. NaNs propagate, as in PyTorch.
 template <bool largest, class T>
 struct ExtremeOf {
   using Value = reduced_type<T>;
@@ -49,7 +49,7 @@ struct ExtremeOf {
     }
   }
   BRIGADE_HOST_DEVICE Value add(Value best, Value x) const {
-    // In a form that compilers turn into one instruction and a blend.
+    // Written so that compilers emit one instruction and a blend.
     const Value better = (largest ? x > best : x < best) ? x : best;
     return x != x ? x : better;
   }
@@ -57,7 +57,7 @@ struct ExtremeOf {
   BRIGADE_HOST_DEVICE void store(int64_t i, Value best) const { out[i] = static_cast<T>(best); }
 };
 
-// What the p-norm adds up, or compares, of the absolute values.
+// The accumulation of a p-norm over absolute values.
 enum class NormKind : uint8_t { Zero, One, Two, Any, Largest, Smallest };
 NormKind norm_kind(double p);
 
@@ -89,8 +89,8 @@ struct NormOf {
   }
 };
 
-// Count, mean and the sum of squared distances from it, joined without cancellation: Chan, Golub
-// and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979.
+// Count, mean and the sum of squared distances from the mean, combined without cancellation: Chan, Golub and LeVeque,
+// "Updating formulae and a pairwise algorithm for computing sample variances", 1979.
 template <class C>
 struct Moments {
   C count = 0, mean = 0, squares = 0;
@@ -117,7 +117,7 @@ struct VarianceOf {
   BRIGADE_HOST_DEVICE Value nothing() const { return {}; }
   BRIGADE_HOST_DEVICE Value add(const Value& seen, C x) const { return join(seen, {C(1), x, C(0)}); }
   BRIGADE_HOST_DEVICE Value join(const Value& a, const Value& b) const { return join_moments(a, b); }
-  // Of too few elements: NaN or infinity, as 0 / 0 and x / 0 give.
+  // Too few elements give NaN or infinity (0 / 0 or x / 0).
   template <class Count>
   BRIGADE_HOST_DEVICE void store(int64_t i, const Moments<Count>& seen) const {
     const double degrees = static_cast<double>(seen.count) - correction;

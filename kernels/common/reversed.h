@@ -1,4 +1,4 @@
-// A view that walks a dimension backwards: its stride is negative.
+// A view that reverses a dimension with a negative stride.
 #pragma once
 
 #include <brigade/core/view.h>

@@ -1,4 +1,4 @@
-// Elements in the type of other elements.
+// Conversion of an element to another element type.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -8,8 +8,8 @@
 
 namespace brigade::kernels {
 
-// What copy() makes of an element. A negative number becomes a uint8 by wrapping around, which the
-// language leaves to the processor where the conversion is direct.
+// The conversion of copy(). A negative floating number wraps around to a uint8; a direct conversion would be undefined
+// behavior.
 template <class To, class From>
 BRIGADE_HOST_DEVICE To as_element(From x) {
   if constexpr (std::is_same_v<To, uint8_t> && std::is_floating_point_v<From>) {

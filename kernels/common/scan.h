@@ -1,5 +1,4 @@
-// What running results share on every device: slices along a dimension, and how a state goes from
-// element to element.
+// Device-independent parts of scans: slices along a dimension, and how states are combined.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -19,8 +18,7 @@ struct ScanPlan {
 ScanPlan prepare_scan(const Tensor& x, int dim, ScanOp op);
 ScanPlan prepare_linear_recurrence(const Tensor& b, const Tensor& a, int dim);
 
-// A state stands for a stretch of elements; `join` puts a stretch behind another. C: the type it is
-// computed in.
+// A state represents a range of elements; `join` combines two consecutive ranges. C: the compute type.
 template <class C>
 struct SumScan {
   using State = C;

@@ -1,4 +1,4 @@
-// Checks k and makes room for values and indices; a sort is a topk of all elements.
+// Checks k and allocates values and indices; a sort is a topk of all elements.
 #include <brigade/kernels/sort.h>
 
 #include <brigade/core/factory.h>

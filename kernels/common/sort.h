@@ -1,5 +1,4 @@
-// What sorting shares on every device: slices along a dimension, and numbers that order like the
-// elements.
+// Device-independent parts of sorting: slices along a dimension, and integer keys that order like the elements.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -21,12 +20,12 @@ SortPlan prepare_sort(const Tensor& x, int dim);
 // Throws ValueError.
 SortPlan prepare_topk(const Tensor& x, int64_t k, int dim);
 
-// As wide as it has to be: 64 bits for 64-bit types, 32 for the others.
+// 64 bits for 64-bit types, 32 bits for the others.
 template <class T>
 using sort_key = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 
-// a comes before b in the order asked for exactly when key(a) < key(b). Of floating numbers: the
-// bits, with those of negative ones turned round; a NaN has the largest key.
+// a comes before b in the requested order exactly when key(a) < key(b). Floating numbers use their bits, inverted for
+// negative numbers; a NaN has the largest key.
 template <class T>
 BRIGADE_HOST_DEVICE sort_key<T> sort_key_of(T element, bool descending) {
   using Key = sort_key<T>;

@@ -1,5 +1,4 @@
-// Several tensors of different strides under one shape: broadcast, then merge neighbouring
-// dimensions.
+// Several tensors with different strides under one shape: broadcasts them, then merges adjacent dimensions.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -8,7 +7,7 @@
 
 namespace brigade::kernels {
 
-// N operands seen under one shape. Strides in elements; 0 where an operand is broadcast.
+// N operands broadcast to one shape. Strides in elements; 0 where an operand is broadcast.
 template <int N>
 struct StridedLayout {
   Shape sizes;
@@ -30,8 +29,7 @@ struct StridedLayout {
   }
 
  private:
-  // Two neighbouring dimensions are one when stepping over the inner one lands on the next of the
-  // outer one in every operand.
+  // Two adjacent dimensions merge when, in every operand, the end of the inner one is the next step of the outer one.
   void merge() {
     int kept = 0;
     for (int d = 0; d < sizes.size(); ++d) {

@@ -1,4 +1,4 @@
-// What ternary.h computes, and the checks before.
+// Functors and argument checks of ternary.h.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -14,7 +14,7 @@ struct TernaryOperands {
 TernaryOperands prepare_ternary(const Tensor& a, const Tensor& b, const Tensor& c, TernaryOp op);
 Operands prepare_lerp(const Tensor& a, const Tensor& b);
 
-// From the end that is nearer, so that a weight of 1 gives b.
+// Computed from the nearer end, so that a weight of 1 gives exactly b.
 template <class C>
 BRIGADE_HOST_DEVICE C lerp_of(C a, C b, C weight) {
   return (weight < C(0) ? -weight : weight) < C(0.5) ? a + weight * (b - a) : b - (b - a) * (C(1) - weight);

@@ -1,4 +1,4 @@
-// What taking triangles shares on every device.
+// Device-independent parts of triangle.
 #pragma once
 
 #include <brigade/core/factory.h>
@@ -14,7 +14,7 @@ struct TrianglePlan {
   int64_t rows = 0, columns = 0, diagonal = 0;
   bool upper = false;
 
-  // The elements [first, last) of a row that stay.
+  // The elements [first, last) of a row that are kept.
   BRIGADE_HOST_DEVICE int64_t first(int64_t row) const {
     const int64_t at = row + diagonal;
     return !upper || at < 0 ? 0 : at < columns ? at : columns;
@@ -32,7 +32,7 @@ inline TrianglePlan plan_triangle(const Tensor& x, Triangle part, int64_t diagon
                      x.sizes());
   }
   TrianglePlan plan{x.size(-2), x.size(-1), diagonal, part == Triangle::Upper};
-  plan.diagonal = std::clamp(diagonal, -plan.rows, plan.columns);  // beyond the corners nothing changes
+  plan.diagonal = std::clamp(diagonal, -plan.rows, plan.columns);  // values beyond the corners have no further effect
   return plan;
 }
 

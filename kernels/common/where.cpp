@@ -1,4 +1,4 @@
-// The common dtype and shape of a choice between tensors, or a tensor and a number.
+// The common dtype and shape of where, for tensors or numbers.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/where.h>
 #include <brigade/kernels/elementwise.h>

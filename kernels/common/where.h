@@ -1,4 +1,4 @@
-// What `where` of every device does before it moves elements.
+// Device-independent parts of `where`.
 #pragma once
 
 #include <brigade/kernels/where.h>
@@ -15,8 +15,7 @@ struct ChoicePlan {
 };
 ChoicePlan prepare_where(const Tensor& condition, const Choice& a, const Choice& b);
 
-// Calls body with an unsigned type of the size of an element: a choice is the same for all dtypes
-// of one size.
+// Calls body with an unsigned type of the size of an element: `where` is the same for all dtypes of one size.
 template <class Body>
 void visit_words(DType dtype, Body&& body) {
   switch (itemsize(dtype)) {

@@ -1,4 +1,4 @@
-// Activations and their gradients on the CPU: vector loops of float32, plain loops of float64.
+// Activations and their gradients on the CPU: vectorized loops for float32, scalar loops for float64.
 #include <brigade/kernels/activation.h>
 
 #include <brigade/core/factory.h>
@@ -11,7 +11,7 @@ namespace brigade::kernels {
 
 namespace {
 
-// `cost`: of an element, in elements of cheap work.
+// `cost`: the work per element, relative to a cheap element.
 template <class F>
 Tensor map(const char* what, const Tensor& x, int64_t cost, F f) {
   const ActivationFunction any = f;
@@ -28,7 +28,7 @@ Tensor map_backward(const char* what, const Tensor& grad, const Tensor& x, int64
       cpu::loop2<double>(f));
 }
 
-// A NaN passes through, as in PyTorch.
+// NaNs propagate, as in PyTorch.
 Tensor relu_cpu(const Tensor& x) {
   if (cpu::is_few(x)) {
     const Tensor y = empty(x.sizes(), kFloat32);

@@ -1,4 +1,4 @@
-// The CPU column of adam_clock.h.
+// CPU kernels of adam_clock.h.
 #include <brigade/kernels/adam_clock.h>
 
 #include <brigade/kernels/common/adam_clock.h>

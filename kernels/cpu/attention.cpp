@@ -1,4 +1,4 @@
-// The CPU's attention: a tile of scores is a matrix product, a softmax over its rows, and a second
+// Attention on the CPU. Each tile of scores takes a matrix product, a softmax over its rows, and a second matrix
 // product. Half types are computed in float32.
 #include <brigade/kernels/attention.h>
 
@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kQueryTile = 128;
 constexpr int64_t kKeyTile = 256;
 
-// Elements to work in, from the tensors' allocator: a step takes none from the operating system.
+// A scratch buffer from the tensor allocator, which caches: no system allocation per step.
 template <class C>
 class Room {
  public:
@@ -44,7 +44,7 @@ struct Operand {
   }
 };
 
-// The largest of a row, and the sum of its exponentials, x = exp(x - shift).
+// The largest element of a row; the sum of x = exp(x - shift), computed in place.
 float largest_of(const float* x, int64_t n) { return cpu::largest_float(x, n); }
 float exponentials(float* x, float shift, int64_t n) { return cpu::exp_floats(x, shift, x, n); }
 double largest_of(const double* x, int64_t n) {
@@ -60,7 +60,7 @@ double exponentials(double* x, double shift, int64_t n) {
   return sum;
 }
 
-// Query i, keys [first_key, first_key + count): from products to scores, as Scores does for one.
+// Query i, keys [first_key, first_key + count): turns products into scores, as Scores does for one element.
 template <class C>
 void score_row(const Scores<C>& scores, C* row, int64_t i, int64_t first_key, int64_t count) {
   constexpr C kNothing = -std::numeric_limits<C>::infinity();
@@ -79,7 +79,7 @@ void score_row(const Scores<C>& scores, C* row, int64_t i, int64_t first_key, in
   std::fill(row + seen, row + count, kNothing);
 }
 
-// x *= dropout's mask of the elements from `first` on.
+// x *= the dropout mask, starting at element `first` of the stream.
 template <class C>
 void drop(const KeptProbabilities& kept, uint64_t first, C* x, int64_t count) {
   std::array<uint32_t, 4> words{};
@@ -159,7 +159,7 @@ struct Backward {
   const AttentionShape& shape;
   Operand<C> grad, q, k, v, out;
   const C* logsumexp;
-  AttentionGradients results;  // dense; those that are wanted
+  AttentionGradients results;  // dense; only the wanted ones
 
   Backward(const AttentionPlan& p, const Tensor& g, const Attention& result, const AttentionGradients& gradients)
       : plan(p),
@@ -199,7 +199,7 @@ struct Backward {
         sum += g[c] * y[c];
       scratch.delta.data()[i] = sum;
     }
-    // Square tiles waste less on what a causal query does not see.
+    // Square tiles waste less work on keys that causal queries do not attend to.
     const int64_t keys = shape.is_causal ? kQueryTile : kKeyTile;
     for (int64_t key = 0; key < shape.keys; key += keys) {
       const int64_t first = shape.is_causal ? key / kQueryTile * kQueryTile : 0;
@@ -263,7 +263,7 @@ struct Backward {
   }
 };
 
-// How many elements of cheap work a query stands for.
+// The work per query, in cheap elements.
 int64_t cost_of_query(const AttentionShape& shape) {
   return std::max<int64_t>(shape.keys * (shape.width + shape.value_width) / 16, 1);
 }

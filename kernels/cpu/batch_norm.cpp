@@ -1,4 +1,4 @@
-// Batch norm on the CPU, a strip of channels at a time: moments, normalisation and gradients.
+// Batch norm on the CPU, a strip of channels at a time: moments, normalization and gradients.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/batch_norm.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
@@ -25,8 +25,8 @@ void store(const Tensor& tensor, int64_t c, double value) {
   });
 }
 
-// Half types are computed in float32: a strip at a time where one process has the whole batch, as a
-// whole where several have parts of it.
+// Half types are computed in float32: one strip at a time if one process has the whole batch, as whole tensors if
+// several processes have parts of it.
 Tensor widened(const Tensor& x) { return x.defined() && is_half(x.dtype()) ? cast(x, kFloat32) : x; }
 BatchNormPlan widened(BatchNormPlan plan) {
   plan.x = widened(plan.x);
@@ -48,17 +48,17 @@ void visit_wide(DType dtype, Body&& body) {
   body.template operator()<float>();
 }
 
-// Neighbouring channels that are worked on together. Where a channel has many values beside each
-// other it stands alone, and loops go along them; else they go along the values of all channels of
-// the strip, each of which is a column.
+// A strip is a run of adjacent channels processed together. A channel with many contiguous values is a strip of its
+// own, and loops run along its values. Else loops run along the values of all channels of the strip, each of which is a
+// column.
 constexpr int64_t kLongArea = 32;
 constexpr int64_t kColumns = 256;
-constexpr int64_t kGroup = 16;  // rows of columns that are added up in the type that is computed in
+constexpr int64_t kGroup = 16;  // rows of columns that are summed in the compute type
 
 struct Strip {
   int64_t first, count;  // channels
-  int64_t columns;       // 1 for a channel that stands alone
-  int64_t at;            // the first one's place among the channels that lie in memory
+  int64_t columns;       // 1 for a strip of a single long channel
+  int64_t at;            // the first channel's index among the channels in memory
 };
 
 template <class Body>
@@ -75,13 +75,12 @@ void for_strips(const BatchNormLayout& layout, Body&& body) {
                     layout.count() * channels);
 }
 
-// The values of a strip in the type that is computed in: where they are, or of half types a copy in
-// which nothing lies between them. Copies of one thread take turns in its rooms, of which a strip
-// may use two.
+// The values of a strip in the compute type: in place, or for half types as a dense copy. A copy is in one of the two
+// scratch rooms of the thread, which all its strips reuse.
 template <class C>
 class StripValues {
  public:
-  // `room`: 0 or 1. Values that are only written are not read first.
+  // `room`: 0 or 1. With `read` = false the copy is not initialized, for values that are only written.
   StripValues(const Tensor& tensor, const BatchNormLayout& layout, const Strip& strip, int room, bool read = true)
       : tensor_(tensor), whole_(layout), place_(strip.at), layout_(layout), strip_(strip) {
     if (!is_half(tensor.dtype())) {
@@ -99,7 +98,7 @@ class StripValues {
   const BatchNormLayout& layout() const { return layout_; }
   const Strip& strip() const { return strip_; }
   C* data() const { return data_; }
-  // Of half types: rounds what was written, and brings it to its place.
+  // For half types: rounds the copy and writes it back to the tensor.
   void put_back() const {
     if (!is_half(tensor_.dtype())) return;
     for (int64_t n = 0; n < whole_.batch; ++n)
@@ -111,14 +110,14 @@ class StripValues {
   int64_t row_in_tensor(int64_t n) const { return (n * whole_.channels + place_) * whole_.area; }
 
   const Tensor& tensor_;
-  const BatchNormLayout& whole_;  // of the tensor
-  int64_t place_;                 // of the strip in it
-  BatchNormLayout layout_;        // of the values
+  const BatchNormLayout& whole_;  // layout of the tensor
+  int64_t place_;                 // position of the strip in the tensor
+  BatchNormLayout layout_;        // layout of the values
   Strip strip_;
   C* data_ = nullptr;
 };
 
-// A number for each column, from one for each channel.
+// Expands one number per channel to one per column.
 template <class C>
 struct Columns {
   C values[kColumns];
@@ -155,7 +154,7 @@ void column_sums(const BatchNormLayout& layout, const Strip& strip, double* sums
     sums[j / layout.area] += total[j];
 }
 
-// The same, which is plane(first position, how many) where the channel stands alone.
+// The same for any strip; a single long channel is summed by plane(first position, count).
 template <class C, class Plane, class F>
 void strip_sums(const BatchNormLayout& layout, const Strip& strip, double* sums, Plane plane, F f) {
   if (strip.columns > 1) return column_sums<C>(layout, strip, sums, f);
@@ -164,8 +163,7 @@ void strip_sums(const BatchNormLayout& layout, const Strip& strip, double* sums,
     sums[0] += plane((n * layout.channels + strip.at) * layout.area, layout.area);
 }
 
-// f(position, column) for all values of the strip; plane(first position, how many) where the
-// channel stands alone. done(n) after row n of the batch.
+// f(position, column) for all values of the strip; plane(first position, count) for a single long channel.
 template <class Plane, class F>
 void strip_each(const BatchNormLayout& layout, const Strip& strip, Plane plane, F f) {
   for (int64_t n = 0; n < layout.batch; ++n) {
@@ -179,15 +177,15 @@ void strip_each(const BatchNormLayout& layout, const Strip& strip, Plane plane, 
   }
 }
 
-// Means and sums of squared distances from them, of the channels of a strip.
+// Means and sums of squared distances from the mean, for the channels of a strip.
 struct Moments {
   double mean[kColumns] = {}, squares[kColumns] = {};
 };
 
-// Of the values, in one pass, those of their distances from a number near the mean: what the
-// squares are too large by follows from the sum. That number is the mean of the first 32nd part of
-// the batch or more, so the squares are at most 32 times the result, of which 5 of the 24 bits
-// could be lost; of usual batches none is. A short batch is taken whole.
+// The moments of the values, from one pass over their distances from a center near the mean; the sum of distances
+// corrects the sum of squares. The center is the mean of at least the first 1/32 of the batch, so the squares are at
+// most 32 times the result and lose at most 5 of 24 bits, and usually none. For a short batch the center is the mean of
+// the whole batch.
 template <class C>
 Moments moments_of(const BatchNormLayout& layout, const Strip& strip, const C* in) {
   const auto count = static_cast<double>(layout.count());
@@ -220,12 +218,12 @@ Moments moments_of(const BatchNormLayout& layout, const Strip& strip, const C* i
   for (int64_t c = 0; c < strip.count; ++c) {
     result.mean[c] = static_cast<double>(center[c * each]) + shift[c] / count;
     const double squares = result.squares[c] - shift[c] * shift[c] / count;
-    result.squares[c] = squares < 0 ? 0 : squares;  // a NaN stays one
+    result.squares[c] = squares < 0 ? 0 : squares;  // NaNs propagate
   }
   return result;
 }
 
-// Moves the running statistics by those of a batch of `count` values.
+// Updates the running statistics with the statistics of a batch of `count` values.
 void move_running(const Tensor& running_mean, const Tensor& running_var, const Strip& strip, const Moments& batch,
                   double count, double momentum) {
   for (int64_t i = 0; i < strip.count; ++i) {
@@ -239,7 +237,7 @@ void move_running(const Tensor& running_mean, const Tensor& running_var, const S
   }
 }
 
-// What becomes of channels with these means and variances.
+// Normalizes channels with these means and variances, and stores the statistics in `result`.
 template <class C>
 void normalise(const BatchNormLayout& layout, const Strip& strip, const C* in, C* out, const Tensor& weight,
                const Tensor& bias, const double* mean, const double* variance, double eps, const BatchNorm& result) {
@@ -314,7 +312,7 @@ Tensor batch_norm_combine_cpu(const Tensor& rows) {
     const double* const row = all.rows.data_ptr<double>() + r * (2 * all.channels + 1);
     const double added = row[2 * all.channels];
     if (added == 0) continue;
-    if (total == 0) {  // nothing to combine with, and no rounding
+    if (total == 0) {  // nothing to combine with: copy without rounding
       std::copy_n(row, 2 * all.channels, means);
       total = added;
       continue;
@@ -350,7 +348,7 @@ BatchNorm batch_norm_apply_cpu(const Tensor& x, const Tensor& weight, const Tens
   return narrowed(plan.result, x.dtype());
 }
 
-// Sums of the gradient, and of the gradient times the normalised x.
+// Sums of the gradient, and of the gradient times the normalized x.
 struct GradientSums {
   double sum[kColumns] = {}, dot[kColumns] = {};
 };
@@ -411,7 +409,7 @@ BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, cons
         store(result.weight, strip.first + c, sums.dot[c]);
         store(result.bias, strip.first + c, sums.sum[c]);
       }
-      // With fixed statistics only the first term.
+      // With fixed statistics only the first term remains.
       input_gradient<T>(in.layout(), in.strip(), slope.data(), in.data(), out.data(), weight, mean, invstd,
                         training ? sums : GradientSums{}, count);
       out.put_back();

@@ -30,7 +30,7 @@ Tensor binary_function_cpu(const Tensor& a, const Tensor& b, BinaryFunction f) {
 
 Tensor binary_function_scalar_cpu(const Tensor& a, Scalar number, BinaryFunction f, bool reversed) {
   const Operands o = prepare_binary_function_scalar(a, number, f);
-  // A number is a tensor without dimensions, in the type that is computed in.
+  // The number becomes a tensor without dimensions, in the compute type.
   const DType dtype = o.out.dtype();
   const Tensor same = full({}, number,
                            cpu::is_computed_in_float(dtype) ? kFloat32

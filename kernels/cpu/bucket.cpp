@@ -1,4 +1,4 @@
-// The CPU's bucket kernels: scaled copies in and out, sums of squares, and a probe by fixed weights.
+// Bucket kernels on the CPU: scaled copies in and out, sums of squares, and a probe with fixed weights.
 #include <brigade/kernels/bucket.h>
 
 #include <brigade/kernels/common/bucket.h>
@@ -26,7 +26,7 @@ double as_double(T value) {
   return static_cast<double>(static_cast<compute_type<T>>(value));
 }
 
-// One slot, in either direction.
+// Copies one slot, in either direction.
 template <class From, class To>
 void copy_scaled(const From* from, To* to, int64_t n, double scale) {
   using C = std::common_type_t<compute_type<From>, compute_type<To>>;
@@ -76,8 +76,8 @@ template <class T>
 double sum_of_squares_of(const T* data, int64_t n) {
   if constexpr (std::is_same_v<T, float>) return cpu::sum_of_squares(data, n);
   using C = compute_type<T>;
-  // Blocks of lanes that the compiler keeps in registers; each block goes to double, so that
-  // nothing overflows early or is lost.
+  // The compiler keeps the lanes of a block in registers. Each block is added in double, to avoid overflow and lost
+  // digits.
   constexpr int64_t kLanes = 16;
   constexpr int64_t kBlock = 4096;
   double total = 0;
@@ -99,7 +99,7 @@ double sum_of_squares_of(const T* data, int64_t n) {
   return total;
 }
 
-// Squares of a float32 overflow long before their sum in double does.
+// float32 squares overflow long before their sum in double does.
 template <class T>
 double sum_without_overflow(const T* data, int64_t n) {
   const double sum = sum_of_squares_of(data, n);

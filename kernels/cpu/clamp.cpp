@@ -16,7 +16,7 @@ Tensor clamp_cpu(const Tensor& x, const Borders& borders) {
   } else if (plan.out.dtype() == kFloat64) {
     cpu::map_doubles({&plan.x}, plan.out, cpu::loop1<double>(clamping<double>(borders)));
   } else {
-    // A border beyond the range of the dtype is the end of that range.
+    // Bounds are saturated to the range of the dtype.
     visit_dtype(plan.out.dtype(), [&]<class T>() {
       if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
         const Clamp<T> clamp = clamping<T>(borders);

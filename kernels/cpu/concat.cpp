@@ -1,4 +1,4 @@
-// Joining on the CPU by copies into slices, rows by index as blocks of memory, and one-hot rows.
+// Concatenation on the CPU by copies into slices, index_rows as block copies, and one_hot.
 #include <brigade/kernels/concat.h>
 
 #include <brigade/core/view.h>

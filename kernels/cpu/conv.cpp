@@ -1,5 +1,5 @@
-// Convolution by oneDNN where it is there (float32, and bfloat16 on processors that multiply it), by
-// im2col and matrix products otherwise; other halves through float32.
+// Convolution with oneDNN where present (float32, and bfloat16 on processors with bfloat16 instructions), else with
+// im2col and matrix products; other half types go through float32.
 #include <brigade/kernels/conv.h>
 
 #include <brigade/core/factory.h>
@@ -21,8 +21,8 @@ bool is_pointwise(const ConvShape& s) {
   return s.kernel_h == 1 && s.kernel_w == 1 && p.stride == std::array<int64_t, 2>{1, 1} &&
          p.padding == std::array<int64_t, 2>{0, 0};
 }
-// Where matrix products over whole planes beat oneDNN's convolution, which brings images into its
-// own layout first: planes long enough to fill its vectors, and matrices that are no sliver.
+// Whether matrix products over whole planes beat oneDNN's convolution, which first reorders images into its own layout:
+// the planes must fill vectors, and the matrices must not be too thin.
 bool suits_products(const ConvShape& s) {
   constexpr int64_t kPixels = 512;
   return is_pointwise(s) && s.params.groups == 1 && s.height * s.width >= kPixels && s.channels >= 16 &&
@@ -32,7 +32,7 @@ bool suits_onednn(const ConvShape& s, DType dtype) {
   return cpu::onednn_conv_takes(dtype) && (dtype != kFloat32 || !suits_products(s));
 }
 
-// The three passes for one dtype. Images one after another: sums over the batch have one order.
+// The three passes for one dtype. Images are processed one by one, so that sums over the batch have a fixed order.
 template <class T>
 struct Im2col {
   const ConvShape& s;
@@ -41,7 +41,7 @@ struct Im2col {
   int64_t depth = s.channels / groups * s.kernel_h * s.kernel_w;
   int64_t area = s.out_h * s.out_w;
   int64_t group_pixels = s.channels / groups * s.height * s.width;
-  // A plane is its own column: nothing has to be moved.
+  // A plane is already its own column matrix: no im2col is needed.
   bool pointwise = is_pointwise(s);
   Tensor columns = pointwise ? Tensor() : empty({depth, area}, dtype_of<T>);
   T* scratch = pointwise ? nullptr : static_cast<T*>(columns.raw_data());
@@ -130,7 +130,7 @@ Tensor conv2d_backward_input_cpu(const Tensor& grad, const Tensor& weight, const
   const ConvPlan plan = prepare_conv2d_backward_input(grad, weight, bias, x_sizes, params);
   if (plan.done) return plan.result;
   const bool half = is_half(grad.dtype());
-  // In float32 where something is to be added before it is rounded.
+  // Keep float32 if the bias is added before rounding.
   const Tensor dx = half && bias.defined() ? empty(x_sizes, kFloat32) : plan.result;
   const auto with_bias = [&] {
     if (bias.defined()) add_channel_bias(dx, bias);
@@ -165,7 +165,7 @@ Tensor conv2d_backward_weight_cpu(const Tensor& grad, const Tensor& x, const Sha
     if (!cpu::onednn_conv_takes(grad.dtype()) ||
         !cpu::onednn_conv_backward_weight(plan.shape, contiguous(grad), contiguous(x), sum, false))
       sum = conv2d_backward_weight_cpu(cast(grad, kFloat32), cast(x, kFloat32), weight_sizes, params, Tensor(), false);
-    // Added before it is rounded.
+    // Accumulate before rounding.
     if (plan.accumulate) add_inplace(sum, dweight, 1.0);
     copy(dweight, sum);
     return dweight;

@@ -1,4 +1,5 @@
-// Each thread keeps primitives by shape, with reorders between our layout and the one they chose.
+// Convolution with oneDNN: each thread caches primitives by shape, with reorders between the plain layout and the
+// primitive's.
 #include <brigade/kernels/cpu/detail/conv_onednn.h>
 
 #ifndef BRIGADE_HAVE_ONEDNN
@@ -32,9 +33,8 @@ using Memory = dnnl::memory;
 
 enum Pass : int { kForward, kBackwardInput, kBackwardWeight };
 
-// One tensor of a primitive: the plain layout that we hold, and the layout that the primitive
-// chose. The memory in the latter is taken for each call from the caching allocator: kept by shape,
-// it would be a second copy of all activations.
+// One tensor of a primitive: our plain layout, and the layout that the primitive chose. Memory for the chosen layout
+// comes from the caching allocator for each call: cached by shape, it would be a second copy of all activations.
 struct Port {
   Memory plain, chosen;
   dnnl::reorder move;  // plain -> chosen for inputs, chosen -> plain for the result
@@ -47,11 +47,11 @@ struct Port {
     chosen = Memory(wanted, onednn_engine(), nullptr);
     move = input ? dnnl::reorder(plain, chosen) : dnnl::reorder(chosen, plain);
   }
-  // What the primitive works with.
+  // The memory that the primitive uses.
   const Memory& memory() const { return direct ? plain : chosen; }
 
-  // Says where the tensor is. What comes back holds the other layout, and has to live until the
-  // primitive has run.
+  // Sets the tensor's data pointer. The returned tensor holds the chosen layout and must live until the primitive has
+  // run.
   Tensor bind(void* data) {
     plain.set_data_handle(data);
     if (direct) return {};
@@ -75,18 +75,18 @@ struct Cached {
   std::unordered_map<int, Memory> arguments;
 };
 
-// What a primitive is made for.
+// The cache key of a primitive.
 struct Key {
   Pass pass;
   DType dtype;
-  DType result;  // of the gradient of the input
+  DType result;  // dtype of the input gradient
   bool bias;
   ConvShape shape;
   auto operator<=>(const Key&) const = default;
 };
 
-// For shapes that its convolutions of bfloat16 do not know, oneDNN falls back on matrix products of
-// columns or on plain loops, which take longer than its float32 does with casts around it.
+// For shapes that its bfloat16 convolutions do not support, oneDNN falls back to matrix products of columns or to
+// reference loops, which are slower than its float32 convolution with casts.
 bool is_fast(const Key& key, std::string_view implementation) {
   if (key.dtype != kBFloat16) return true;
   for (const std::string_view slow : {"gemm", "x64:gemm", "ref"}) {
@@ -148,7 +148,7 @@ std::unique_ptr<Cached> make(const Key& key) {
         Port(plain_w, desc.weights_desc(), true), DNNL_ARG_WEIGHTS, Port(plain_result, desc.diff_src_desc(), false),
         DNNL_ARG_DIFF_SRC);
   } else {
-    // The gradient comes in float32, whatever the rest: it is a sum over the batch, rounded once.
+    // The weight gradient is always float32: it is a sum over the batch, to be rounded once.
     convolution.weight = Memory::desc(w, Memory::data_type::f32, Tag::any);
     const Memory::desc plain_gradient(w, Memory::data_type::f32, plain_weight);
     const OnednnBackwardWeight desc = describe_backward_weight(onednn_engine(), convolution, forward);
@@ -166,7 +166,7 @@ struct Counts {
 };
 thread_local Counts passes;
 
-// `a` and `b` of one dtype.
+// `a` and `b` have one dtype.
 bool run(const ConvShape& shape, Pass pass, const Tensor& a, const Tensor& b, const Tensor& bias,
          const Tensor& result) {
   if (!onednn_conv_takes(a.dtype())) return false;

@@ -1,5 +1,5 @@
-// Logits [N, C] are rows; of logits [N, C, d1...] a thread takes kColumns neighbouring positions at
-// a time, which stand beside each other in vectors.
+// Cross entropy on the CPU. Logits [N, C] are processed by rows; for logits [N, C, d1...] a thread takes kColumns
+// adjacent positions at a time, in adjacent vector lanes.
 #include <brigade/kernels/cross_entropy.h>
 
 #include <brigade/core/factory.h>
@@ -21,15 +21,14 @@ namespace {
 
 constexpr int64_t kColumns = cpu::kStripColumns;
 
-// Position by position: class of the target, or -1 for an ignored one.
+// The target class of each position, or -1 if it is ignored.
 struct Targets {
   const int64_t* classes;
   int64_t ignore_index;
   int64_t at(int64_t position) const { return classes[position] == ignore_index ? -1 : classes[position]; }
 };
 
-// Calls body(first position, how many, offset of the first one's logit of class 0) for groups of
-// neighbours.
+// Calls body(first position, count, offset of the first position's logit of class 0) for groups of adjacent positions.
 template <class Body>
 void for_columns(const ClassSizes& sizes, Body body) {
   const int64_t groups = (sizes.spatial + kColumns - 1) / kColumns;
@@ -103,10 +102,10 @@ void losses_of(const ClassSizes& sizes, const Targets& targets, const ClassShare
       shares.share == C(0) ? 4 : sizes.classes);
 }
 
-// --- gradients, of neighbouring positions
+// --- gradients of adjacent positions
 
-// What a position's softmax is multiplied by, and what is taken off for the share of all classes.
-// Ignored positions have zeros.
+// Per position: the factor of its softmax, and the gradient that the class shares are multiplied by. Zeros for ignored
+// positions.
 template <class C>
 struct Pulls {
   C total[kColumns] = {}, slope[kColumns] = {};
@@ -121,7 +120,7 @@ struct Pulls {
   }
 };
 
-// out[c, j] = total * softmax - slope * share of c, for `width` neighbouring positions.
+// out[c, j] = total * softmax - slope * share of c, for `width` adjacent positions.
 void pull(const ClassSizes& sizes, const ClassShares<float>& shares, const Pulls<float>& pulls, const float* x,
           const float* maxima, const float* log_sums, int64_t width, float* out) {
   if (sizes.spatial == 1) {
@@ -162,13 +161,13 @@ void gradients_of(const ClassSizes& sizes, const Targets& targets, const ClassSh
       const int64_t wanted = targets.at(first + j);
       if (wanted >= 0) {
         out[wanted * sizes.spatial + j] -= pulls.slope[j] * shares.of_target(wanted);
-      } else {  // 0, whatever its logits are
+      } else {  // ignored: 0 even for infinite or NaN logits
         for (int64_t c = 0; c < sizes.classes; ++c)
           out[c * sizes.spatial + j] = C(0);
       }
     }
   };
-  if (sizes.spatial != 1) return for_columns(sizes, strip);  // none where there are no positions
+  if (sizes.spatial != 1) return for_columns(sizes, strip);  // also handles zero positions
   cpu::parallel_for(
       sizes.rows,
       [&](int64_t begin, int64_t end) {
@@ -178,7 +177,7 @@ void gradients_of(const ClassSizes& sizes, const Targets& targets, const ClassSh
       4 * sizes.classes);
 }
 
-// --- both
+// --- forward and backward
 
 void check_targets(const IndexRole& role, const ClassLossPlan& plan, int64_t ignore_index) {
   const auto* const wanted = plan.target.data_ptr<int64_t>();
@@ -188,7 +187,7 @@ void check_targets(const IndexRole& role, const ClassLossPlan& plan, int64_t ign
   }
 }
 
-// The reduced loss from that of each position, and what Mean divides by.
+// The reduced loss, and the divisor of Mean.
 struct Reduced {
   Tensor loss, denominator;
 };
@@ -265,7 +264,7 @@ Tensor cross_entropy_backward_cpu(const Tensor& grad, const Tensor& logits, cons
   return cast(result, logits.dtype());
 }
 
-// Calls f(position, offset of the target's element, its weight) for each position that counts.
+// Calls f(position, offset of the target's element, its weight) for each position that is not ignored.
 template <class C, class F>
 void for_targets(const ClassLossPlan& plan, int64_t ignore_index, F f) {
   const auto* const wanted = plan.target.data_ptr<int64_t>();

@@ -1,4 +1,4 @@
-// Dropout on the CPU: each block of the random stream decides about four elements.
+// Dropout on the CPU: each block of the random stream covers four elements.
 #include <brigade/kernels/dropout.h>
 
 #include <brigade/core/factory.h>

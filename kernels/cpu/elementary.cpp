@@ -1,4 +1,4 @@
-// Elementary functions on the CPU: vector loops of float32, plain loops of float64.
+// Elementary functions on the CPU: vectorized loops for float32, scalar loops for float64.
 #include <brigade/kernels/elementary.h>
 
 #include <brigade/kernels/common/elementary.h>

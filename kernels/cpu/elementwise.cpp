@@ -1,4 +1,4 @@
-// Arithmetic, comparisons and unary functions on the CPU, with a short way for a few elements.
+// Arithmetic, comparisons and unary functions on the CPU, with a fast path for a few elements.
 #include <brigade/kernels/elementwise.h>
 
 #include <brigade/core/factory.h>
@@ -27,9 +27,8 @@ void binary_into(const Tensor& a, const Tensor& b, const Tensor& out, BinaryOp o
   }
 }
 
-// The four operations of arithmetic on a few numbers, for which a call through the table of
-// instruction sets costs more than the arithmetic. The results are the same: each is rounded once.
-// False for other operations.
+// The four arithmetic operations on a few numbers, where dispatch through the table of instruction sets costs more than
+// the arithmetic. The results are the same: each is rounded once. Returns false for other operations.
 bool arithmetic_of_few(BinaryOp op, const float* x, const float* y, float* out, int64_t n) {
   const auto each = [&](auto f) {
     for (int64_t i = 0; i < n; ++i)
@@ -58,7 +57,7 @@ Tensor binary_cpu(const Tensor& a, const Tensor& b, BinaryOp op) {
     return out;
   }
   const Operands o = prepare_binary(a, b, op);
-  // A number beside half types keeps the precision that it has.
+  // A number combined with a half tensor keeps its full precision.
   if (is_half(o.out.dtype()) && a.dim() != b.dim() && a.dtype() != b.dtype()) {
     if (b.dim() == 0 && is_half(a.dtype())) return binary_scalar(a, detail::element_as_double(b, 0), op, false);
     if (a.dim() == 0 && is_half(b.dtype())) return binary_scalar(b, detail::element_as_double(a, 0), op, true);
@@ -67,8 +66,7 @@ Tensor binary_cpu(const Tensor& a, const Tensor& b, BinaryOp op) {
   return o.out;
 }
 
-// f(x, number), or f(number, x), with the integers' division by a whole number left to float32
-// before.
+// f(x, number), or f(number, x). Integer division never gets here: it is computed in float32.
 template <class C>
 struct ByNumber {
   BinaryOp op;

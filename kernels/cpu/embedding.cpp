@@ -33,8 +33,7 @@ Tensor embedding_cpu(const Tensor& weight, const Tensor& indices) {
   return result;
 }
 
-// Adds up rows: in the target itself where its type is what is computed in, so that a row stays in
-// the first cache.
+// Adds up rows, in the target itself if its type is the compute type, so that a row stays in the L1 cache.
 template <class T>
 class RowSum {
   using C = compute_type<T>;
@@ -115,7 +114,7 @@ Tensor embedding_backward_cpu(const Tensor& grad, const Tensor& indices, const E
             const int64_t from = first[static_cast<size_t>(row)];
             const int64_t until = row == options.padding_idx ? from : first[static_cast<size_t>(row) + 1];
             if (from == until) continue;
-            // Rows without a position are zeros, a stretch of them at a time.
+            // Fill consecutive rows without positions with zeros at once.
             if (!accumulate) std::fill(out + written * width, out + row * width, T(0));
             sum(in, positions.data() + from, until - from, accumulate, out + row * width);
             written = row + 1;

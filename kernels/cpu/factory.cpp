@@ -58,7 +58,7 @@ PhiloxState reserve(RandomGenerator* generator, int64_t count) {
   return (generator ? *generator : default_generator()).reserve(static_cast<uint64_t>(count));
 }
 
-// Values that the host has computed, in the dtype and on the device that are asked for.
+// Moves values computed on the host to the requested dtype and device.
 Tensor placed(const Tensor& values, TensorOptions options) {
   Tensor result = kernels::cast(values, options.dtype);
   if (options.device == result.device()) return result;
@@ -80,7 +80,7 @@ Tensor zeros_like(const Tensor& tensor) { return full_like(tensor, 0); }
 Tensor ones_like(const Tensor& tensor) { return full_like(tensor, 1); }
 
 namespace {
-// start, start + step, ... below end, which the type holds.
+// start, start + step, ... below end; T can hold these numbers.
 template <class T>
 Tensor range(Scalar start, Scalar end, Scalar step) {
   const T first = start.to<T>(), by = step.to<T>();
@@ -118,8 +118,7 @@ Tensor linspace(double start, double end, int64_t steps, TensorOptions options) 
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   const Tensor values = empty({steps}, kFloat64);
   double* const numbers = values.data_ptr<double>();
-  // From both ends, so that the last number is `end` itself and the middle is as near to one end as
-  // to the other.
+  // Computed from both ends, so that the last number is exactly `end` and the result is symmetric.
   for (int64_t i = 0; i < steps; ++i)
     numbers[i] =
         i < steps - steps / 2 ? start + static_cast<double>(i) * step : end - static_cast<double>(steps - 1 - i) * step;

@@ -1,4 +1,4 @@
-// Unfold and fold on the CPU, a plane at a time; folded sums of halves are kept in float32.
+// Unfold and fold on the CPU, a plane at a time; half types are summed in float32.
 #include <brigade/kernels/fold.h>
 
 #include <brigade/core/factory.h>

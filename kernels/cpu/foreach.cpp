@@ -1,5 +1,5 @@
-// One pass over the memory of all tensors (cpu/detail/multi_tensor.h). What is not contiguous is
-// copied to a dense tensor and back.
+// Foreach kernels on the CPU: one pass over the memory of all tensors (cpu/detail/multi_tensor.h). Tensors that are not
+// contiguous are copied to a dense tensor and back.
 #include <brigade/kernels/foreach.h>
 
 #include <brigade/core/factory.h>
@@ -43,8 +43,8 @@ struct Dense {
   }
 };
 
-// Calls body(elements, count, row) for pieces of the rows' elements, in float64 or float32: halves
-// are converted, and back when `is_written`.
+// Calls body(elements, count, row) for pieces of the rows' elements, in float64 or float32: half types are converted,
+// and converted back if `is_written`.
 template <class Body>
 void over(const Dense& rows, bool is_written, Body&& body) {
   const DType dtype = rows.tensors.front().dtype();
@@ -130,18 +130,18 @@ void foreach_clip_cpu(std::span<const Tensor> tensors, double bound) {
   if (tensors.empty()) return;
   const DType dtype = check_dtype(tensors, "foreach_clip");
   const Dense rows(tensors);
-  // A bound that is an element.
+  // Round the bound to the dtype.
   const Tensor element = scalar_tensor<double>(bound);
   const double high = detail::element_as_double(cast(element, dtype), 0);
   over(rows, true, [&](auto* x, int64_t count, size_t, int64_t) { clip(x, count, high); });
   rows.copy_back();
 }
 
-// The term of one piece, over lanes that are put together in order.
+// The term of one piece, computed in lanes that are combined in order.
 constexpr int64_t kLanes = 16;
 double together(NormTerm term, double a, double b) {
   if (term != NormTerm::MaxAbs) return a + b;
-  return b > a || b != b ? b : a;  // a NaN stays: nothing is larger
+  return b > a || b != b ? b : a;  // a NaN stays: no comparison replaces it
 }
 template <NormTerm term, class T>
 double measure(const T* x, int64_t count) {
@@ -175,7 +175,7 @@ void foreach_norm_cpu(std::span<const Tensor> tensors, NormTerm term, const Tens
   if (tensors.empty()) return;
   check_dtype(tensors, "foreach_norm");
   const Dense rows(tensors);
-  // Of each piece, so that the order of additions does not depend on the threads.
+  // One result per piece, so that the order of additions does not depend on the threads.
   std::vector<std::vector<double>> pieces(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i)
     pieces[i].resize(static_cast<size_t>((rows.numels[i] + cpu::kPiece - 1) / cpu::kPiece));

@@ -1,4 +1,4 @@
-// Gather, scatter and nonzero on the CPU; a thread has whole columns, so sums keep their order.
+// Gather, scatter and nonzero on the CPU; each thread owns whole columns, so that sums keep their order.
 #include <brigade/kernels/gather.h>
 
 #include <brigade/core/factory.h>
@@ -51,9 +51,8 @@ Tensor gather_cpu(const Tensor& x, int dim, const Tensor& index) {
   return plan.result;
 }
 
-// Calls move(target, source, length) for runs of elements; offsets into the part and into [outer,
-// count, inner]. A thread has all of a column of it, or of a strip of columns beside each other:
-// what several indices name is met in their order.
+// Calls move(target, source, length) for runs of elements; offsets into the part and into [outer, count, inner]. Each
+// thread owns whole columns, in strips of adjacent ones, so that duplicate indices are processed in order.
 template <class Move>
 void for_targets(const ScatterPlan& plan, Move move) {
   const IndexedShape shape = plan.shape;
@@ -65,7 +64,7 @@ void for_targets(const ScatterPlan& plan, Move move) {
       shape.outer * strips,
       [&](int64_t begin, int64_t end) {
         for (int64_t task = begin; task < end;) {
-          // Neighbouring strips of one thread are one.
+          // Merge adjacent strips of one thread.
           const int64_t o = task / strips;
           const int64_t until = std::min(end, (o + 1) * strips);
           const int64_t first = task % strips * kStrip;
@@ -132,7 +131,7 @@ Tensor scatter_cpu(const Tensor& x, int dim, const Tensor& index, const Scatter&
   return plan.finished();
 }
 
-// Blocks of fixed length are counted, then written, by any thread.
+// Blocks of fixed length are counted, then written, in parallel.
 Tensor nonzero_cpu(const Tensor& x) {
   constexpr int64_t kBlock = 16384;
   const Tensor dense = contiguous(x);

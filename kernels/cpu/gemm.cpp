@@ -1,5 +1,5 @@
-// Products by a vector, small and thin ones and float64 by own loops, the others of float32 by oneDNN
-// where it is present.
+// Matrix products: products with a vector, small and thin products and float64 use native loops; other float32 products
+// use oneDNN where present.
 #include <brigade/kernels/cpu/detail/gemm.h>
 
 #include <brigade/core/factory.h>
@@ -23,7 +23,7 @@ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int
     return;
   }
 #ifdef BRIGADE_HAVE_ONEDNN
-  // Below about 24^3 the smaller overhead wins.
+  // Below about 24^3 the native loops win: they have less overhead.
   if (m * n * k > 24 * 24 * 24) {
     limit_onednn();
     const dnnl_status_t status =

@@ -1,6 +1,6 @@
-// A thread takes whole rows: a group of a sample. Backward needs two sums per plane (a channel of a
-// sample), of grad and of grad * normalised x: the gradients of x come from those of its group,
-// those of the parameters from all samples.
+// Group norm on the CPU. A thread takes whole rows (a group of a sample). Backward needs two sums per plane (a channel
+// of a sample): of grad and of grad * normalized x. The gradient of x uses the sums of its group, the gradients of the
+// parameters use the sums of all samples.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/data_or_null.h>
 #include <brigade/kernels/common/group_norm.h>
@@ -33,8 +33,7 @@ void normalise_groups(const GroupNormPlan& plan, double eps) {
         for (int64_t row = begin; row < end; ++row) {
           const C* const x = plan.x.data_ptr<C>() + row * n;
           C* const y = plan.result.y.data_ptr<C>() + row * n;
-          // From the distances to the first element: nothing is lost where a group lies far from
-          // zero.
+          // Sum the distances from the first element, so that no digits are lost in a group far from zero.
           const C start = n > 0 ? x[0] : C(0);
           const double distances = cpu::sum_distances(x, start, n);
           const C center = static_cast<C>(static_cast<double>(start) + distances / static_cast<double>(n));
@@ -53,7 +52,7 @@ void normalise_groups(const GroupNormPlan& plan, double eps) {
       4 * n);
 }
 
-// [N, C]: of grad * normalised x, and of grad.
+// [N, C]: sums of grad * normalized x, and of grad.
 struct PlaneSums {
   Tensor dots, slopes;
 };

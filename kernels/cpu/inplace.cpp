@@ -1,5 +1,4 @@
-// The kernels of elementwise.h that write into a given tensor: copies with casts, fills, sums and
-// scalings.
+// The in-place kernels of elementwise.h: copies with casts, fills, sums and scalings.
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/common/scalar.h>
@@ -25,7 +24,7 @@ struct Row {
   int64_t step;
 };
 
-// Through dense buffers that stay in the first cache, where a side is not dense.
+// Copies through dense buffers in the L1 cache if a side is not dense.
 void copy_row(const Row& to, const Row& from, int64_t length) {
   constexpr int64_t kStretch = 1024;
   alignas(64) char room[2][kStretch * 8];
@@ -37,7 +36,7 @@ void copy_row(const Row& to, const Row& from, int64_t length) {
     char* const target = to.data + first * to.step * static_cast<int64_t>(to_size);
     const bool is_same = to.dtype == from.dtype;
     if (from.step != 1) {
-      // Where nothing is converted and the target is dense, this is all.
+      // Without a conversion and with a dense target, this copy is sufficient.
       char* const dense = is_same && to.step == 1 ? target : room[0];
       cpu::gather_words(source, from.step, from_size, dense, n);
       if (dense == target) continue;

@@ -19,14 +19,14 @@ struct Level {
   int64_t target;
 };
 
-// What every processor of the architecture has, unless the whole build is for something better.
+// The baseline of the architecture, unless the whole build targets a better instruction set.
 #if HWY_ARCH_X86
 constexpr int64_t kBaseline = HWY_STATIC_TARGET > HWY_SSE4 ? HWY_STATIC_TARGET : 0;
 #else
 constexpr int64_t kBaseline = HWY_STATIC_TARGET;
 #endif
 
-// Best first; a lower bit stands for a better instruction set.
+// Best first; a lower bit is a better instruction set.
 constexpr Level kLevels[] = {
 #if HWY_ARCH_X86
     {"x86-64-v4", HWY_AVX3},
@@ -40,7 +40,7 @@ constexpr Level kLevels[] = {
 #endif
 };
 
-// Those whose code is in this program and whose instructions the processor has.
+// Whether the program contains code for this level and the processor supports it.
 bool is_available(const Level& level) {
   return (HWY_TARGETS & level.target) != 0 &&
          (level.target == HWY_STATIC_TARGET || (hwy::SupportedTargets() & level.target) != 0);
@@ -60,8 +60,7 @@ std::string_view choose() {
   for (const Level& level : kLevels) {
     if (!is_available(level) || (!is_free && level.name != wanted)) continue;
     hwy::DisableTargets(level.target - 1);  // better ones
-    // Here and now: SupportedTargets() of Highway 1.0 sets what is dispatched to, without regard to
-    // what is disabled.
+    // Set the dispatch target explicitly: SupportedTargets() of Highway 1.0 sets it without regard to disabled targets.
     const int64_t supported = hwy::SupportedTargets();
     hwy::GetChosenTarget().Update(supported);
     return level.name;

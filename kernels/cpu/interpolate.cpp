@@ -1,4 +1,4 @@
-// Each row of the result from the rows that make it, and each gradient back to them.
+// Interpolation on the CPU, row by row, and its gradients.
 #include <brigade/kernels/interpolate.h>
 
 #include <brigade/core/factory.h>
@@ -20,7 +20,7 @@ auto all_taps(const Axis& axis) {
   return result;
 }
 
-// mixed = the rows of `image` that make an output, weighed.
+// mixed = the weighted sum of the rows of `image` for one output row.
 template <class T, int count, class C>
 void mix_rows(const T* image, const Taps<count, C>& taps, std::vector<C>& mixed) {
   const auto width = static_cast<int64_t>(mixed.size());
@@ -31,7 +31,7 @@ void mix_rows(const T* image, const Taps<count, C>& taps, std::vector<C>& mixed)
           (r == 0 ? C(0) : mixed[static_cast<size_t>(w)]) + taps.weight[r] * static_cast<C>(row[w]);
   }
 }
-// The transpose.
+// The transpose of mix_rows.
 template <int count, class C>
 void add_to_rows(C* image, const Taps<count, C>& taps, const std::vector<C>& shares) {
   const auto width = static_cast<int64_t>(shares.size());
@@ -65,7 +65,7 @@ Tensor interpolate2d_cpu(const Tensor& x, const Interpolate2dParams& params) {
                   to[o] = from[column_taps[static_cast<size_t>(o)].index[0]];
                 continue;
               }
-              // Rows are mixed first, which are vectors.
+              // Mix rows first, since that loop vectorizes.
               mix_rows(image, row, mixed);
               for (int32_t o = 0; o < columns.out; ++o) {
                 const auto& column = column_taps[static_cast<size_t>(o)];

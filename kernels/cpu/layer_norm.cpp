@@ -1,4 +1,4 @@
-// Layer norm and RMS norm on the CPU; a row's gradients are all computed while it is in the cache.
+// Layer norm and RMS norm on the CPU; all gradients of a row are computed while it is in the cache.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/data_or_null.h>
 #include <brigade/kernels/common/layer_norm.h>
@@ -17,9 +17,9 @@ namespace brigade::kernels {
 
 namespace {
 
-constexpr int64_t kPart = 32;  // rows whose parameter gradients are added up in the type that is computed in
+constexpr int64_t kPart = 32;  // rows whose parameter gradients are summed in the compute type
 
-// A parameter; `otherwise` everywhere where there is none.
+// The values of a parameter, or `otherwise` for all elements if it is undefined.
 template <class C>
 const C* values_of(const Tensor& parameter, int64_t n, C otherwise, std::vector<C>& room) {
   if (parameter.defined()) return parameter.data_ptr<C>();
@@ -27,7 +27,7 @@ const C* values_of(const Tensor& parameter, int64_t n, C otherwise, std::vector<
   return room.data();
 }
 
-// Its NaNs are made the usual ones: the lower half of any other would not outlast rounding to a half.
+// The same with canonical NaNs: rounding to a half type would drop the low bits of any other NaN.
 const float* values_of_usual_nans(const Tensor& parameter, int64_t n, float otherwise, std::vector<float>& room) {
   const float* const values = values_of(parameter, n, otherwise, room);
   if (std::none_of(values, values + n, [](float value) { return std::isnan(value); })) return values;
@@ -38,7 +38,7 @@ const float* values_of_usual_nans(const Tensor& parameter, int64_t n, float othe
   return room.data();
 }
 
-// RMS norm is layer norm around 0. float64 in plain loops.
+// RMS norm is layer norm around 0. Scalar loops for float64.
 template <bool centered>
 void normalize_row(const double* x, const double* gain, const double* shift, int64_t n, double eps, double* y,
                    double& mean, double& rstd) {
@@ -66,7 +66,7 @@ void normalize_rows(const LayerNormPlan& plan, double eps) {
       4 * n);
 }
 
-// What is computed in float32.
+// Rows that are computed in float32.
 template <bool centered>
 void normalize_float_rows(const LayerNormPlan& plan, double eps) {
   const int64_t n = plan.length;
@@ -92,8 +92,8 @@ void normalize_float_rows(const LayerNormPlan& plan, double eps) {
       4 * n);
 }
 
-// A row of the gradient of x. With h = (x - mean) * rstd and s = grad * weight: dx = rstd * (s -
-// mean(s) - h * mean(s * h)); without the first mean for RMS norm.
+// One row of the gradient of x. With h = (x - mean) * rstd and s = grad * weight: dx = rstd * (s - mean(s) - h * mean(s
+// * h)); without the first mean for RMS norm.
 template <bool centered>
 void input_gradient(int64_t n, const double* grad, const double* x, const double* gain, double center, double rstd,
                     double* out) {
@@ -127,7 +127,7 @@ void for_parts(const LayerNormGradientPlan& plan, const Tensor& dots, const Tens
       8 * kPart * n);
 }
 
-// Everything of a row is computed while it is near: the gradient of x, and what it adds to its part.
+// All of a row is computed while it is in the cache: the gradient of x, and the row's contribution to its part.
 template <bool centered>
 void row_gradients(const LayerNormGradientPlan& plan, const Tensor& mean, const Tensor& rstd, const Tensor& dots,
                    const Tensor& slopes) {

@@ -14,24 +14,24 @@ namespace brigade::kernels {
 
 namespace {
 
-// What was seen of a row: its largest element, and the sum of exp(x - largest).
+// The state of a row: its largest element so far, and the sum of exp(x - largest).
 template <class C>
 struct Exponentials {
   C largest, sum;
 };
-// Of an infinite largest element the sum is not asked for.
+// The sum is unused when the largest element is infinite.
 template <class C>
 Exponentials<C> join(const Exponentials<C>& a, const Exponentials<C>& b) {
   const C largest = ExtremeOf<true, C>{nullptr}.join(a.largest, b.largest);
   if (std::isinf(largest)) return {largest, C(0)};
   return {largest, a.sum * std::exp(a.largest - largest) + b.sum * std::exp(b.largest - largest)};
 }
-// A NaN is the largest element, and the result.
+// A NaN counts as the largest element and becomes the result.
 Exponentials<float> exponentials_of_row(const float* x, int64_t n) {
   const float largest = cpu::largest_float(x, n);
   if (std::isinf(largest)) return {cpu::reduce_row(x, n, ExtremeOf<true, float>{nullptr}), 0.0F};
   const float sum = cpu::sum_exp_floats(x, largest, n);
-  return {std::isnan(sum) ? sum : largest, sum};  // so that join() keeps it beside an infinity
+  return {std::isnan(sum) ? sum : largest, sum};  // so that join() keeps the NaN over an infinity
 }
 Exponentials<double> exponentials_of_row(const double* x, int64_t n) {
   const double largest = cpu::reduce_row(x, n, ExtremeOf<true, double>{nullptr});
@@ -53,7 +53,7 @@ void logsumexp_into(const ReductionPlan& r) {
         r, x, [](const C* row, int64_t n) { return exponentials_of_row(row, n); }, &join<C>, store);
     return;
   }
-  // Columns, made rows a few at a time.
+  // Columns are transposed to rows, a few at a time.
   cpu::for_columns<Exponentials<C>>(
       r, x,
       [](const cpu::ColumnRows<C>& of, Exponentials<C>* totals) {

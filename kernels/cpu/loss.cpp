@@ -1,5 +1,5 @@
-// A loss that is summed is added up in blocks of fixed length while it is computed, so that no
-// buffer of losses is needed and the result does not depend on the number of threads.
+// Pair losses on the CPU. A reduced loss is summed in blocks of fixed length as it is computed, so that no buffer of
+// losses is needed and the result does not depend on the number of threads.
 #include <brigade/kernels/loss.h>
 
 #include <brigade/core/factory.h>
@@ -18,7 +18,7 @@ namespace brigade::kernels {
 
 namespace {
 
-constexpr int64_t kBlock = 4096;  // losses that are added up in the type they are computed in
+constexpr int64_t kBlock = 4096;  // losses that are summed in the compute type
 
 struct CpuMath {
   template <class C>
@@ -39,7 +39,7 @@ struct CpuMath {
   }
 };
 
-// Calls body with the kind as a constant, so that each has a loop of its own.
+// Calls body with the kind as a constant, so that each kind has its own loop.
 template <class Body>
 void with_kind(PairLossKind kind, Body&& body) {
   using enum PairLossKind;
@@ -162,7 +162,7 @@ Tensor pair_loss_backward_cpu(const Tensor& grad, const Tensor& x, const Tensor&
       if (g.numel() == 1) {
         times([factor = static_cast<C>(slopes[0]) * scale](int64_t) { return factor; });
       } else {
-        times([=](int64_t i) { return static_cast<C>(slopes[i]); });  // a gradient for each: nothing was averaged
+        times([=](int64_t i) { return static_cast<C>(slopes[i]); });  // one gradient per loss: no reduction
       }
     });
   });

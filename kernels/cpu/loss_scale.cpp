@@ -1,4 +1,4 @@
-// The CPU column of loss_scale.h.
+// CPU kernels of loss_scale.h.
 #include <brigade/kernels/loss_scale.h>
 
 #include <brigade/kernels/common/loss_scale.h>

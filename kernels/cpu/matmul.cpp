@@ -1,4 +1,4 @@
-// Matrix products on the CPU: threads share a batch; halves go to oneDNN or through float32.
+// Matrix products on the CPU: threads share a batch; half types use oneDNN or go through float32.
 #include <brigade/kernels/matmul.h>
 
 #include <brigade/core/factory.h>
@@ -16,7 +16,7 @@ namespace brigade::kernels {
 
 namespace {
 
-// Of integers, by unsigned numbers, which wrap around.
+// Integer products, in unsigned arithmetic, which wraps around.
 template <class T>
 void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b, int64_t ldb,
              T beta, T* c, int64_t ldc) {
@@ -67,8 +67,7 @@ void multiply(const MatrixOperand& a, const MatrixOperand& b, const MatmulPlan& 
     one(0);
     return;
   }
-  // Many small products share the threads among them; a product inside a parallel region runs on
-  // one.
+  // Many small products are distributed over the threads; a product inside a parallel region runs on one thread.
   cpu::parallel_for(
       batches,
       [&](int64_t begin, int64_t end) {
@@ -105,7 +104,7 @@ Tensor linear_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const LinearPlan plan = prepare_linear(x, weight, bias);
   MatmulOptions options{.transpose_b = true};
   if (bias.defined()) {
-    // The bias is what the product is added to: no second pass over the result.
+    // The product is accumulated onto the bias: no second pass over the result.
     options.out = empty({plan.rows.sizes()[0], weight.sizes()[0]}, x.options());
     copy(options.out, bias);
     options.accumulate = true;

@@ -1,4 +1,4 @@
-// Each thread keeps primitives by layout; small products are left to float32.
+// Matrix products with oneDNN: each thread caches primitives by layout; small products are left to float32.
 #include <brigade/kernels/cpu/detail/matmul_onednn.h>
 
 #ifndef BRIGADE_HAVE_ONEDNN
@@ -21,14 +21,14 @@ namespace {
 
 using Memory = dnnl::memory;
 
-// A matrix, or a batch of them, as oneDNN takes it.
+// The sizes and strides of a matrix, or a batch of matrices, for oneDNN.
 struct Layout {
   Memory::dims sizes, strides;
   auto operator<=>(const Layout&) const = default;
   Memory::desc desc() const { return {sizes, Memory::data_type::bf16, strides}; }
 };
 
-// What a primitive is made for.
+// The cache key of a primitive.
 struct Key {
   Layout a, b, out;
   bool accumulate;
@@ -53,7 +53,7 @@ struct Product {
   }
 };
 
-// `dims` dimensions: those of a batch that the operand lacks are 1.
+// The layout has `dims` dimensions; batch dimensions that the operand lacks are 1.
 Layout layout_of(const MatrixOperand& operand, int64_t rows, int64_t columns, int dims) {
   const Tensor& x = operand.tensor();
   Layout layout;

@@ -1,4 +1,4 @@
-// Orthonormal columns on the CPU, on one thread: the matrices of PowerSGD are narrow.
+// Orthogonalization on the CPU, on one thread: the matrices of PowerSGD are narrow.
 #include <brigade/kernels/orthogonalize.h>
 
 #include <brigade/kernels/common/data_or_null.h>

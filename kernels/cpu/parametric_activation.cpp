@@ -1,4 +1,4 @@
-// Parametric activations on the CPU: vector loops of float32, plain loops of float64.
+// Parametric activations on the CPU: vectorized loops for float32, scalar loops for float64.
 #include <brigade/kernels/parametric_activation.h>
 
 #include <brigade/kernels/common/parametric_activation.h>

@@ -1,6 +1,6 @@
-// A row of outputs at a time. Where windows slide, element j of all windows of a row is one run
-// through the input with the stride for its step, so that the loops over outputs become vectors;
-// sums are taken down the columns first. Windows of two by two have a loop of their own.
+// Pooling on the CPU, one row of outputs at a time. For sliding windows, element j of all windows of a row is one
+// strided run through the input, so that the loops over outputs vectorize; sums are taken down the columns first. 2 x 2
+// windows have their own loop.
 #include <brigade/kernels/pool.h>
 
 #include <brigade/core/factory.h>
@@ -20,7 +20,7 @@ namespace {
 using Plane = PoolPlane<int64_t>;
 using Axis = PoolAxis<int64_t>;
 
-// Zeros in the compute type, to be added up in and rounded once.
+// Zeros in the compute type, for sums that are rounded once.
 Tensor wide_zeros(const Shape& sizes, const Tensor& like) {
   Tensor result = empty(sizes, {is_half(like.dtype()) ? kFloat32 : like.dtype(), like.device()});
   fill(result, 0.0);
@@ -34,7 +34,7 @@ void for_planes(const PoolPlan& plan, Body&& body) {
   cpu::parallel_for(plan.planes, body, p.pixels() + p.outputs());
 }
 
-// Calls run(step) with the stride as a constant where it is a usual one.
+// Calls run(step), with the stride as a compile-time constant for common strides.
 template <class Run>
 void with_step(int64_t stride, Run&& run) {
   if (stride == 1) {
@@ -46,7 +46,7 @@ void with_step(int64_t stride, Run&& run) {
   }
 }
 
-// Element j of the windows of a row: of outputs [begin, end), at o * stride + shift in the input.
+// Element j of the windows of a row: outputs o in [begin, end) read the input at o * stride + shift.
 struct Run {
   int64_t begin, end, shift;
 };
@@ -61,7 +61,7 @@ std::vector<Run> runs_of(const Axis& axis) {
   return runs;
 }
 
-// Runs shorter than this are no vectors: then a window after another.
+// Runs shorter than this do not vectorize: such rows are processed window by window.
 constexpr int64_t kShortRow = 8;
 
 std::vector<PoolRange<int64_t>> windows_of(const Axis& axis) {
@@ -71,13 +71,12 @@ std::vector<PoolRange<int64_t>> windows_of(const Axis& axis) {
   return windows;
 }
 
-// --- largest
+// --- max pooling
 
-// The largest of a row of windows so far, and where it stands.
+// The largest element of each window of a row so far, and its position.
 template <class C>
 struct Champions {
-  // As wide as the values, so that both fit the same vectors; planes are smaller than 2^31
-  // elements.
+  // As wide as the values, so that both use the same vectors; planes have fewer than 2^31 elements.
   using Index = std::conditional_t<sizeof(C) == 4, int32_t, int64_t>;
   std::vector<C> values;
   std::vector<Index> places;
@@ -122,7 +121,7 @@ void max_plane_by_runs(const Plane& p, const T* image, T* values, int64_t* indic
   }
 }
 
-// Windows of two elements, side by side from the first on.
+// Windows of two adjacent elements, without gaps or padding.
 bool is_by_twos(const Axis& axis) {
   return !axis.adaptive && axis.kernel == 2 && axis.stride == 2 && axis.padding == 0 && axis.dilation == 1 &&
          2 * axis.out <= axis.in;
@@ -217,9 +216,9 @@ Tensor max_pool2d_gather_cpu(const Tensor& x, const Tensor& indices) {
   return result;
 }
 
-// --- average
+// --- average pooling
 
-// Adds up along a row, and back: the columns of a row of windows.
+// Sums a row of column sums into windows, and the reverse.
 struct Columns {
   const Axis& axis;
   bool by_windows = axis.adaptive || axis.out < kShortRow;
@@ -247,7 +246,7 @@ struct Columns {
       });
     }
   }
-  // row[w] = what the windows over element w have.
+  // row[w] = the sum of the shares of the windows over element w.
   template <class C>
   void scatter(const C* shares, C* row) const {
     std::fill(row, row + axis.in, C(0));
@@ -265,7 +264,7 @@ struct Columns {
   }
 };
 
-// What each sum of a row of windows is divided by.
+// Divides each sum of a row of windows by its count.
 template <class C>
 void divide(const Plane& p, int64_t oh, const std::vector<C>& column_counts, C* sums) {
   const C rows = p.divisor != 0 ? static_cast<C>(p.divisor) : static_cast<C>(p.rows.counted(oh));
@@ -280,7 +279,7 @@ std::vector<C> counts_of(const Plane& p) {
   return counts;
 }
 
-// In lanes, so that it becomes vectors.
+// Sums in lanes, so that the loop vectorizes.
 template <class T>
 compute_type<T> sum_of(const T* values, int64_t count) {
   using C = compute_type<T>;

@@ -14,7 +14,7 @@ namespace brigade::kernels {
 
 namespace {
 
-// Of a row of elements, and added to running sums of columns.
+// The sum of a row; add_row adds a row to the running sums of columns.
 template <class T, class Acc>
 Acc sum_of_row(const T* row, int64_t n) {
   if constexpr (std::is_same_v<Acc, float>) {
@@ -51,8 +51,7 @@ void sum_into(const ReductionPlan& x, double scale) {
         [&](Acc a, Acc b) { return adding.join(a, b); }, store);
     return;
   }
-  // Columns: groups of rows are summed in the accumulator, the groups in double: few additions, and no
-  // loss over long columns.
+  // Columns: rows of a group are summed in the accumulator, groups in double: fast, and without loss over long columns.
   using Total = std::conditional_t<std::is_same_v<Acc, float>, double, Acc>;
   cpu::for_columns<Total>(
       x, values,
@@ -84,7 +83,7 @@ Tensor mean_cpu(const Tensor& x, const ReduceOptions& options) {
   return reduce(x, options, true);
 }
 
-// The place of the largest element, or the smallest, of a row; a NaN wins, and the first of equals.
+// The position of the largest or smallest element of a row. NaNs win, and the first among equals.
 template <bool kMax, class T>
 int64_t place_of_extreme(const T* row, int64_t length) {
   if constexpr (std::is_same_v<compute_type<T>, float>) {
@@ -106,7 +105,7 @@ int64_t place_of_extreme(const T* row, int64_t length) {
   return best;
 }
 
-// The same of columns beside each other, row by row.
+// The same for adjacent columns, row by row.
 template <bool kMax, class T>
 void places_of_extremes(const T* first, int64_t length, int64_t inner, int64_t width, int64_t* places) {
   using C = compute_type<T>;

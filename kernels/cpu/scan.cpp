@@ -1,5 +1,5 @@
-// Element after element: some rows at a time, or a strip of columns, whose loop takes vectors.
-// float32 runs in double, as many small steps would add up their roundings.
+// Scans on the CPU, element by element: a few rows at a time, or a strip of columns, whose loop vectorizes. float32 is
+// computed in double, since rounding errors of many small steps would add up.
 #include <brigade/kernels/scan.h>
 
 #include <brigade/kernels/common/scan.h>
@@ -18,10 +18,10 @@ template <class T>
 using scan_type = std::conditional_t<std::is_same_v<T, float>, double, compute_type<T>>;
 
 constexpr int64_t kWidth = 64;   // columns of a strip
-constexpr int kRows = 4;         // under way at once, as each step waits for the one before
+constexpr int kRows = 4;         // rows in flight, since each step waits for the one before
 constexpr int64_t kBlock = 128;  // elements of a row
 
-// Halves are converted many at a time, through room of their own.
+// Half types are converted a block at a time, in their own buffer.
 template <class T>
 constexpr bool kConverts = is_half(dtype_of<T>);
 template <class T>
@@ -36,7 +36,7 @@ const Number<T>* numbers_at(const T* from, int64_t n, [[maybe_unused]] float* ro
   }
 }
 
-// Slices of a plan; step(state, element of each input...) is the state after these elements.
+// Slices of a plan; step(state, element of each input...) returns the state after these elements.
 template <class T, class C, size_t inputs, class Step>
 class Slices {
  public:

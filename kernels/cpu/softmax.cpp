@@ -1,4 +1,4 @@
-// Softmax and log_softmax on the CPU: rows whose elements are neighbours, or strips of columns.
+// Softmax and log_softmax on the CPU: contiguous rows, or strips of columns.
 #include <brigade/kernels/softmax.h>
 
 #include <brigade/core/factory.h>
@@ -27,15 +27,14 @@ struct Slices {
   }
 };
 
-// Calls rows(offset, count) for slices whose elements are neighbours.
+// Calls rows(offset, count) for slices that are contiguous rows.
 template <class Rows>
 void for_rows(const Slices& slices, Rows rows) {
   cpu::parallel_for(
       slices.outer, [&](int64_t begin, int64_t end) { rows(begin * slices.n, end - begin); }, 8 * slices.n);
 }
 
-// Calls strip(offset, width) for slices beside each other: few enough that their elements stay in the
-// cache until the last pass.
+// Calls strip(offset, width) for adjacent slices, few enough to stay in the cache until the last pass.
 template <class Strip>
 void for_strips(const Slices& slices, Strip strip) {
   constexpr int64_t kColumns = cpu::kStripColumns;
@@ -51,7 +50,7 @@ void for_strips(const Slices& slices, Strip strip) {
       8 * slices.n * std::min(slices.inner, kColumns));
 }
 
-// Calls slice(offset) for each, whose elements are slices.inner apart.
+// Calls slice(offset) for each slice; its elements are slices.inner apart.
 template <class Slice>
 void for_each(const Slices& slices, Slice slice) {
   for_strips(slices, [&](int64_t at, int64_t width) {
@@ -60,11 +59,11 @@ void for_each(const Slices& slices, Slice slice) {
   });
 }
 
-// float64, one slice whose elements are `stride` apart, in plain loops.
+// float64: one slice whose elements are `stride` apart, in scalar loops.
 void forward_slice(bool logarithm, const double* x, double* y, int64_t n, int64_t stride) {
   double shift = -std::numeric_limits<double>::infinity();
   for (int64_t i = 0; i < n * stride; i += stride)
-    shift = x[i] > shift ? x[i] : shift;  // a NaN is passed over: it shows in the sum
+    shift = x[i] > shift ? x[i] : shift;  // skips NaNs, which reach the sum
   double sum = 0;
   for (int64_t i = 0; i < n * stride; i += stride)
     sum += std::exp(x[i] - shift);

@@ -1,7 +1,6 @@
-// Each slice is made into entries of a key (detail/sort_keys.h) and a position, which order as the
-// elements should and are all different: any sorting algorithm is then a stable one. Short slices
-// are sorted by comparison, long ones by a radix sort from the lowest byte of the key, leaving out
-// bytes in which all keys agree.
+// Sorting on the CPU. Each slice becomes entries of a key (common/sort.h) and a position, which order like the
+// elements and are all different, so that any sorting algorithm is stable. Short slices are sorted by comparison, long
+// ones by a radix sort from the lowest byte of the key, skipping bytes in which all keys agree.
 #include <brigade/kernels/sort.h>
 
 #include <brigade/kernels/common/sort.h>
@@ -39,7 +38,7 @@ struct WideEntry {
 
 constexpr int64_t kShortSlice = 1024;
 
-// Entries are in the order of their positions, which each pass keeps.
+// Entries start in the order of their positions; each pass is stable.
 template <class Entry>
 void radix_sort(std::vector<Entry>& entries, std::vector<Entry>& room) {
   constexpr int kBytes = Entry::kKeyBytes;
@@ -64,7 +63,7 @@ void radix_sort(std::vector<Entry>& entries, std::vector<Entry>& room) {
   }
 }
 
-// The first `kept` entries of the order, in front.
+// Sorts the first `kept` entries of the order to the front.
 template <class Entry>
 void order(std::vector<Entry>& entries, std::vector<Entry>& room, int64_t kept) {
   const auto count = static_cast<int64_t>(entries.size());

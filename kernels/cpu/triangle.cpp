@@ -1,4 +1,4 @@
-// Triangles on the CPU: of each row a part is copied as bytes, and the rest is set to zero.
+// Triangles on the CPU: part of each row is copied as bytes, the rest is set to zero.
 #include <brigade/kernels/triangle.h>
 
 #include <brigade/kernels/common/triangle.h>

@@ -1,4 +1,4 @@
-// Variances on the CPU: moments of short blocks around a centre near their mean, joined in float64.
+// Variances on the CPU: moments of short blocks around a center near their mean, combined in float64.
 #include <brigade/kernels/variance.h>
 
 #include <brigade/kernels/common/reducers.h>
@@ -12,7 +12,7 @@ namespace brigade::kernels {
 
 namespace {
 
-// From the sums around a centre near the mean, whose error they take out again.
+// Moments from sums of distances around a center near the mean; the distance of the center from the mean is corrected.
 template <class C, class Sum>
 Moments<double> moments_around(int64_t n, C center, Sum distances, Sum squares) {
   const auto count = static_cast<double>(n);
@@ -20,8 +20,7 @@ Moments<double> moments_around(int64_t n, C center, Sum distances, Sum squares) 
   return {count, static_cast<double>(center) + off, std::max(static_cast<double>(squares) - off * off * count, 0.0)};
 }
 
-// Elements `step` apart, in float64: where an infinity or a NaN takes part, and where squares leave
-// the range of float.
+// Moments of elements `step` apart, in float64: for infinities, NaNs, and squares beyond the range of float.
 template <class T>
 Moments<double> moments_in_double(const T* x, int64_t n, int64_t step) {
   const auto value = [=](int64_t i) { return static_cast<double>(static_cast<compute_type<T>>(x[i * step])); };
@@ -37,8 +36,8 @@ Moments<double> moments_in_double(const T* x, int64_t n, int64_t step) {
   return {count, mean, squares};
 }
 
-// Blocks that stay in the cache for the second pass. The first distances are from the first
-// element, so that nothing is lost where the mean is far from 0.
+// Splits a row into blocks that stay in the cache for the second pass. The first pass sums distances from the first
+// element, so that no digits are lost if the mean is far from 0.
 template <class T>
 Moments<double> moments_of_row(const T* x, int64_t n) {
   using C = compute_type<T>;
@@ -50,7 +49,7 @@ Moments<double> moments_of_row(const T* x, int64_t n) {
   if (n == 0) return {};
   const C first = static_cast<C>(x[0]);
   if constexpr (is_half(dtype_of<T>)) {
-    // Nearly always near enough to the mean for the digits of a half, in one pass.
+    // The first element is nearly always close enough to the mean for half precision: one pass is enough.
     constexpr double kNear = 64;  // squared standard deviations
     const cpu::DistanceSums sums = cpu::sum_distances_and_squares(x, first, n);
     const Moments<double> found = moments_around(n, first, sums.distances, sums.squares);

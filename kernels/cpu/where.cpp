@@ -1,4 +1,4 @@
-// Choices on the CPU, which move elements as words by their size, whatever the dtype.
+// Elementwise selection on the CPU: copies elements as words of their size, for any dtype.
 #include <brigade/core/view.h>
 #include <brigade/kernels/common/where.h>
 #include <brigade/kernels/cpu/detail/strided.h>
@@ -7,7 +7,7 @@ namespace brigade::kernels {
 
 namespace {
 
-// A number is one word with steps of 0.
+// A number is one word with a step of 0.
 template <class Word>
 void choose(const bool* condition, int64_t condition_step, const Word* a, int64_t a_step, const Word* b, int64_t b_step,
             Word* out, int64_t length) {
@@ -17,7 +17,7 @@ void choose(const bool* condition, int64_t condition_step, const Word* a, int64_
   };
   const auto moving = [](const Word* from) { return [from](int64_t i) { return from[i]; }; };
   const auto fixed = [](const Word* from) { return [value = *from](int64_t) { return value; }; };
-  // The loops that a compiler vectorises, then the general one.
+  // The loops that the compiler vectorizes, then the general one.
   if (condition_step == 1 && a_step == 1 && b_step == 1) {
     run(moving(a), moving(b));
   } else if (condition_step == 1 && a_step == 1 && b_step == 0) {

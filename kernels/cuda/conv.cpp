@@ -1,4 +1,4 @@
-// The CUDA column of conv.h: dense and aligned tensors, then one call of convolution.
+// CUDA kernels of conv.h: make the tensors dense and aligned, then call convolution() once.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cuda/detail/conv_library.h>
 #include <brigade/kernels/elementwise.h>
@@ -55,7 +55,7 @@ Tensor conv2d_backward_weight_cuda(const Tensor& grad, const Tensor& x, const Sh
   if (plan.done) return plan.result;
   const Tensor g = dense(grad);
   const Tensor input = dense(x);
-  // A gradient in the middle of a bucket may start anywhere.
+  // A gradient inside a bucket may have any alignment.
   const bool direct = is_aligned(plan.result);
   const Tensor target = direct ? plan.result : empty(weight_sizes, grad.options());
   convolution({.pass = ConvolutionPass::BackwardWeight,

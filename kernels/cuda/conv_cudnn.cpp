@@ -1,4 +1,4 @@
-// convolution by cuDNN: algorithms as its heuristics rank them, the first that fits the settings.
+// Convolution with cuDNN: uses the first algorithm in the order of its heuristics that fits the settings.
 #include <brigade/kernels/cuda/detail/conv_library.h>
 
 #include <cudnn.h>
@@ -9,7 +9,7 @@ namespace brigade::kernels::cuda {
 
 namespace {
 
-// More than there are algorithms times math types.
+// More than the number of algorithms times math types.
 constexpr int kCandidates = 24;
 
 [[noreturn]] void refuse(cudnnStatus_t status, const char* call, const std::string& what) {
@@ -103,16 +103,15 @@ class CudnnPlan final : public ConvolutionPlan {
   }
 
  private:
-  // float32 has to stay float32; what cuDNN calls its default allows TF32.
+  // Whether float32 must stay exact: cuDNN's default math type allows TF32.
   bool exact() const noexcept { return problem_.dtype == kFloat32 && !problem_.tf32; }
 
   void set_math_type(cudnnMathType_t type) {
     check(cudnnSetConvolutionMathType(convolution_.get(), type), "cudnnSetConvolutionMathType");
   }
 
-  // The first of cuDNN's candidates that the settings allow and whose workspace fits. `ask` fills a
-  // list of candidates, `bytes_of` asks for an algorithm's workspace, and refuses where the math
-  // type does not suit it.
+  // The first of cuDNN's candidates that the settings allow and whose workspace fits. `ask` fills a list of candidates,
+  // `bytes_of` queries an algorithm's workspace, and fails if the algorithm does not support the math type.
   template <class Candidate, class Ask, class BytesOf>
   auto first_suitable(const char* call, Ask ask, BytesOf bytes_of) {
     std::array<Candidate, kCandidates> candidates{};
@@ -194,7 +193,7 @@ class CudnnPlan final : public ConvolutionPlan {
   TensorDescriptor x_, y_, bias_;
   FilterDescriptor weight_;
   ConvolutionDescriptor convolution_;
-  // The one of the pass is chosen.
+  // Only the algorithm of the pass is set.
   cudnnConvolutionFwdAlgo_t forward_ = {};
   cudnnConvolutionBwdDataAlgo_t backward_input_ = {};
   cudnnConvolutionBwdFilterAlgo_t backward_weight_ = {};

@@ -1,4 +1,4 @@
-// Plans are cached by thread, device and problem; each call brings a workspace and a stream.
+// Convolution plans, cached by thread, device and problem; each call passes a workspace and a stream.
 #include <brigade/kernels/cuda/detail/conv_library.h>
 
 #include <brigade/core/cuda/libraries.h>
@@ -13,7 +13,7 @@ namespace {
 
 using Plans = PlanCache<ConvolutionProblem, ConvolutionPlan>;
 
-// cuDNN counts in 32 bits.
+// cuDNN uses 32-bit sizes.
 void check_size(const ConvolutionProblem& problem) {
   for (const Shape& sizes : {problem.shape.x_sizes(), problem.shape.weight_sizes(), problem.shape.y_sizes()}) {
     if (sizes.numel() <= std::numeric_limits<int32_t>::max()) continue;

@@ -1,4 +1,4 @@
-// Plans are cached by thread, device, shape and alignment, with or without a bias and an activation.
+// Matrix product plans, cached by thread, device, shape and alignment, with or without a bias and an activation.
 #include <brigade/kernels/cuda/detail/gemm.h>
 
 #include <brigade/core/cuda/stream.h>
@@ -14,7 +14,7 @@ namespace {
 
 using Plans = PlanCache<GemmProblem, GemmPlan>;
 
-// Of a thread and device.
+// Counts per thread and device.
 struct ActivationCount {
   uint64_t fused = 0;
 };
@@ -22,7 +22,7 @@ struct ActivationCount {
 // The largest power of two up to 256 that divides `bytes`.
 uint32_t alignment_of(uint64_t bytes) { return 1U << std::min(8, std::countr_zero(bytes)); }
 
-// Of all batches.
+// The alignment of all batches.
 uint32_t alignment_of(const void* data, int64_t batch, const GemmShape& shape) {
   const uint64_t step = shape.batches > 1 ? static_cast<uint64_t>(batch) * itemsize(shape.dtype) : 0;
   return alignment_of(reinterpret_cast<uintptr_t>(data) | step);
@@ -32,10 +32,10 @@ std::string matrix(int64_t rows, int64_t columns, bool transposed) {
   return to_string(transposed ? Shape{columns, rows} : Shape{rows, columns}) + (transposed ? "^T" : "");
 }
 
-// Of a single vector or matrix; 0 when there is none.
+// The alignment of a single vector or matrix; 0 if there is none.
 uint32_t alignment_if_any(const void* data) { return data ? alignment_of(reinterpret_cast<uintptr_t>(data)) : 0; }
 
-// False when the plan says that it is not possible.
+// Returns false if the plan is not possible.
 bool run(const GemmCall& call, Device device) {
   const GemmShape& shape = call.shape;
   const GemmProblem problem{.shape = shape,
@@ -53,7 +53,7 @@ bool run(const GemmCall& call, Device device) {
   return true;
 }
 
-// Whether the library's documented rules let it compute what comes after the product.
+// Whether the library's documented rules allow this epilogue.
 bool may_follow(const GemmCall& call) {
   if (call.shape.activation && call.shape.dtype == kFloat64) return false;
   return !call.pre ||

@@ -1,8 +1,8 @@
-// gemm by cuBLASLt.
+// Matrix products with cuBLASLt.
 //
-// The library thinks in columns: our row-major c[m, n] is its matrix c^T[n, m], so it computes c^T
-// = op(b)^T op(a)^T and gets our operands in exchanged order. A bias per column of c is one per row
-// of c^T, which is what its epilogue adds. Its GELU is the tanh approximation.
+// The library is column-major: our row-major c[m, n] is its matrix c^T[n, m], so it computes c^T = op(b)^T op(a)^T and
+// takes our operands in swapped order. A bias per column of c is a bias per row of c^T, which its epilogue adds. Its
+// GELU is the tanh approximation.
 #include <brigade/kernels/cuda/detail/gemm.h>
 
 #include <cublasLt.h>
@@ -13,7 +13,7 @@ namespace brigade::kernels::cuda {
 
 namespace {
 
-// What NVIDIA recommends for Hopper; only what the chosen algorithm needs is allocated.
+// NVIDIA's recommendation for Hopper; only the size that the chosen algorithm needs is allocated.
 constexpr size_t kMostWorkspaceBytes = size_t{32} << 20;
 constexpr int kCandidates = 8;
 
@@ -69,7 +69,7 @@ cudaDataType_t data_type(DType dtype) {
   }
 }
 
-// A matrix of `rows` rows that lie `row` elements apart. To the library a row is a column.
+// A matrix of `rows` rows with a stride of `row` elements. A row is a column for the library.
 Layout make_layout(const GemmShape& shape, int64_t rows, int64_t columns, int64_t row, int64_t batch) {
   cublasLtMatrixLayout_t made = nullptr;
   check(cublasLtMatrixLayoutCreate(&made, data_type(shape.dtype), static_cast<uint64_t>(columns),
@@ -93,7 +93,7 @@ cublasLtEpilogue_t epilogue_of(const GemmProblem& problem) {
   return bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
 }
 
-// An address that the heuristic takes the alignment from; it does not read there.
+// A fake address that gives the heuristic the alignment; it is never read.
 const void* stand_in_address(uint32_t alignment) {
   return reinterpret_cast<const void*>(static_cast<uintptr_t>(alignment));
 }
@@ -127,7 +127,7 @@ Preference make_preference(const GemmProblem& problem) {
   check(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
   Preference preference(made);
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kMostWorkspaceBytes));
-  // Parts of a sum over k are added up in the type that it is computed in, not in halves.
+  // Partial sums over k are added in the compute type, not in half precision.
   set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.b_alignment);
@@ -162,7 +162,7 @@ class CublasLtPlan final : public GemmPlan {
   }
 
  private:
-  // False when the library has nothing for this combination with a bias or an activation.
+  // Returns false if the library does not support this combination with a bias or an activation.
   bool choose(const GemmProblem& problem) {
     std::array<cublasLtMatmulHeuristicResult_t, kCandidates> candidates{};
     int count = 0;
@@ -174,7 +174,7 @@ class CublasLtPlan final : public GemmPlan {
       chosen_ = candidates[static_cast<size_t>(i)];
       return true;
     }
-    // Other errors say that something is wrong, not that something is missing.
+    // Other status values are errors, not missing support.
     const bool missing = status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED ||
                          status == CUBLAS_STATUS_INVALID_VALUE || status == CUBLAS_STATUS_ARCH_MISMATCH;
     const bool plain = !problem.shape.activation && problem.bias_alignment == 0;

@@ -1,5 +1,4 @@
-// The CUDA column of matmul.h: products of strided matrices, in as few calls of gemm as the batch
-// dimensions allow.
+// CUDA kernels of matmul.h: products of strided matrices, in as few gemm calls as the batch dimensions allow.
 #include <brigade/core/cuda/libraries.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
@@ -19,7 +18,7 @@ using cuda::gemm_with_epilogue;
 using cuda::GemmCall;
 using cuda::GemmShape;
 
-// Per call: kernels have the batch in a grid dimension of at most 65535.
+// Batches per call: kernels use a grid dimension of at most 65535 for the batch.
 constexpr int64_t kMostBatches = 1 << 15;
 
 const char* at(const Tensor& x, int64_t element) {
@@ -29,12 +28,12 @@ const char* at(const Tensor& x, int64_t element) {
 Shape without_matrix(const Shape& shape) {
   return Shape(std::span(shape.begin(), static_cast<size_t>(shape.size() - 2)));
 }
-// The first element of each matrix.
+// A view of the first element of each matrix.
 Tensor batch_of(const Tensor& x) {
   return view::as_strided(x, without_matrix(x.sizes()), without_matrix(x.strides()), x.storage_offset());
 }
 
-// Of one product, without batches.
+// The shape of one product, without batches.
 GemmShape shape_of(const MatmulPlan& plan, const MatrixOperand& a, const MatrixOperand& b) {
   return {.dtype = plan.out.dtype(),
           .tf32 = plan.out.dtype() == kFloat32 && brigade::cuda::allow_tf32(),
@@ -61,7 +60,7 @@ void multiply(const MatmulPlan& plan, const MatrixOperand& a, const MatrixOperan
     inner = batch.sizes[outer_dims];
     shape.a_batch = batch.strides[0][outer_dims];
     shape.b_batch = batch.strides[1][outer_dims];
-    // One b for all: the rows of all a make one matrix.
+    // b is shared by the batch: the rows of all a form one matrix.
     const bool rows_follow = plan.m == 1 ? shape.a_batch >= plan.k : shape.a_batch == plan.m * a.row_length;
     if (shape.b_batch == 0 && !a.transposed && rows_follow) {
       if (plan.m == 1) shape.a_row = shape.a_batch;
@@ -97,14 +96,13 @@ Tensor matmul_cuda(const Tensor& a, const Tensor& b, const MatmulOptions& option
   return plan.out;
 }
 
-// Dense and aligned as gemm wants it.
+// Makes the bias dense and aligned, as gemm requires.
 Tensor prepare_bias(const Tensor& bias) {
   const bool aligned = reinterpret_cast<uintptr_t>(bias.raw_data()) % cuda::kBiasAlignment == 0;
   return aligned && bias.is_contiguous() ? bias : clone(bias);
 }
 
-// The one product that linear is, with all that it reads and writes. Its arguments have to outlive
-// it.
+// The matrix product of linear, with its inputs and outputs. Its arguments must outlive it.
 class LinearProduct {
  public:
   LinearProduct(const Tensor& x, const Tensor& weight, const Tensor& bias)
@@ -119,7 +117,7 @@ class LinearProduct {
   LinearProduct(const LinearProduct&) = delete;
   LinearProduct& operator=(const LinearProduct&) = delete;
 
-  // Nothing is to be multiplied.
+  // Whether there is nothing to multiply.
   bool done() const noexcept { return product_.done; }
   Device device() const { return product_.out.device(); }
 
@@ -131,7 +129,7 @@ class LinearProduct {
             .bias = bias_.defined() ? bias_.raw_data() : nullptr};
   }
 
-  // The result once it is complete: the product, or the bias alone.
+  // Computes the complete result: the product, or the bias alone.
   Tensor compute() const {
     if (product_.done) {
       if (bias_.defined()) copy(product_.out, bias_);
@@ -144,13 +142,13 @@ class LinearProduct {
   }
 
   const Tensor& out() const noexcept { return product_.out; }
-  // As [rows, out] is computed, with the leading dimensions of x.
+  // The computed [rows, out] with the leading dimensions of x.
   Tensor shaped(const Tensor& result) const {
     return view::as_strided(result, linear_.sizes, contiguous_strides(linear_.sizes), 0);
   }
 
  private:
-  // The product on top of the bias, so that a half type is rounded once, as in one pass.
+  // Accumulates the product onto the bias, so that a half type is rounded once, as in one pass.
   void add_to_bias() const {
     copy(product_.out, bias_);
     GemmCall onto = call();

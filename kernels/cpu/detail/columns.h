@@ -1,5 +1,4 @@
-// The windows of a plane as the columns of a matrix, and back: what convolution by matrix products
-// and unfold share.
+// The im2col and col2im of one plane, shared by unfold and convolution with matrix products.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 
 namespace brigade::kernels::cpu {
 
-// A plane, the windows that slide over it, and how many of them there are.
+// A plane, its sliding windows, and the number of windows.
 struct ColumnsOfPlane {
   int64_t height, width;
   int64_t out_h, out_w;
@@ -30,8 +29,8 @@ inline WindowRange windows_inside(int64_t size, int64_t outputs, int64_t stride,
   return {std::min(begin, outputs), std::max(end, std::min(begin, outputs))};
 }
 
-// Calls row(offset in the matrix, offset in the plane, both of window (oh, 0); the windows inside)
-// for each row of windows that meets the plane.
+// Calls row(offset in the matrix, offset in the plane, both for window (oh, 0); the windows inside) for each row of
+// windows that overlaps the plane.
 template <class Row>
 void for_each_row(const ColumnsOfPlane& s, Row&& row) {
   for (int64_t i = 0; i < s.kernel[0]; ++i) {

@@ -5,15 +5,14 @@
 
 namespace brigade::kernels::cpu {
 
-// float32 wherever oneDNN is there, bfloat16 where the processor has instructions for it as well.
+// True for float32 if oneDNN is present, and for bfloat16 if the processor also has instructions for it.
 bool onednn_conv_takes(DType dtype);
-// How many passes the calling thread has run in that dtype: tells a test which way one went.
+// The number of passes that the calling thread has run in that dtype (for tests).
 int64_t onednn_conv_passes(DType dtype);
 
-// Contiguous NCHW, all of one dtype but `bias` (may be undefined) and `dweight`, which are float32
-// always. bfloat16 is added up in float32 and rounded once, after the bias was added. Each returns
-// false, with nothing done, when oneDNN does not take the dtype or has no fast primitive for the
-// shape.
+// Contiguous NCHW, all of one dtype except `bias` (may be undefined) and `dweight`, which are always float32. bfloat16
+// accumulates in float32 and is rounded once, after the bias is added. Each returns false without doing anything if
+// oneDNN does not take the dtype or has no fast primitive for the shape.
 bool onednn_conv_forward(const ConvShape& shape, const Tensor& x, const Tensor& weight, const Tensor& bias,
                          const Tensor& y);
 bool onednn_conv_backward_input(const ConvShape& shape, const Tensor& grad, const Tensor& weight, const Tensor& dx);

@@ -1,4 +1,4 @@
-// Casts between any two dtypes, halves by way of float32, and strided copies by the size of a word.
+// Casts between any two dtypes (half types through float32), and strided copies by word size.
 #include <brigade/kernels/cpu/detail/conversion.h>
 
 #include <brigade/kernels/common/scalar.h>
@@ -12,7 +12,7 @@ namespace brigade::kernels::cpu {
 
 namespace {
 
-// Those that are not made of halves: halves go through float32.
+// Calls body for every dtype except the half types, which go through float32.
 template <class Body>
 void visit_plain(DType dtype, Body&& body) {
   switch (dtype) {

@@ -1,4 +1,4 @@
-// Dense arrays from one dtype to another, and words from a strided array into a dense one and back.
+// Conversion of dense arrays between dtypes, and copies of words between strided and dense arrays.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -7,10 +7,10 @@
 
 namespace brigade::kernels::cpu {
 
-// to[i] = from[i] for n elements, as as_element (detail/scalar.h) does through the compute_type of
+// to[i] = from[i] for n elements, as as_element (common/scalar.h) does through the compute_type of
 // `from_dtype`. The arrays do not overlap.
 void convert(DType from_dtype, const void* from, DType to_dtype, void* to, int64_t n);
-// Where element i of a dense tensor is.
+// The address of element i of a dense tensor.
 void* element(const Tensor& tensor, int64_t i);
 // convert() for n elements of a dense tensor, from element `first` on.
 void read_elements(const Tensor& from, int64_t first, DType to_dtype, void* to, int64_t n);

@@ -1,4 +1,4 @@
-// A function that is called while the expression that made it lives: no copy, no memory.
+// A non-owning reference to a callable, which must outlive it: no copy, no allocation.
 #pragma once
 
 #include <memory>

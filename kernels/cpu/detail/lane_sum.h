@@ -1,5 +1,5 @@
-// Sums over a row with many running sums beside each other: the loop vectorises, and the order of
-// additions depends on the length alone.
+// Sums over a row in many parallel running sums, so that the loop vectorizes. The order of additions depends on the
+// length alone.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace brigade::kernels::cpu {
 
-// Two vectors of AVX or one of AVX-512 at least: with fewer the compiler leaves them in memory.
+// 32 lanes: with fewer, the compiler keeps the running sums in memory instead of vector registers.
 inline constexpr int kSumLanes = 32;
 
 // Sum of f(i) over [begin, end) in C.
@@ -35,8 +35,7 @@ C lane_sum(int64_t begin, int64_t end, F f) {
   return sum;
 }
 
-// The same for long rows: blocks in C, added up in double, so that no digits are lost over the
-// length.
+// The same for long rows: blocks in C, the total in double, so that long rows do not lose digits.
 template <class C, class F>
 double long_sum(int64_t begin, int64_t end, F f) {
   constexpr int64_t kBlock = 2048;

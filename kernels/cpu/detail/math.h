@@ -1,9 +1,8 @@
-// Functions of float32 numbers without branches, so that the compiler vectorises the loops they
-// stand in; those of float64 are the standard library's. More of them, of vectors:
-// vector/math.inl.h.
+// Functions of float32 numbers without branches, so that the compiler vectorizes loops over them; float64 uses the
+// standard library. vector/math.inl.h has more functions, for vectors.
 //
-// Polynomials without a name are least-squares fits in the Chebyshev points of their interval,
-// reweighted until the largest relative error was smallest.
+// Unnamed polynomials are least-squares fits at the Chebyshev points of their interval, reweighted to minimize the
+// largest relative error.
 #pragma once
 
 #include <bit>
@@ -13,9 +12,9 @@
 
 namespace brigade::kernels::cpu {
 
-// exp: x = n ln 2 + r with |r| <= ln 2 / 2, then a Taylor polynomial of degree 7 in r (remainder
-// below 6e-9) and the factor 2^n put into the exponent bits in two halves, so that results near the
-// ends of the range stay right. At most 2 ulp (tested).
+// exp: x = n ln 2 + r with |r| <= ln 2 / 2, then a Taylor polynomial of degree 7 in r (remainder below 6e-9) and the
+// factor 2^n applied to the exponent bits in two halves, so that results near the ends of the range stay accurate. At
+// most 2 ulp (tested).
 inline float exp(float x) noexcept {
   const float clamped = x < -104.0F ? -104.0F : x > 89.0F ? 89.0F : x;
   const float shifted = clamped * 1.44269504088896341F + 12582912.0F;  // adding 1.5 * 2^23 rounds to a whole number
@@ -62,7 +61,7 @@ struct Binary {
   float exponent, fraction;  // of x = 2^exponent * (1 + fraction)
 };
 inline Binary split(float x) noexcept {
-  const bool is_small = x < 1.17549435e-38F;  // its exponent bits do not tell
+  const bool is_small = x < 1.17549435e-38F;  // subnormal: the exponent bits are 0
   const float scaled = is_small ? x * 8388608.0F : x;
   const auto bits = std::bit_cast<uint32_t>(scaled);
   const int32_t exponent = static_cast<int32_t>(bits - 0x3F3504F3) >> 23;  // the bits of sqrt(1/2)
@@ -82,7 +81,7 @@ inline float log_rest(float f) noexcept {
   p = p * f + 3.33333126e-1F;
   return f * f * (f * p - 0.5F);
 }
-// `y` for positive finite x, otherwise what a logarithm is there.
+// `y` for positive finite x, otherwise the special values of log.
 inline float at_borders(float x, float y) noexcept {
   y = x == 0 ? -std::numeric_limits<float>::infinity() : y;
   y = x < 0 ? std::numeric_limits<float>::quiet_NaN() : y;
@@ -95,13 +94,13 @@ inline float log(float x) noexcept {
   return detail::at_borders(x, y);
 }
 inline double log(double x) noexcept { return std::log(x); }
-// log1p: what rounding took from 1 + x is put back, to first order.
+// log1p: adds back the rounding error of 1 + x, to first order.
 inline float log1p(float x) noexcept {
   const float u = 1.0F + x;
   const float lost = x - (u - 1.0F);
   const auto [e, f] = detail::split(u);
   const float y = e * 0.693359375F + (f + (detail::log_rest(f) - e * 2.12194440e-4F + lost / u));
-  return x == 0 ? x : detail::at_borders(u, y);  // of -0: -0
+  return x == 0 ? x : detail::at_borders(u, y);  // -0 gives -0
 }
 inline double log1p(double x) noexcept { return std::log1p(x); }
 
@@ -120,7 +119,7 @@ inline float expm1_near(float r) noexcept {
 inline float power_of_two(int32_t n) noexcept { return std::bit_cast<float>((n + 127) << 23); }
 }  // namespace detail
 
-// expm1 = 2^n (exp(r) - 1) + (2^n - 1), half of it first so that 2^128 need not be a number.
+// expm1 = 2^n (exp(r) - 1) + (2^n - 1), computed as twice its half, since 2^128 is not a float.
 inline float expm1(float x) noexcept {
   const float clamped = x < -30.0F ? -30.0F : x > 89.0F ? 89.0F : x;
   const float n = (clamped * 1.44269504088896341F + 12582912.0F) - 12582912.0F;
@@ -130,8 +129,8 @@ inline float expm1(float x) noexcept {
   return x != x || x == 0 ? x : result;
 }
 inline double expm1(double x) noexcept { return std::expm1(x); }
-// log(1 + x) for 0 <= x <= 1: with s = x / (2 + x), at most 1/3, it is 2 atanh(s), here the odd
-// series to s^15. A NaN stays one.
+// log(1 + x) for 0 <= x <= 1: with s = x / (2 + x), at most 1/3, it is 2 atanh(s), here the odd series to s^15. NaNs
+// propagate.
 inline float log1p_unit(float x) noexcept {
   const float s = x / (2.0F + x);
   const float q = s * s;
@@ -146,7 +145,7 @@ inline float log1p_unit(float x) noexcept {
 }
 inline double log1p_unit(double x) noexcept { return std::log1p(x); }
 
-// The functions of this file by the names that kernels/common asks for.
+// The functions of this file under the names that kernels/common expects.
 struct Math {
   template <class C>
   static C exp(C x) {

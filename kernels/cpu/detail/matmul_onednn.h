@@ -5,9 +5,9 @@
 
 namespace brigade::kernels::cpu {
 
-// plan.out (+)= a b, rounded once. Returns false, with nothing done, where float32 is the better
-// way or the only one: for other dtypes than bfloat16, for small products, and on a processor
-// without instructions for bfloat16 (those take subnormal numbers as 0).
+// plan.out (+)= a b, rounded once. Returns false without doing anything where float32 is better or required: for dtypes
+// other than bfloat16, for small products, and on processors without bfloat16 instructions (which flush subnormals to
+// 0).
 bool onednn_matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options, const MatmulPlan& plan);
 
 }  // namespace brigade::kernels::cpu

@@ -1,4 +1,4 @@
-// Updates of float32 where it is; halves go through a small buffer of float32 and back.
+// Optimizer updates on the CPU: float32 in place, half types through a small float32 buffer.
 #include <brigade/kernels/cpu/detail/multi_tensor.h>
 
 #include <brigade/kernels/cpu/detail/conversion.h>
@@ -26,7 +26,7 @@ void update_halves(const FloatUpdate& update, DType dtype, char* const* arrays, 
       convert(dtype, arrays[a] + at, kFloat32, room[a], n);
     update_floats(update, rows, 0, n);
     for (size_t a = 0; a < count; ++a) {
-      if (a != 1) convert(kFloat32, room[a], dtype, arrays[a] + at, n);  // the gradient stays
+      if (a != 1) convert(kFloat32, room[a], dtype, arrays[a] + at, n);  // the gradient is not written
     }
   }
 }

@@ -1,6 +1,5 @@
-// Loops over many tensors as over one: pieces of a few KiB are dealt out to the threads, so that
-// one huge and a hundred tiny tensors take the time of their elements. (On a GPU:
-// cuda/detail/multi_tensor.h.)
+// Loops over many tensors as if they were one: threads take pieces of a few KiB, so that the time depends on the number
+// of elements, not of tensors. (On a GPU: cuda/detail/multi_tensor.h.)
 #pragma once
 
 #include <brigade/core/dtype.h>
@@ -14,10 +13,10 @@
 
 namespace brigade::kernels::cpu {
 
-inline constexpr int64_t kPiece = 4096;  // elements; a multiple of what fills a cache line in every dtype
+inline constexpr int64_t kPiece = 4096;  // elements; a multiple of a cache line in every dtype
 
-// Calls body(row, begin, end) for ranges that cover [0, numel) of each row, numel = numels[row],
-// and begin on multiples of kPiece. `cost`: how many elements of work one stands for.
+// Calls body(row, begin, end) for ranges that cover [0, numel) of each row, numel = numels[row], and begin on multiples
+// of kPiece. `cost`: the work per element, in cheap elements.
 template <class Body>
 void for_pieces(std::span<const int64_t> numels, Body&& body, int64_t cost = 1) {
   std::vector<int64_t> first(numels.size() + 1);  // piece of each row
@@ -51,9 +50,9 @@ void for_pieces(std::span<const int64_t> numels, Body&& body, int64_t cost = 1) 
 #endif
 }
 
-// An optimizer's step over the rows of `lists`: the parameters, then one list for each further
-// array; checked, contiguous, of one dtype. `floats` is the step in float32, which the half types
-// are computed in; `doubles` in float64.
+// An optimizer's step over the rows of `lists`: the parameters, then one list for each further array; already checked,
+// contiguous, of one dtype. `floats` is the step in float32, which is also the compute type of the half types;
+// update_rows_of_doubles takes the step in float64.
 void update_rows(std::initializer_list<std::span<const Tensor>> lists, const FloatUpdate& floats);
 template <class Update>
 void update_rows_of_doubles(std::initializer_list<std::span<const Tensor>> lists, const Update& update) {
@@ -71,14 +70,13 @@ void update_rows_of_doubles(std::initializer_list<std::span<const Tensor>> lists
         v[a] = arrays[a][i];
       update(v);
       for (size_t a = 0; a < Update::kArrays; ++a) {
-        if (a != 1) arrays[a][i] = v[a];  // the gradient stays
+        if (a != 1) arrays[a][i] = v[a];  // the gradient is not written
       }
     }
   };
   for_pieces(numels, body, 2);
 }
-// The step that `make` gives for a type of numbers, in the type that the parameters' dtype is
-// computed in.
+// Runs the step that `make` returns for the compute type of the parameters.
 template <class Make>
 void update_rows(std::initializer_list<std::span<const Tensor>> lists, Make make) {
   if ((*lists.begin()).front().dtype() == kFloat64) {

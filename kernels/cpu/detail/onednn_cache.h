@@ -1,5 +1,5 @@
-// oneDNN primitives by what they were made for, of one thread: ranks may be threads, and a
-// primitive's memory is not shared. Only for files that are compiled with oneDNN.
+// A per-thread cache of oneDNN primitives by key. Ranks may be threads, and primitives are not shared between threads.
+// Only for files that are compiled with oneDNN.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -13,8 +13,8 @@ namespace brigade::kernels::cpu {
 template <class Key, class Made>
 class OnednnCache {
  public:
-  // make(key) returns a std::unique_ptr<Made>; nullptr, or throws dnnl::error, where there is no
-  // primitive: that is remembered, and nullptr returned.
+  // make(key) returns a std::unique_ptr<Made>; if there is no primitive it returns nullptr or throws dnnl::error.
+  // find() then caches and returns nullptr.
   template <class Make>
   Made* find(const Key& key, Make make) {
     const auto found = made_.find(key);
@@ -29,7 +29,7 @@ class OnednnCache {
   }
 
  private:
-  static constexpr size_t kMost = 256;  // a job that never repeats a shape must not grow
+  static constexpr size_t kMost = 256;  // bounds the memory of jobs that never repeat a shape
   std::map<Key, std::unique_ptr<Made>> made_;
 };
 

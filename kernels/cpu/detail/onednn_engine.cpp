@@ -1,4 +1,4 @@
-// One engine for the process, a stream for each thread, limited to the chosen instruction set.
+// The oneDNN engine of the process and a stream per thread, limited to the chosen instruction set.
 #ifdef BRIGADE_HAVE_ONEDNN
 
 #include <brigade/kernels/cpu/detail/onednn_engine.h>
@@ -13,9 +13,9 @@ namespace brigade::kernels::cpu {
 
 namespace {
 
-// oneDNN shares its work among as many threads as it asked for, and its barriers wait for all of
-// them for ever: it must not ask for more than OpenMP gives (OMP_THREAD_LIMIT, OMP_DYNAMIC). Of the
-// calling thread; the program may change them at any time.
+// Adjusts the OpenMP settings of the calling thread, which the program may change at any time. oneDNN splits its work
+// over as many threads as it requests, and its barriers wait for all of them. Requesting more threads than OpenMP
+// provides (OMP_THREAD_LIMIT, OMP_DYNAMIC) would hang.
 void ask_for_threads_that_come() {
 #ifdef _OPENMP
   if (omp_get_dynamic()) omp_set_dynamic(0);
@@ -52,7 +52,7 @@ dnnl::stream& onednn_stream() {
 bool onednn_has_bfloat16() {
   static const bool has = [] {
     onednn_engine();
-    // A better instruction set has the bits of those below it.
+    // A higher ISA level includes the bits of the lower ones.
     constexpr auto kWanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
     return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kWanted) == kWanted;
   }();

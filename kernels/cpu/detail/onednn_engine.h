@@ -5,17 +5,14 @@
 
 namespace brigade::kernels::cpu {
 
-// Keeps oneDNN from instructions that BRIGADE_CPU forbids. Before anything else is asked of it:
-// then it is too late.
+// Keeps oneDNN from using instructions that BRIGADE_CPU forbids. Must be called before any other use of oneDNN.
 void limit_onednn();
-// Limited as said above. This and the stream are asked for before each primitive is made and run:
-// they see to it that the calling thread's OpenMP settings ask for no more threads than there will
-// be.
+// The engine, limited as above. Call this and onednn_stream() before each primitive is created and run: they adjust the
+// calling thread's OpenMP settings so that no more threads are requested than OpenMP provides.
 const dnnl::engine& onednn_engine();
-// The calling thread's.
+// The stream of the calling thread.
 dnnl::stream& onednn_stream();
-// The processor multiplies bfloat16 numbers and adds them up in float32 by an instruction of its
-// own.
+// Whether the processor has an instruction for bfloat16 dot products with float32 accumulation.
 bool onednn_has_bfloat16();
 
 }  // namespace brigade::kernels::cpu

@@ -1,17 +1,15 @@
-// Descriptions of oneDNN's convolutions and products under the interface of oneDNN 2 as of oneDNN
-// 3: the one file that tells them apart. Version 3 dropped the operation's own descriptor
-// (`convolution_forward::desc`), which version 2 asks for on the way to the primitive's; what a
-// primitive's descriptor answers afterwards, and all of memory and execution that Brigade uses, is
-// the same in both. Both are kept: distributions of today bring version 3, and Debian 12 and Ubuntu
-// 22.04, version 2. Without it their convolutions would go through im2col.
+// Primitive descriptors of oneDNN's convolutions and matrix products for oneDNN 2 and 3: the only file that depends on
+// the version. Version 3 has no operation descriptor (`convolution_forward::desc`), which version 2 needs to create the
+// primitive descriptor; the queries of the primitive descriptor, and the memory and execution API that Brigade uses,
+// are the same in both. Both are supported: current distributions ship version 3, Debian 12 and Ubuntu 22.04 version 2,
+// and without it their convolutions would use im2col.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
 
 namespace brigade::kernels::cpu {
 
-// One convolution, layouts left to oneDNN where they say format_tag::any. `bias` is empty where
-// there is none.
+// One convolution; oneDNN chooses the layouts that are format_tag::any. `bias` is empty if there is none.
 // Dilation counts from 0, as oneDNN does.
 struct OnednnConvolution {
   dnnl::memory::desc x, weight, bias, y;
@@ -24,7 +22,7 @@ using OnednnBackwardWeight = dnnl::convolution_backward_weights::primitive_desc;
 
 inline constexpr auto kOnednnAlgorithm = dnnl::algorithm::convolution_direct;
 
-// Each throws dnnl::error where oneDNN has no primitive for the shape.
+// Each throws dnnl::error if oneDNN has no primitive for the shape.
 
 #if DNNL_VERSION_MAJOR >= 3
 

@@ -10,7 +10,7 @@
 
 namespace brigade::kernels::cpu {
 
-// Elements of cheap work below which a second thread costs more than it brings.
+// The work, in cheap elements, below which a second thread costs more than it saves.
 inline constexpr int64_t kGrain = 32768;
 
 inline int threads_for(int64_t work, int64_t grain) noexcept {
@@ -24,8 +24,7 @@ inline int threads_for(int64_t work, int64_t grain) noexcept {
 #endif
 }
 
-// Calls body(begin, end) on disjoint ranges that cover [0, n). `cost`: how many elements of work an
-// index stands for.
+// Calls body(begin, end) on disjoint ranges that cover [0, n). `cost`: the work per index, in cheap elements.
 template <class Body>
 void parallel_for(int64_t n, Body&& body, int64_t cost = 1) {
   const int threads = threads_for(n * std::max<int64_t>(cost, 1), kGrain);
@@ -38,7 +37,7 @@ void parallel_for(int64_t n, Body&& body, int64_t cost = 1) {
   {
     const int64_t count = omp_get_num_threads();
     const int64_t me = omp_get_thread_num();
-    // Ranges end on multiples of 64 elements, so that two threads share no cache line.
+    // Ranges end on multiples of 64 elements, so that no two threads share a cache line.
     const int64_t chunk = n / count >= 64 ? ((n + count - 1) / count + 63) / 64 * 64 : (n + count - 1) / count;
     const int64_t begin = std::min(n, me * chunk);
     const int64_t end = std::min(n, begin + chunk);

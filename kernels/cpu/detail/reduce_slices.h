@@ -12,16 +12,16 @@
 
 namespace brigade::kernels::cpu {
 
-inline constexpr int kLanes = 64;                // running values of a row: what hides the time of an addition
-inline constexpr int64_t kSliceBlock = 1024;     // elements that lanes add up before blocks are joined pairwise
-inline constexpr int64_t kSlicePiece = 1 << 16;  // elements of a long row that a thread takes at once
+inline constexpr int kLanes = 64;                // running values of a row, to hide the latency of additions
+inline constexpr int64_t kSliceBlock = 1024;     // elements that the lanes reduce before blocks are combined pairwise
+inline constexpr int64_t kSlicePiece = 1 << 16;  // elements of a long row per task
 template <class T>
 inline constexpr int64_t kStrip = sizeof(T) == 2 ? 512 : 256;  // columns at a time
-inline constexpr int64_t kWorthFolding = 16;                   // elements of a row from which on vectors are faster
-inline constexpr int64_t kGroup = 64;        // rows of a strip that are added up before groups are joined
-inline constexpr int64_t kManyStrips = 128;  // more than a few threads need
+inline constexpr int64_t kWorthFolding = 16;                   // row length from which vectors are faster
+inline constexpr int64_t kGroup = 64;        // rows of a strip that are reduced before groups are combined
+inline constexpr int64_t kManyStrips = 128;  // enough work for any number of threads
 
-// A row of n elements, pairwise above blocks, so that the error of a sum grows with log(n).
+// Reduces a row of n elements; blocks are combined pairwise, so that the error of a sum grows with log(n).
 template <class T, class R>
 typename R::Value reduce_row(const T* x, int64_t n, const R& reducer) {
   using Value = typename R::Value;
@@ -57,7 +57,7 @@ typename R::Value reduce_row(const T* x, int64_t n, const R& reducer) {
   return result;
 }
 
-// Additions of elements as they are.
+// A reducer that adds up elements unchanged.
 template <class Acc>
 struct SumOf {
   using Value = Acc;
@@ -66,8 +66,8 @@ struct SumOf {
   Value join(Value a, Value b) const { return a + b; }
 };
 
-// Calls row(x, n) -> Value for each row, or for fixed pieces of one long row, so that the result
-// does not depend on how many threads there are; then store(i, Value).
+// Calls row(x, n) -> Value for each row, or for fixed pieces of one long row, so that the result does not depend on the
+// number of threads; then store(i, Value).
 template <class Value, class T, class Row, class Join, class Store>
 void for_rows(const ReductionPlan& r, const T* x, Row row, Join join, Store store) {
   if (r.outer == 1 && r.reduced > 2 * kSlicePiece) {
@@ -97,17 +97,17 @@ void for_rows(const ReductionPlan& r, const T* x, Row row, Join join, Store stor
       r.reduced);
 }
 
-// Rows of columns beside each other, `width` elements of each, `step` elements apart.
+// Rows of adjacent columns: `width` elements per row, rows `step` elements apart.
 template <class T>
 struct ColumnRows {
   const T* first;
   int64_t rows, step, width;
 };
 
-// Calls part(ColumnRows, Value* totals), which reduces each column to one Value, for strips of columns
-// and fixed pieces of their rows; joins the pieces in pairs; then store(i, Value). Where a row is
-// narrow, several rows are taken as one, so that vectors are full, and their columns are joined in the
-// end. The order follows from the shape alone, whatever the number of threads.
+// Calls part(ColumnRows, Value* totals), which reduces each column to one Value, for strips of columns and fixed pieces
+// of their rows; joins the pieces in pairs; then calls store(i, Value). Several narrow rows are processed as one row,
+// to fill vectors, and their columns are joined at the end. The order depends on the shape alone, not on the number of
+// threads.
 template <class Value, class T, class Part, class Join, class Store>
 void for_columns(const ReductionPlan& r, const T* x, Part part, Join join, Store store) {
   if (r.outer * r.inner == 0) return;
@@ -126,12 +126,12 @@ void for_columns(const ReductionPlan& r, const T* x, Part part, Join join, Store
   const int64_t row = together * r.inner;  // elements
   const int64_t rows = r.reduced / together;
   const int64_t strips = (row + kWide - 1) / kWide;
-  // With enough strips for any number of threads pieces only keep the error small.
+  // If the strips alone are enough work for all threads, the pieces only limit the error.
   const int64_t least = r.outer * strips >= kManyStrips ? kGroup * kGroup : kSlicePiece / std::min(row, kWide);
   const int64_t piece = std::max(kGroup, least);
   const int64_t pieces = (rows + piece - 1) / piece;
 
-  // Of `width` columns of a strip of one piece.
+  // Reduces `width` columns of a strip in one piece.
   const auto total_of = [&](const T* slice, int64_t p, int64_t column, int64_t width, Value* totals) {
     part(ColumnRows<T>{slice + p * piece * row + column, std::min(piece, rows - p * piece), row, width}, totals);
     if (together == 1) return;
@@ -186,8 +186,7 @@ void for_columns(const ReductionPlan& r, const T* x, Part part, Join join, Store
       pieces);
 }
 
-// Groups of rows of columns are taken into `group` by into(first element of a row, group, width), and
-// the groups are joined.
+// into(first element of a row, group, width) adds a row to `group`; groups of rows are then joined.
 template <class T, class R, class Into>
 void reduce_columns(const ReductionPlan& r, const R& reducer, Into into) {
   using Value = typename R::Value;
@@ -231,7 +230,7 @@ void reduce_slices(const ReductionPlan& r, const R& reducer) {
   });
 }
 
-// The same, where `fold` is what the reducer does: by vectors in the types that are computed in float32.
+// Reduces slices; `fold` is the vectorized equivalent of the reducer, for types that are computed in float32.
 template <class T, class R>
 void reduce_slices(const ReductionPlan& r, const R& reducer, Fold fold) {
   if constexpr (!std::is_same_v<typename R::Value, float>) {

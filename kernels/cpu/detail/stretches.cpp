@@ -1,4 +1,5 @@
-// Walks the operands row by row on all threads, with buffers for what a loop cannot read in place.
+// Elementwise loops over the rows of the operands on all threads, with buffers for data that a loop cannot read in
+// place.
 #include <brigade/kernels/cpu/detail/stretches.h>
 
 #include <brigade/core/factory.h>
@@ -17,7 +18,7 @@ namespace {
 constexpr int kMostInputs = 3;
 constexpr int64_t kStretch = 1024;
 
-// An operand: where its elements are, what they are, and how far apart in a row.
+// An operand: its data, dtype and element size.
 struct Operand {
   char* data;
   DType dtype;
@@ -28,7 +29,7 @@ struct Operand {
   char* at(int64_t element) const { return data + element * static_cast<int64_t>(bytes); }
 };
 
-// Elements of an operand as a dense array of C: where they are, or in a buffer.
+// Elements of an operand as a dense array of C: in place or in a buffer.
 template <class C>
 class Stretch {
  public:
@@ -42,7 +43,7 @@ class Stretch {
     convert(from.dtype, dense, dtype_of<C>, numbers_, n);
     return numbers_;
   }
-  // Where a loop may write; then store() brings it to its place.
+  // The array that a loop writes; store() then copies it to the output.
   C* room(const Operand& to, char* first, int64_t step) {
     return to.dtype == dtype_of<C> && step == 1 ? reinterpret_cast<C*>(first) : numbers_;
   }
@@ -70,7 +71,7 @@ struct Map {
   Operand out;
   Loop<C, Out> loop;
 
-  // A row; offsets and steps in elements: of each input, then of the output.
+  // Processes one row. Offsets and steps are in elements: for each input, then for the output.
   void row(const std::array<int64_t, kMostInputs + 1>& offsets, const std::array<int64_t, kMostInputs + 1>& steps,
            int64_t length) const {
     std::array<Stretch<C>, kMostInputs> from;
@@ -113,7 +114,7 @@ void map_stretches(std::initializer_list<const Tensor*> inputs, const Tensor& ou
         cost);
     return;
   }
-  // Inputs that are missing are the first one once more.
+  // Missing inputs repeat the first one.
   const Tensor& second = count > 1 ? *x[1] : *x[0];
   const Tensor& third = count > 2 ? *x[2] : *x[0];
   const Map<C, Out> map{{Operand(*x[0]), Operand(second), Operand(third)}, count, Operand(out), loop};
@@ -158,7 +159,7 @@ void map_floats(std::initializer_list<const Tensor*> inputs, const Tensor& out, 
     };
     map_stretches<T, T>(inputs, out, each, cost);
   };
-  // Halves stay halves whatever their layout: a loop may have other functions for them.
+  // Half types stay half types in any layout: a loop may use different functions for them.
   const bool is_one_type =
       std::all_of(inputs.begin(), inputs.end(), [&](const Tensor* x) { return x->dtype() == out.dtype(); });
   if (is_one_type && out.dtype() == kFloat16) return run.template operator()<float16>();

@@ -1,8 +1,7 @@
-// Elementwise operations over tensors of any layout and dtype by loops over dense stretches of
-// three types: float32 (which stands for the half types too), float64 and int64 (for all integers
-// and bool). What is not dense, or of another dtype, passes through a small buffer that stays in
-// the first cache; so an operation is compiled for three types and one layout, and its loop over
-// float32 for each instruction set.
+// Elementwise operations over tensors of any layout and dtype, with loops over dense stretches of three types: float32
+// (also for the half types), float64 and int64 (for all integers and bool). Data that is not dense, or of another
+// dtype, goes through a small buffer in the L1 cache. An operation is thus compiled for three types and one layout, and
+// its float32 loop for each instruction set.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -14,17 +13,16 @@
 
 namespace brigade::kernels::cpu {
 
-// out[i] = f(in[0][i], in[1][i], ...) for a stretch. What `out` shares with an input, it shares
-// element for element.
+// out[i] = f(in[0][i], in[1][i], ...) for a stretch. `out` may alias an input, element for element.
 template <class C, class Out = C>
 using Loop = FunctionRef<void(const C* const* in, Out* out, int64_t n)>;
 
-// The same where the loop takes the half types too (vector/float_arrays.h). It gets halves wherever
-// all operands are of one half type, so that the same numbers give the same bits in any layout.
+// The same for loops that also take the half types (vector/float_arrays.h). They get halves whenever all operands have
+// one half type, so that the same numbers give the same bits in any layout.
 using FloatLoop = FunctionRef<void(const FloatArrays& arrays)>;
 
-// One to three inputs, which broadcast to the shape of `out`, of dtypes that are computed in C;
-// `out` may be strided. `cost`: of an element, in elements of cheap work.
+// One to three inputs, which broadcast to the shape of `out`, of dtypes whose compute type is C; `out` may be strided.
+// `cost`: the work per element, in cheap elements.
 void map_floats(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<float> loop, int64_t cost = 1);
 void map_floats(std::initializer_list<const Tensor*> inputs, const Tensor& out, FloatLoop loop, int64_t cost = 1);
 void map_doubles(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<double> loop, int64_t cost = 1);
@@ -34,24 +32,24 @@ void compare_floats(std::initializer_list<const Tensor*> inputs, const Tensor& o
 void compare_doubles(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<double, bool> loop);
 void compare_integers(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<int64_t, bool> loop);
 
-// By the type that elements of `dtype` are computed in.
+// Whether the compute type of `dtype` is float32.
 inline bool is_computed_in_float(DType dtype) { return dtype == kFloat32 || is_half(dtype); }
 
-// Whether x is dense, of float32, and so small that a call through the table of instruction sets
-// costs more than simple arithmetic on its elements.
+// Whether x is dense, of float32, and so small that dispatch through the table of instruction sets costs more than
+// simple arithmetic on its elements.
 inline bool is_few(const Tensor& x) { return x.numel() <= 4 && x.dtype() == kFloat32 && x.is_contiguous(); }
 
-// A new tensor f(x), or f(a, b), of floating tensors of one dtype and shape. `what` names the
-// operation where the dtype is not floating. The loops: of float32, of float64.
+// A new tensor f(x), or f(a, b), of floating tensors of one dtype and shape. `what` names the operation in the error
+// for a dtype that is not floating. The loops are for float32 and float64.
 Tensor map(const char* what, const Tensor& x, int64_t cost, Loop<float> floats, Loop<double> doubles);
 Tensor map(const char* what, const Tensor& x, int64_t cost, FloatLoop floats, Loop<double> doubles);
-// Also throws ShapeError unless the gradient is like x.
+// Also throws ShapeError unless the gradient has the shape and dtype of x.
 Tensor map_backward(const char* what, const Tensor& grad, const Tensor& x, int64_t cost, Loop<float> floats,
                     Loop<double> doubles);
 Tensor map_backward(const char* what, const Tensor& grad, const Tensor& x, int64_t cost, FloatLoop floats,
                     Loop<double> doubles);
 
-// A loop of one input, or two, from a function of one element.
+// A loop over one input (loop1) or two inputs, from a function of one element.
 template <class C, class F>
 auto loop1(F f) {
   return [f](const C* const* in, auto* out, int64_t n) {

@@ -1,4 +1,4 @@
-// Loops over several tensors of different strides at once, row by row.
+// Row-by-row loops over several tensors with different strides.
 #pragma once
 
 #include <brigade/kernels/common/strided_layout.h>

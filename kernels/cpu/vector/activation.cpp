@@ -1,4 +1,4 @@
-// The loops of the activations; gelu goes by the upper tail of the normal distribution.
+// The loops of the activations; gelu uses the upper tail of the normal distribution.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/activation.cpp>
@@ -22,9 +22,8 @@ namespace {
 HWY_INLINE Vector zero() { return hn::Zero(Floats()); }
 HWY_INLINE Vector one() { return all<Vector>(1); }
 
-// exp(-z^2 / 2) for z = 0 .. kTailEnd. As exp_nonpositive, in terms of z^2 throughout: with z^2 + 2
-// n ln 2 as the argument of the polynomial; n is added to the exponent of what that gives, so the
-// end is where it would leave it.
+// exp(-z^2 / 2) for z = 0 .. kTailEnd. As exp_nonpositive, but in terms of z^2: the polynomial takes z^2 + 2 n ln 2,
+// and n is added to the exponent of its result. At kTailEnd the exponent would underflow.
 constexpr double kTailEnd = 13.1;
 HWY_INLINE Vector bell(Vector z) {
   const hn::RebindToUnsigned<Floats> bits;
@@ -36,9 +35,8 @@ HWY_INLINE Vector bell(Vector z) {
   return hn::BitCast(Floats(), hn::BitCast(bits, p) + hn::ShiftLeft<23>(hn::BitCast(bits, shifted)));
 }
 
-// The upper tail of the normal distribution at |x|, 1 - Phi(|x|), from which both sides follow; and
-// exp(-x^2 / 2). Both are 0 far out, so that their products with an infinite x are NaN, as
-// PyTorch's are.
+// The upper tail of the normal distribution at |x|, 1 - Phi(|x|), which gives Phi(x) for both signs, and exp(-x^2 / 2).
+// Both are 0 far out, so that their products with an infinite x are NaN, as in PyTorch.
 struct NormalTail {
   Vector density, tail;
 };
@@ -49,12 +47,12 @@ HWY_INLINE NormalTail normal_tail(Vector x) {
   return {hn::IfThenElseZero(is_near, density), hn::IfThenElseZero(is_near, density * normal_tail_factor(z))};
 }
 
-// x Phi(x): below 0 the tail itself, above it what the tail leaves.
+// x Phi(x): Phi is the tail for x <= 0, and 1 - tail for x > 0.
 HWY_INLINE Vector gelu(Vector x) {
   const NormalTail normal = normal_tail(x);
   return x * hn::IfThenElse(hn::Gt(x, zero()), one() - normal.tail, normal.tail);
 }
-// To the digits of a half.
+// In half precision.
 HWY_INLINE Vector short_gelu(Vector x) {
   const Vector z = hn::Abs(x);
   const Vector tail =
@@ -68,7 +66,7 @@ HWY_INLINE Vector gelu_slope(Vector x) {
   return hn::MulAdd(x * normal.density, all<Vector>(std::numbers::inv_sqrtpi / std::numbers::sqrt2), cdf);
 }
 
-// To the digits of a half.
+// In half precision.
 HWY_INLINE Vector short_gelu_slope(Vector x) {
   const Vector z = hn::Abs(x);
   const Vector density = hn::IfThenElseZero(hn::Lt(z, all<Vector>(kTailEnd)), short_power(z * z, -kHalfLog2E));
@@ -93,9 +91,9 @@ HWY_INLINE Vector silu_slope(Vector x) {
   return hn::MulAdd(x * s, one() - s, s);
 }
 
-// --- of vectors what the types of common/activation.h compute of one element
+// --- vector versions of the functors of common/activation.h
 
-// A NaN passes through, as in PyTorch.
+// NaNs propagate, as in PyTorch.
 HWY_INLINE auto of_vectors(const Relu&) {
   return [](auto v) HWY_ATTR { return hn::IfThenZeroElse(hn::Lt(v, zero()), v); };
 }
@@ -141,7 +139,7 @@ HWY_INLINE auto of_vectors(const SiluBackward&) {
   return [](auto g, auto v) HWY_ATTR { return g * silu_slope(v); };
 }
 
-// --- the same to the digits of a half, where that is less work
+// --- the same in half precision, where that is less work
 
 template <class F>
 HWY_INLINE auto of_halves(const F& f) {

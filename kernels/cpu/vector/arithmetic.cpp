@@ -13,8 +13,7 @@ namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
 namespace {
 
-// Calls body with the function of two vectors. A NaN in either operand of maximum and minimum stays
-// one.
+// Calls body with the function of two vectors. Maximum and minimum propagate NaNs.
 template <class Body>
 HWY_INLINE void with_binary(BinaryOp op, Body body) {
   switch (op) {
@@ -29,7 +28,7 @@ HWY_INLINE void with_binary(BinaryOp op, Body body) {
   }
 }
 
-// From the end that is nearer, so that a weight of 1 gives b.
+// Computed from the nearer end, so that a weight of 1 gives exactly b.
 HWY_INLINE Vector lerp(Vector a, Vector b, Vector weight) {
   const Vector distance = b - a;
   const Vector from_a = hn::MulAdd(weight, distance, a);

@@ -12,7 +12,7 @@ void binary_floats(BinaryOp op, const FloatArrays& arrays);
 void binary_number_floats(BinaryOp op, float number, bool reversed, const FloatArrays& arrays);
 // x + factor * y
 void add_scaled_floats(float factor, const FloatArrays& arrays);
-// x held between the borders; a NaN stays one, and a border that is NaN is taken.
+// x clamped to the bounds; a NaN x is kept, and a NaN bound is the result.
 void clamp_floats(float lower, float upper, const FloatArrays& arrays);
 void ternary_floats(TernaryOp op, float number, const FloatArrays& arrays);
 // a + weight (b - a)

@@ -1,6 +1,5 @@
-// Vectors of float32 from arrays of float32, float16 or bfloat16 numbers, and back, in registers:
-// to the nearest, ties to even, NaN to NaN (core/half.h, bit for bit). Compiled for each
-// instruction set.
+// Loads arrays of float32, float16 or bfloat16 as float32 vectors, and stores them back; conversion is in registers: to
+// nearest, ties to even, NaN to NaN (core/half.h, bit for bit). Compiled for each instruction set.
 #if defined(BRIGADE_KERNELS_CPU_VECTOR_ELEMENTS) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRIGADE_KERNELS_CPU_VECTOR_ELEMENTS
 #undef BRIGADE_KERNELS_CPU_VECTOR_ELEMENTS
@@ -46,7 +45,7 @@ HWY_INLINE void store_words(BitVector bits, void* to) {
   hn::StoreU(hn::TruncateTo(Words(), bits), Words(), static_cast<uint16_t*>(to));
 }
 
-// float16 where the processor has no instructions for it.
+// float16 without processor support.
 HWY_INLINE Vector from_float16(BitVector bits) {
   const auto sign = hn::ShiftLeft<16>(hn::And(bits, every(0x8000)));
   const auto magnitude = hn::And(bits, every(0x7fff));
@@ -72,7 +71,7 @@ HWY_INLINE BitVector to_float16(Vector x) {
   return hn::Or(sign, choose(hn::Gt(magnitude, every(0x7f800000)), nan, half));
 }
 
-// A bfloat16 number is the upper half of a float32 number, to which what rounds it is added first.
+// bfloat16 is the upper half of a float32, after adding the rounding bias.
 HWY_INLINE BitVector rounded_to_bfloat16_unless_nan(Vector x) {
   const auto bits = as_bits(x);
 #if HWY_TARGET == HWY_AVX3  // where masks are cheap
@@ -105,7 +104,7 @@ HWY_INLINE Vector load_vector(const bfloat16* from) {
   return layout::as_float(hn::ShiftLeft<16>(layout::load_words(from)));
 }
 
-// The same number everywhere. A NaN of any payload becomes the usual one, whose lower half is 0.
+// The same number in every lane. Any NaN becomes the canonical one, whose lower half is 0.
 HWY_INLINE Vector every_lane(float x) {
   return hn::Set(Floats(), std::isnan(x) ? std::numeric_limits<float>::quiet_NaN() : x);
 }
@@ -123,13 +122,13 @@ HWY_INLINE void store_vector(Vector x, bfloat16* to) {
   layout::store_words(hn::ShiftRight<16>(layout::rounded_to_bfloat16(x)), to);
 }
 
-// Two vectors, one behind the other.
+// Stores two consecutive vectors.
 template <class T>
 HWY_INLINE void store_vectors(Vector first, Vector second, T* to) {
   store_vector(first, to);
   store_vector(second, to + hn::Lanes(Floats()));
 }
-// The same where the lower half of a NaN is 0, as in store_two().
+// The same for vectors whose NaNs have a zero lower half, as in store_two().
 template <class T>
 HWY_INLINE void store_vectors_of_usual_nans(Vector first, Vector second, T* to) {
   store_vectors(first, second, to);
@@ -151,16 +150,14 @@ HWY_INLINE void store_vectors_of_usual_nans(Vector first, Vector second, bfloat1
 }
 #endif
 
-// Two vectors of elements that lie together, for loops that work element by element: which of the
-// two
-// an element is in depends on the dtype.
+// Two vectors of adjacent elements, for elementwise loops: the dtype determines which elements are in which vector.
 struct TwoVectors {
   Vector a, b;
 };
 HWY_INLINE TwoVectors operator+(TwoVectors x, TwoVectors y) { return {x.a + y.a, x.b + y.b}; }
 HWY_INLINE TwoVectors operator-(TwoVectors x, Vector y) { return {x.a - y, x.b - y}; }
 HWY_INLINE TwoVectors operator*(TwoVectors x, TwoVectors y) { return {x.a * y.a, x.b * y.b}; }
-// f of one vector, or of both of two, for loops that take either.
+// Applies f to one vector, or to each of two vectors, for loops that take either.
 template <class F>
 HWY_INLINE Vector apply(F f, Vector x) {
   return f(x);
@@ -181,20 +178,20 @@ template <class T>
 HWY_INLINE TwoVectors load_two(const T* from) {
   return {load_vector(from), load_vector(from + hn::Lanes(Floats()))};
 }
-// T: what the numbers were computed from, too.
+// T must also be the dtype that the numbers were loaded from.
 template <class T>
 HWY_INLINE void store_two(TwoVectors x, T* to) {
   store_vectors(x.a, x.b, to);
 }
 #if HWY_TARGET != HWY_SCALAR
-// The even elements and the odd ones: 32 bits hold one of each.
+// a: the even elements, b: the odd ones; each 32-bit word holds one of each.
 HWY_INLINE TwoVectors load_two(const bfloat16* from) {
   const auto both =
       hn::BitCast(layout::Bits(), hn::LoadU(layout::TwiceWords(), reinterpret_cast<const uint16_t*>(from)));
   return {layout::as_float(hn::ShiftLeft<16>(both)), layout::as_float(hn::And(both, layout::every(0xffff0000)))};
 }
-// A NaN is a bfloat16 one that went in, the processor's own, or that of every_lane(): its lower half
-// is 0, so rounding leaves it a NaN.
+// A NaN comes from a bfloat16 input, from the processor, or from every_lane(): its lower half is 0, so rounding keeps
+// it a NaN.
 HWY_INLINE void store_two(TwoVectors x, bfloat16* to) {
   const auto even = hn::ShiftRight<16>(layout::rounded_to_bfloat16_unless_nan(x.a));
   const auto odd = hn::And(layout::rounded_to_bfloat16_unless_nan(x.b), layout::every(0xffff0000));
@@ -203,7 +200,7 @@ HWY_INLINE void store_two(TwoVectors x, bfloat16* to) {
 }
 #endif
 
-// The first `count` elements, then zeros; and back.
+// Loads the first `count` elements, then zeros; store_part() is the reverse.
 template <class T>
 HWY_INLINE Vector load_part(const T* from, int64_t count) {
   HWY_ALIGN T room[hn::MaxLanes(Floats())] = {};

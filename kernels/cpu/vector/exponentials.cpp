@@ -20,7 +20,7 @@ using V = Vector;
 
 HWY_INLINE V every(float x) { return hn::Set(Floats(), x); }
 
-// exp(x) of x up to 0, with the digits of T.
+// exp(x) for x <= 0, with the precision of T.
 template <class T>
 HWY_INLINE V exp_nonpositive_of(V x) {
   if constexpr (sizeof(T) < sizeof(float)) return short_exp_nonpositive(x);
@@ -93,10 +93,10 @@ void softmax_rows_loop(bool logarithm, const float* x, float* y, int64_t rows, i
 
 namespace {
 
-// Rows of float32 between the passes: as vectors of halves were loaded, one by one or two at a time.
+// Stores float32 rows between the passes, in the order in which load() or load_two() returned the halves.
 HWY_INLINE void keep(V x, float* room) { store_vector(x, room); }
 HWY_INLINE void keep(TwoVectors x, float* room) { store_vectors(x.a, x.b, room); }
-// y = f(number) for n elements that sum_of() has kept.
+// y = f(number) for n elements that keep() stored inside sum_of().
 template <class T, class F>
 HWY_INLINE void write_kept(const float* numbers, int64_t n, T* y, F f) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
@@ -160,7 +160,7 @@ namespace {
 
 constexpr int64_t kShortRow = 2048;
 
-// Softmax: y (g - sum of g y); its logarithm: g - exp(y) times the sum of g.
+// Softmax: y * (g - sum(g * y)). Log_softmax: g - exp(y) * sum(g).
 template <class T>
 HWY_INLINE void log_softmax_gradient_of(const T* grad, const T* y, T* out, int64_t n) {
   const V sum =
@@ -170,8 +170,7 @@ HWY_INLINE void log_softmax_gradient_of(const T* grad, const T* y, T* out, int64
                  load(grad + i), load(y + i));
   });
 }
-// Of a short row of float16: its conversions take longer than to keep what they gave, g y (exact in
-// float32) and y.
+// For short float16 rows, buffering g * y (exact in float32) and y is faster than converting twice.
 HWY_INLINE void short_softmax_gradient_of(const float16* grad, const float16* y, float16* out, int64_t n) {
   HWY_ALIGN float products[kShortRow + kRoomBeyond], results[kShortRow + kRoomBeyond];
   const V sum = every_lane(static_cast<float>(sum_of(n, [&](int64_t i, auto load) HWY_ATTR {

@@ -1,4 +1,4 @@
-// What loops run over that compute in float32.
+// The arrays of loops that compute in float32.
 #pragma once
 
 #include <brigade/core/dtype.h>
@@ -7,8 +7,8 @@
 
 namespace brigade::kernels::cpu {
 
-// Dense arrays of `n` elements of float32, or all of float16, or all of bfloat16: as many inputs as
-// the loop has, and the output, which may be one of them.
+// Dense arrays of `n` elements, all of float32, float16 or bfloat16: the inputs of the loop, and the output, which may
+// be one of them.
 struct FloatArrays {
   DType dtype;
   const void* const* in;

@@ -1,4 +1,4 @@
-// The loops of reductions: each fold is what is made of an element, and how two of those are joined.
+// The loops of reductions: each fold defines a function of an element, and how two values are joined.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/folds.cpp>
@@ -20,10 +20,10 @@ namespace {
 using V = Vector;
 
 constexpr bool is_sum(Fold fold) { return fold == Fold::Nonzeros || fold == Fold::Sizes || fold == Fold::Squares; }
-// Of the other ones but the product, whether more is better.
+// For the folds other than sums and the product: whether the larger value wins.
 constexpr bool is_largest(Fold fold) { return fold == Fold::Largest || fold == Fold::LargestSize; }
 
-// Of no elements.
+// The fold of no elements.
 constexpr float nothing(Fold fold) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   if (fold == Fold::Largest) return -kInfinity;
@@ -48,7 +48,7 @@ HWY_INLINE V join(V known, V x) {
   return hn::IfThenElse(hn::Or(better, hn::IsNaN(x)), x, known);
 }
 
-// As join, of which a NaN may or may not be left.
+// As join, but a NaN may be lost.
 template <Fold fold>
 HWY_INLINE V quick_join(V known, V x) {
   if constexpr (is_largest(fold)) return hn::Max(known, x);
@@ -65,7 +65,7 @@ HWY_INLINE void add_up(TwoVectors x, V (&sums)[2]) {
   sums[1] = sums[1] + x.b;
 }
 
-// Of one number in each lane: the upper half of the lanes joins the lower one, until one is left.
+// Reduces the lanes of a vector: multiplies the upper half into the lower half until one lane is left.
 template <class D, class W>
 HWY_INLINE float product_of_lanes([[maybe_unused]] D d, W x) {
 #if HWY_TARGET != HWY_SCALAR
@@ -91,8 +91,8 @@ HWY_INLINE float fold_lanes(V x) {
   return lanes[0];
 }
 
-// Largest or smallest: quickly where there is no NaN, of which the sum of all tells. (It also is one
-// where there are infinities of both signs.)
+// Largest or smallest, with a fast pass if there is no NaN. A NaN shows in the sum of all elements. (The sum is also
+// NaN for infinities of both signs.)
 template <Fold fold, class T>
 HWY_INLINE float extreme_row_of(const T* x, int64_t n) {
   const Floats d;
@@ -114,7 +114,7 @@ HWY_INLINE float extreme_row_of(const T* x, int64_t n) {
       [](V known, V v) HWY_ATTR { return join<fold>(known, v); }));
 }
 
-// Words of halves as signed integers: twice as many to a vector, and nothing to convert.
+// Halves as signed integer words: twice as many per vector, without conversion.
 using HalfWords = hn::ScalableTag<int16_t>;
 using WordVector = hn::Vec<HalfWords>;
 template <class T>
@@ -122,8 +122,8 @@ constexpr int16_t infinity_of() {
   return std::is_same_v<T, float16> ? 0x7C00 : 0x7F80;
 }
 HWY_INLINE WordVector without_signs(WordVector words) { return hn::And(words, hn::Set(HalfWords(), int16_t{0x7FFF})); }
-// The same order as that of the numbers, with -0 below 0 and NaN at both ends: where the sign bit is
-// set, the other ones are turned. Turns back, too.
+// Maps words to integers with the order of the numbers, -0 below 0 and NaNs at both ends: inverts the other bits if the
+// sign bit is set. It is its own inverse.
 HWY_INLINE WordVector in_order(WordVector words) { return hn::Xor(words, without_signs(hn::BroadcastSignBit(words))); }
 
 template <Fold fold, class T>
@@ -153,7 +153,7 @@ HWY_INLINE float extreme_row_of_halves(const T* x, int64_t n) {
   };
   for (int64_t i = lanes; i + lanes <= n; i += lanes)
     take(i);
-  take(n - lanes);  // some a second time
+  take(n - lanes);  // overlaps the last full vector
   const int16_t high = hn::GetLane(hn::MaxOfLanes(d, largest));
   const int16_t low = hn::GetLane(hn::MinOfLanes(d, smallest));
   if (high > infinity_of<T>() || low < -infinity_of<T>() - 1) return std::numeric_limits<float>::quiet_NaN();
@@ -202,7 +202,7 @@ HWY_INLINE auto visit_fold(Fold fold, DType dtype, const void* x, Body body) {
   }
 }
 
-// The first element of which found(vector) is true: four vectors at once as long as none has it.
+// The first element for which found(vector) is true; tests four vectors at once until one has a match.
 template <class D, class E, class Found>
 HWY_INLINE int64_t first_where(D d, const E* x, int64_t n, Found found) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));

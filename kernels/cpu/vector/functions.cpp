@@ -1,4 +1,4 @@
-// The loops of elementary functions, in float32 or, where roundings add up, in float64.
+// The loops of elementary functions, in float32, or in float64 where rounding errors would add up.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/functions.cpp>
@@ -28,7 +28,7 @@ void run_mostly(const float* x, float* y, int64_t n, F f, Exact exact) {
   each_wide<1>({x}, y, n, f, exact);
 }
 
-// Of rounding: zeros keep the sign of what they come from.
+// For the rounding functions: a zero result keeps the sign of its argument.
 HWY_INLINE Vector with_sign(Vector y, Vector x) { return hn::CopySign(y, x); }
 
 }  // namespace

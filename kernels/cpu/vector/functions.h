@@ -11,7 +11,7 @@
 namespace brigade::kernels::cpu {
 
 void function_floats(Function f, const float* x, float* y, int64_t n);
-// The same of an input of any of their dtypes.
+// The same for an input of float32 or a half type.
 void unary_floats(UnaryOp op, const FloatArrays& arrays);
 
 }  // namespace brigade::kernels::cpu

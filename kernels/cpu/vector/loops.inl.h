@@ -1,5 +1,4 @@
-// Loops over vectors of numbers that are computed in float32, whatever they are stored in. Compiled
-// for each instruction set.
+// Vector loops that compute in float32 on float32 or half storage. Compiled for each instruction set.
 #if defined(BRIGADE_KERNELS_CPU_VECTOR_LOOPS) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRIGADE_KERNELS_CPU_VECTOR_LOOPS
 #undef BRIGADE_KERNELS_CPU_VECTOR_LOOPS
@@ -17,7 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
-// f of the inputs' vectors at element i; of two vectors of each.
+// f of the inputs' vectors at element i; two_vectors_at takes two vectors of each input.
 template <int inputs, class T, class F>
 HWY_INLINE Vector vector_at(const T* const (&in)[inputs], int64_t i, F f) {
   if constexpr (inputs == 1) return f(load_vector(in[0] + i));
@@ -34,8 +33,8 @@ HWY_INLINE TwoVectors two_vectors_at(const T* const (&in)[inputs], int64_t i, F 
   if constexpr (inputs == 3) return {f(x[0].a, x[1].a, x[2].a), f(x[0].b, x[1].b, x[2].b)};
 }
 
-// out[i] = f(in[0][i], in[1][i], ...) for n elements. What `out` shares with an input, it shares
-// element for element. Elements that fill no vector are computed in a copy that does.
+// out[i] = f(in[0][i], in[1][i], ...) for n elements. `out` may alias an input, element for element. A last partial
+// vector is computed in a padded copy.
 template <int inputs, class T, class F>
 HWY_INLINE void each(const T* const (&in)[inputs], T* out, int64_t n, F f) {
   const Floats d;
@@ -49,7 +48,7 @@ HWY_INLINE void each(const T* const (&in)[inputs], T* out, int64_t n, F f) {
   int64_t rest = n - count;
   while (true) {
     int64_t i = 0;
-    // Two at a time, where two fit into one.
+    // Half types: two vectors at a time.
     if constexpr (sizeof(T) < sizeof(float)) {
       for (; i + lanes < count; i += 2 * lanes)
         store_two(two_vectors_at<inputs>(from, i, f), to + i);
@@ -72,13 +71,13 @@ HWY_INLINE void each1(const T* x, T* out, int64_t n, F f) {
   each<1>({x}, out, n, f);
 }
 
-// The same of arrays of any of their dtypes.
+// The same for arrays of dtype T.
 template <class T, size_t... k, class F>
 HWY_INLINE void each_as(std::index_sequence<k...>, const FloatArrays& arrays, F f) {
   const T* const in[] = {static_cast<const T*>(arrays.in[k])...};
   each(in, static_cast<T*>(arrays.out), arrays.n, f);
 }
-// `of_halves`: the same function to the digits that halves keep.
+// `of_halves`: the same function in half precision.
 template <int inputs, class F, class Halves>
 HWY_INLINE void each_of(const FloatArrays& arrays, F f, Halves of_halves) {
   const std::make_index_sequence<inputs> every_input;

@@ -1,10 +1,9 @@
-// Elementary functions of vectors of float32. Compiled for each instruction set.
+// Elementary functions of float32 vectors. Compiled for each instruction set.
 //
-// Highway's own (contrib/math) are good for parts of the float32 range (sin and cos up to 39,000,
-// exp up to 104) and to 4 units of the last place; these are for the whole range, with infinities,
-// NaN and signs of zero where the standard library has them, to 2 units (exp, log) or 3 (the
-// others; tested). Polynomials without a name are least-squares fits in the Chebyshev points of
-// their interval, reweighted until the largest relative error was smallest.
+// Highway's own functions (contrib/math) cover parts of the float32 range (sin and cos up to 39,000, exp up to 104)
+// with 4 ULP; these cover the whole range, with infinities, NaN and signs of zero as in the standard library, with 2
+// ULP (exp, log) or 3 ULP (the others; tested). Unnamed polynomials are least-squares fits at the Chebyshev points of
+// their interval, reweighted to minimize the largest relative error.
 #if defined(BRIGADE_KERNELS_CPU_VECTOR_MATH) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRIGADE_KERNELS_CPU_VECTOR_MATH
 #undef BRIGADE_KERNELS_CPU_VECTOR_MATH
@@ -55,12 +54,12 @@ template <class V>
 HWY_INLINE auto is_nan(V x) {
   return hn::IsNaN(x);
 }
-// What a function makes of NaN is NaN.
+// y, or x where x is NaN.
 template <class V>
 HWY_INLINE V or_nan(V x, V y) {
   return hn::IfThenElse(is_nan(x), x, y);
 }
-// The nearest whole number, for |x| < 2^22: adding 1.5 * 2^23 rounds.
+// The nearest integer, for |x| < 2^22: adding 1.5 * 2^23 rounds.
 template <class V>
 HWY_INLINE V to_whole(V x) {
   const V rounder = all<V>(12582912.0);
@@ -77,7 +76,7 @@ HWY_INLINE V power_of_two(I n) {
   const hn::RebindToSigned<TagOf<V>> di;
   return hn::BitCast(TagOf<V>(), hn::ShiftLeft<23>(n + hn::Set(di, 127)));
 }
-// y * 2^n in two halves, so that results near the ends of the range stay right.
+// y * 2^n in two halves, so that results near the ends of the range stay accurate.
 template <class V>
 HWY_INLINE V scaled(V y, V n) {
   const auto exponent = hn::ConvertTo(hn::RebindToSigned<TagOf<V>>(), n);
@@ -97,13 +96,13 @@ HWY_INLINE V exp(V x) {
                 n));
 }
 
-// exp of what is not above 0 (a little above, by rounding, does no harm), with fewer cases: below
-// -87.7 the result is 0 instead of a subnormal number. Relative error below 4e-7; a NaN stays one.
+// exp(x) for x <= 0 (slightly above 0, from rounding, is fine), with fewer special cases: below -87.7 the result is 0
+// instead of a subnormal number. Relative error below 4e-7; NaNs propagate.
 template <class V>
 HWY_INLINE V exp_nonpositive(V x) {
   const TagOf<V> d;
   const hn::RebindToUnsigned<TagOf<V>> du;
-  const V to_exponent = all<V>(12582912.0 + 127.0);  // as in to_whole; then the last bits are the exponent of 2^n
+  const V to_exponent = all<V>(12582912.0 + 127.0);  // as in to_whole; the low bits are then the exponent of 2^n
   const V clamped = hn::IfThenElse(hn::Lt(x, all<V>(-88)), all<V>(-88), x);
   const V shifted = hn::MulAdd(clamped, all<V>(1.44269504088896341), to_exponent);
   const V r = minus_ln2(clamped, shifted - to_exponent);
@@ -138,7 +137,7 @@ template <class V>
 HWY_INLINE Split<V> split(V x) {
   const TagOf<V> d;
   const hn::RebindToSigned<TagOf<V>> di;
-  const auto is_small = hn::Lt(x, all<V>(1.17549435e-38));  // its exponent bits do not tell
+  const auto is_small = hn::Lt(x, all<V>(1.17549435e-38));  // subnormal: the exponent bits are 0
   const auto bits = hn::BitCast(di, hn::IfThenElse(is_small, x * all<V>(8388608), x));
   const auto exponent = hn::ShiftRight<23>(bits - hn::Set(di, 0x3F3504F3));  // the bits of sqrt(1/2)
   const V m = hn::BitCast(d, bits - hn::ShiftLeft<23>(exponent));
@@ -151,7 +150,7 @@ HWY_INLINE V log_rest(V f) {
                          2.00021187e-1, -2.50000096e-1, 3.33333126e-1);
   return f * f * hn::MulSub(f, p, all<V>(0.5));
 }
-// `y` for positive finite x, otherwise what a logarithm is there.
+// `y` for positive finite x, otherwise the special values of log.
 template <class V>
 HWY_INLINE V at_borders(V x, V y) {
   const V zero = hn::Zero(TagOf<V>());
@@ -184,7 +183,7 @@ HWY_INLINE V log10(V x) {
   const V y = hn::MulAdd(s.exponent, all<V>(0.30078125), hn::MulAdd(s.exponent, all<V>(2.48745664e-4), part));
   return at_borders(x, y);
 }
-// What rounding took from 1 + x is put back, to first order.
+// Adds back the rounding error of 1 + x, to first order.
 template <class V>
 HWY_INLINE V log1p(V x) {
   const V one = all<V>(1);
@@ -192,7 +191,7 @@ HWY_INLINE V log1p(V x) {
   const V lost = x - (u - one);
   const Split<V> s = split(u);
   const V y = plus_ln2(s.exponent, s.fraction, log_rest(s.fraction) + lost / u);
-  return hn::IfThenElse(hn::Eq(x, hn::Zero(TagOf<V>())), x, at_borders(u, y));  // of -0: -0
+  return hn::IfThenElse(hn::Eq(x, hn::Zero(TagOf<V>())), x, at_borders(u, y));  // -0 gives -0
 }
 
 // exp(r) - 1 for |r| <= ln 2 / 2
@@ -201,17 +200,17 @@ HWY_INLINE V expm1_near(V r) {
   const V p = polynomial(r, 1.98458772e-4, 1.39406250e-3, 8.33338937e-3, 4.16663609e-2, 1.66666664e-1, 0.5);
   return hn::MulAdd(r * r, p, r);
 }
-// 2^n (exp(r) - 1) + (2^n - 1), half of it first so that 2^128 need not be a number.
+// 2^n (exp(r) - 1) + (2^n - 1), computed as twice its half, since 2^128 is not a float.
 template <class V>
 HWY_INLINE V expm1(V x) {
   const V clamped = hn::Max(hn::Min(x, all<V>(89)), all<V>(-30));
   const V n = to_whole(clamped * all<V>(1.44269504088896341));
   const V half = power_of_two<V>(hn::ConvertTo(hn::RebindToSigned<TagOf<V>>(), n - all<V>(1)));
   const V y = all<V>(2) * hn::MulAdd(half, expm1_near(minus_ln2(clamped, n)), half - all<V>(0.5));
-  // Near 0 it is x, with the sign of zero; half of a subnormal number would be lost.
+  // Near 0 the result is x, with the sign of zero; halving would lose bits of subnormal numbers.
   return hn::IfThenElse(hn::Or(is_nan(x), hn::Lt(hn::Abs(x), all<V>(1e-10))), x, y);
 }
-// The whole part of x goes to the exponent as it is.
+// The integer part of x goes directly to the exponent.
 template <class V>
 HWY_INLINE V exp2(V x) {
   const V clamped = hn::Max(hn::Min(x, all<V>(129)), all<V>(-151));
@@ -219,7 +218,7 @@ HWY_INLINE V exp2(V x) {
   return or_nan(x, scaled(all<V>(1) + expm1_near((clamped - n) * all<V>(0.693147181)), n));
 }
 
-// exp(a) / 2 for a >= 0, infinite where it is no float32 number.
+// exp(a) / 2 for a >= 0, infinity where it overflows float32.
 template <class V>
 HWY_INLINE V half_exp(V a) {
   const auto is_far = hn::Ge(a, all<V>(88));
@@ -255,7 +254,7 @@ HWY_INLINE V erf(V x) {
   const V a = hn::Abs(x);
   const V p = polynomial(a * a, 7.85385922e-5, -8.01019298e-4, 5.18832761e-3, -2.68538119e-2, 1.12835851e-1,
                          -3.76126258e-1, 1.28379166e-1);
-  const V near = hn::MulAdd(a, p, a);  // a part of 1 is exact
+  const V near = hn::MulAdd(a, p, a);  // the term 1 * a is exact
   const V z = hn::Min(a, all<V>(6));
   const V far = hn::NegMulAdd(all<V>(2) * exp(hn::Neg(z * z)), normal_tail_factor(z * all<V>(1.41421356)), all<V>(1));
   return or_nan(x, hn::CopySign(hn::IfThenElse(hn::Lt(a, all<V>(1)), near, far), x));

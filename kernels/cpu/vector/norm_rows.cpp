@@ -1,4 +1,4 @@
-// The loops of layer norm and RMS norm over rows that stay in the nearest cache between their passes.
+// The loops of layer norm and RMS norm over rows that stay in the L1 cache between passes.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/norm_rows.cpp>
@@ -14,7 +14,7 @@ namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
 namespace {
 
-// Distances are taken from the first element first: nothing is lost where a row lies far from zero.
+// Sums the distances from the first element, so that no digits are lost in a row far from zero.
 template <class T>
 HWY_INLINE float mean_of(const T* x, int64_t n) {
   const auto first = static_cast<float>(x[0]);
@@ -23,7 +23,7 @@ HWY_INLINE float mean_of(const T* x, int64_t n) {
   return static_cast<float>(static_cast<double>(first) + distances / static_cast<double>(n));
 }
 
-// x - center; x where rows are not centered.
+// x - center, or x if rows are not centered.
 template <bool centered, class V>
 HWY_INLINE V distance_from(Vector center, V x) {
   if constexpr (!centered) return x;
@@ -54,24 +54,24 @@ void normalize_rows_of(const NormRows& rows) {
 }
 
 struct Slopes {
-  double sum = 0;   // of s
-  double dots = 0;  // of s * (x - mean)
+  double sum = 0;   // sum of s
+  double dots = 0;  // sum of s * (x - mean)
 };
 
-// Over a row, adding grad * h to `dots` and grad to `slopes` on the way.
+// The sums over a row; also adds grad * h to `dots` and grad to `slopes`.
 template <bool centered, bool adds_dots, bool adds_slopes, class T>
 HWY_INLINE Slopes slopes_of(const T* grad, const T* x, const float* gain, Vector center, Vector scale, float* dots,
                             float* slopes, int64_t n) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   Slopes total;
-  // Of blocks, as in sum_of.
+  // Sums of blocks, as in sum_of.
   const int64_t block = 64 * 2 * lanes;
   for (int64_t first = 0; first < n; first += block) {
     const int64_t end = std::min(n, first + block);
     Vector sums[2] = {hn::Zero(d), hn::Zero(d)};
     Vector products[2] = {hn::Zero(d), hn::Zero(d)};
-    // Elements beyond the end come as zeros, and so does their part of both sums.
+    // Elements beyond the end load as zeros and add nothing to both sums.
     const auto take = [&](int which, int64_t i, auto load, auto store) HWY_ATTR {
       const Vector g = load(grad + i);
       const Vector s = g * load(gain + i);

@@ -8,7 +8,7 @@
 
 namespace brigade::kernels::cpu {
 
-// `rows` dense rows of `n` elements; gain and shift hold n numbers, of whose NaNs the lower half is 0.
+// `rows` dense rows of `n` elements; gain and shift hold n numbers; the lower half of their NaNs is 0.
 struct NormRows {
   DType dtype;
   int64_t rows, n;
@@ -30,10 +30,10 @@ struct NormRowGradients {
   const float* gain;
   const float* means;  // null for RMS norm
   const float* rstds;
-  // With h = (x - mean) * rstd and s = grad * gain: rstd * (s - mean(s) - h * mean(s * h)), without
-  // the first mean for RMS norm; null where it is not wanted.
+  // With h = (x - mean) * rstd and s = grad * gain: rstd * (s - mean(s) - h * mean(s * h)), without the first mean for
+  // RMS norm; null if not wanted.
   void* out;
-  // What grad * h and grad are added to, n numbers each; null where not wanted.
+  // grad * h is added to `dots`, grad to `slopes`: n numbers each; null if not wanted.
   float* dots;
   float* slopes;
 };

@@ -1,4 +1,5 @@
-// Squares gather in double: that of a large element fits no float, and what was measured is written over at once.
+// Adds the elements of two ranks and sums their squares in double: large squares overflow float, and the inputs are
+// overwritten, so they cannot be measured again.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/pairs.cpp>
@@ -20,7 +21,7 @@ HWY_INLINE void add_squares(hn::Vec<Half> x, hn::Vec<Doubles>& sum) {
   sum = hn::MulAdd(exact, exact, sum);
 }
 
-// Lower and upper halves have sums of their own.
+// The lower and upper halves have separate sums.
 HWY_INLINE void add_squares(Vector x, hn::Vec<Doubles>& low, [[maybe_unused]] hn::Vec<Doubles>& high) {
   add_squares(hn::LowerHalf(Half(), x), low);
 #if HWY_TARGET != HWY_SCALAR

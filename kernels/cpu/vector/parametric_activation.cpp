@@ -1,4 +1,4 @@
-// The compiler makes vectors of these loops by itself.
+// The loops of the parametric activations, which the compiler vectorizes by itself.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/parametric_activation.cpp>

@@ -1,4 +1,4 @@
-// A vector holds the same element of neighbouring windows.
+// Max pooling of 2 x 2 windows: a vector holds the same element of adjacent windows.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/pool.cpp>
@@ -17,18 +17,18 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 void max_pool_two_by_two_loop(const float* image, int64_t width, int64_t rows, int64_t out, float* values,
                               int64_t* places) {
-  // No wider, so that a row of a small plane fills one.
+  // Capped, so that a row of a small plane fills a vector.
   const hn::CappedTag<float, kPoolLanes> d;
   const hn::RebindToSigned<decltype(d)> indices;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  // Where a window's elements stand, from the first window's first on.
+  // Positions of a window's elements, relative to the first element of the first window.
   const auto first = hn::Add(hn::Iota(indices, 0), hn::Iota(indices, 0));
   const auto second = hn::Add(first, hn::Set(indices, 1));
   const auto third = hn::Add(first, hn::Set(indices, static_cast<int32_t>(width)));
   const auto fourth = hn::Add(second, hn::Set(indices, static_cast<int32_t>(width)));
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t next = 0; next < out; next += lanes) {
-      // The last vector of a row begins where it still fits, and repeats some windows.
+      // The last vector of a row starts early enough to fit, and repeats some windows.
       const int64_t o = std::min(next, out - lanes);
       const int64_t start = 2 * (row * width + o);
       auto best = hn::Undefined(d);

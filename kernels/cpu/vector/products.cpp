@@ -1,4 +1,5 @@
-// The rows of op(b) are vectors, and a block of rows of c stays in registers until it is done.
+// Native matrix products: rows of op(b) are read as vectors, and a block of rows of c stays in registers until it is
+// done.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/products.cpp>
@@ -17,13 +18,13 @@ namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
 namespace {
 
-// The compiler's own vectors; where Highway has none, every processor has 16 bytes.
+// The compiler's vector extension; 16 bytes, which every processor has, if Highway has no vectors.
 constexpr size_t kVectorBytes = HWY_MAX_BYTES < 16 ? 16 : HWY_MAX_BYTES;
 
 template <class T>
 class Product {
  public:
-  // Whether a product is so small that a library's preparations take longer than the arithmetic.
+  // Whether a product is so small that a library's setup takes longer than the arithmetic.
   static bool is_small(const Factors<T>& of) noexcept {
     return of.m * of.n * of.k <= (of.n % kLanes == 0 ? 32 * 32 * 32 : 16 * 16 * 16) && of.k * padded(of.n) <= kRoom;
   }
@@ -38,9 +39,8 @@ class Product {
     }
   }
 
-  // Whether op(a) has few rows and b is transposed, and long rows. A library copies all of b into a
-  // layout of its own, which so few rows do not pay for. Most of a vector of them is the least that
-  // pays here.
+  // Whether op(a) has few but long rows and b is transposed. A library would copy all of b to its own layout, which
+  // does not pay off for so few rows. The rows must fill most of a vector to pay off here.
   static bool is_thin(const Factors<T>& of) noexcept {
     return !of.transpose_a && of.transpose_b && 4 * of.m >= 3 * kLanes && of.m <= 8 * kLanes && of.k >= 512 &&
            of.n >= 2 * kRows;
@@ -48,12 +48,12 @@ class Product {
   static int64_t depth(const Factors<T>& of) noexcept { return std::min(of.k, kThinRoom / padded(of.m)); }
   static int64_t thin_room(const Factors<T>& of) noexcept { return padded(of.m) * (depth(of) + of.n); }
 
-  // The transposed product, b times a transposed, where b's rows are read as they lie. First columns
-  // [p, p + depth) of a, transposed;
+  // The transposed product, b times a transposed, which reads b's rows in place. copy_thin transposes columns [p, p +
+  // depth) of a.
   static void copy_thin(const Factors<T>& of, int64_t p, T* room) {
     copy_rows(true, of.m, std::min(of.k - p, depth(of)), of.a + p, of.lda, room);
   }
-  // then their share of columns [begin, end) of c, which are transposed back after the last share.
+  // multiply_thin adds their share to columns [begin, end) of c, which are transposed back after the last share.
   static void multiply_thin(const Factors<T>& of, int64_t p, int64_t begin, int64_t end, T* room) {
     const int64_t width = padded(of.m);
     const int64_t k = std::min(of.k - p, depth(of));
@@ -72,8 +72,8 @@ class Product {
     if (p + k == of.k) transpose_rows(end - begin, of.m, sums, width, c, of.ldc);
   }
 
-  // Columns [begin, end) of a product of any size: panels of op(b), as many rows of it at once as
-  // fill the room, which stays in the first cache while all rows of op(a) pass.
+  // Columns [begin, end) of a product of any size, in panels of op(b): as many of its rows at once as fill the room,
+  // which stays in the L1 cache for all rows of op(a).
   static void multiply_columns(const Factors<T>& of, int64_t begin, int64_t end) {
     constexpr int64_t kWidth = kColumns * kLanes;
     constexpr int64_t kDepth = kRoom / kWidth;
@@ -93,15 +93,15 @@ class Product {
  private:
   using Lanes [[gnu::vector_size(kVectorBytes)]] = T;
   static constexpr int64_t kLanes = kVectorBytes / sizeof(T);
-  // Of a block, in rows and vectors: as many sums under way at once as hide how long one takes.
-  // x86 has 32 registers from AVX-512 on, 16 before; ARM has 32.
+  // The size of a block, in rows and vectors: enough sums in flight to hide the latency of an FMA. x86 has 32 registers
+  // from AVX-512 on, 16 before; ARM has 32.
   static constexpr int kRows = HWY_ARCH_X86 && kVectorBytes < 64 ? 6 : 8;
   static constexpr int kColumns = 2;
   static constexpr int64_t kRoom = 4096;           // elements of a copy of op(b)
-  static constexpr int64_t kChain = 384;           // numbers added one after another: fewer are more exact
-  static constexpr int64_t kThinRoom = 64 * 1024;  // elements of a copy of a: they stay in the second cache
+  static constexpr int64_t kChain = 384;           // numbers added in sequence: fewer are more accurate
+  static constexpr int64_t kThinRoom = 64 * 1024;  // elements of a copy of a, which stays in the L2 cache
 
-  // But for b. The element in row i and column j of op(a) is a[i * a_row + j * a_step].
+  // A product, without b. The element in row i and column j of op(a) is a[i * a_row + j * a_step].
   struct Problem {
     int64_t m, n, k;
     const T* a;
@@ -110,7 +110,7 @@ class Product {
     int64_t ldc;
     bool accumulate;
   };
-  // The part of it that computes `columns` columns of a few rows.
+  // The part of a problem that computes `columns` columns of a few rows.
   struct Block {
     const Problem& of;
     const T* a;
@@ -128,7 +128,7 @@ class Product {
     return vector;
   }
 
-  // By a copy of op(b) whose rows are whole vectors.
+  // Multiplies with a copy of op(b) whose rows are padded to whole vectors.
   [[gnu::noinline]] static void multiply_copy(const Problem& problem, bool transpose_b, const T* b, int64_t ldb) {
     alignas(kVectorBytes) T room[kRoom];
     copy_rows(transpose_b, problem.n, problem.k, b, ldb, room);
@@ -150,7 +150,7 @@ class Product {
     }
   }
 
-  // op(b), its rows filled up with zeros to whole vectors.
+  // Copies op(b), with rows zero-padded to whole vectors.
   static void copy_rows(bool transpose, int64_t n, int64_t k, const T* b, int64_t ldb, T* to) {
     const int64_t width = padded(n);
     if (transpose) transpose_rows(n, k, b, ldb, to, width);
@@ -160,7 +160,7 @@ class Product {
     }
   }
 
-  // Squares of four by four, then what is left at the edges.
+  // Transposes 4 x 4 squares, then the edges.
   static void transpose_rows(int64_t n, int64_t k, const T* b, int64_t ldb, T* to, int64_t width) {
     const int64_t whole_n = n / 4 * 4;
     const int64_t whole_k = k / 4 * 4;
@@ -189,7 +189,7 @@ class Product {
     }
   }
 
-  // A block of c of 1 to Rows rows.
+  // Computes a block of c with 1 to Rows rows.
   template <int Rows, int Columns>
   static void run(const Block& block, int rows) {
     if constexpr (Rows > 1) {
@@ -218,7 +218,7 @@ class Product {
       left += block.of.a_step;
       right += block.ldb;
     }
-    // Held here, since a store could change them for all that the compiler knows.
+    // Local copies, since the compiler must assume that stores change the members.
     T* to = block.c;
     const int64_t ldc = block.of.ldc;
     const int64_t columns = block.columns;
@@ -292,7 +292,7 @@ HWY_EXPORT(multiply_columns_loop);
 HWY_EXPORT(multiply_columns_of_doubles_loop);
 
 namespace {
-// Threads take neighbouring columns.
+// Threads take ranges of adjacent columns.
 template <class T, class Columns>
 void share_columns(const Factors<T>& of, Columns columns) {
   constexpr int64_t kWidth = 64;
@@ -306,7 +306,7 @@ bool multiply_if_small(const Factors<float>& of) { return HWY_DYNAMIC_DISPATCH(m
 bool multiply_if_small(const Factors<double>& of) { return HWY_DYNAMIC_DISPATCH(multiply_small_doubles_loop)(of); }
 int64_t thin_room(const Factors<float>& of) { return HWY_DYNAMIC_DISPATCH(thin_room_loop)(of); }
 void multiply_thin(const Factors<float>& of, float* room) {
-  // Threads take neighbouring rows of b.
+  // Threads take ranges of adjacent rows of b.
   for (int64_t p = 0; p < of.k;) {
     const int64_t next = HWY_DYNAMIC_DISPATCH(copy_thin_loop)(of, p, room);
     parallel_for(

@@ -1,13 +1,12 @@
-// Products of matrices in this project's own code, compiled for each instruction set: of small
-// ones, for which a library's preparations take longer than the arithmetic, and of all that no
-// library is there for.
+// Native matrix products, compiled for each instruction set: for small matrices, where a library's setup takes longer
+// than the arithmetic, and for all products without a library.
 #pragma once
 
 #include <cstdint>
 
 namespace brigade::kernels::cpu {
 
-// What gemm() of detail/gemm.h is given; `accumulate`: beta is 1.
+// The arguments of gemm() in detail/gemm.h; `accumulate`: beta is 1.
 template <class T>
 struct Factors {
   bool transpose_a, transpose_b;
@@ -21,14 +20,14 @@ struct Factors {
   int64_t ldc;
 };
 
-// False when the product is not small; then nothing was done.
+// Returns false without doing anything when the product is not small.
 bool multiply_if_small(const Factors<float>& of);
 bool multiply_if_small(const Factors<double>& of);
-// The elements of `room` that multiply_thin needs, above 0 where it is the fastest way: where a has
-// few rows (a batch, of a linear layer's forward) and b is transposed.
+// The number of `room` elements that multiply_thin needs, or 0 if it is not the fastest way. It is the fastest if a has
+// few rows (a small batch in a linear layer's forward) and b is transposed.
 int64_t thin_room(const Factors<float>& of);
 void multiply_thin(const Factors<float>& of, float* room);
-// Of any size.
+// Products of any size.
 void multiply(const Factors<float>& of);
 void multiply(const Factors<double>& of);
 

@@ -1,7 +1,7 @@
-// Functions of vectors of float32 whose results are rounded to float16 or bfloat16 afterwards, with
-// the few digits that those keep: relative errors of about 2^-17, so that of all halves fewer than
-// one in a hundred gets the neighbour of the nearest half number (tested for every half). Compiled
-// for each instruction set. Polynomials and quotients are fits as in math.inl.h.
+// Reduced-precision functions of float32 vectors, for results that are rounded to float16 or bfloat16 afterwards:
+// relative errors of about 2^-17, so that fewer than one in a hundred halves is not rounded to the nearest half, but to
+// its neighbor (tested for every half). Compiled for each instruction set. Polynomials and quotients are fits as in
+// math.inl.h.
 #if defined(BRIGADE_KERNELS_CPU_VECTOR_SHORT_MATH) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRIGADE_KERNELS_CPU_VECTOR_SHORT_MATH
 #undef BRIGADE_KERNELS_CPU_VECTOR_SHORT_MATH
@@ -16,33 +16,33 @@ namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// 2^t for t between -1/2 and 1/2; 1 at 0 exactly, so that the logarithm of a sum near 1 has its digits.
+// 2^t for t between -1/2 and 1/2; exactly 1 at 0, so that the logarithm of a sum near 1 is accurate.
 template <class V>
 HWY_INLINE V short_power_of_part(V t) {
   return polynomial(t, 9.58286e-3, 5.590644e-2, 2.4024099e-1, 6.9312419e-1, 1.0);
 }
 
-// 2^(x * factor), where its exponent is that of a normal number; a NaN stays one. To 2^-18 where
-// x * factor is below 2^7: it has the digits of a float32 number.
+// 2^(x * factor), if the result is a normal number; NaNs propagate. Relative error 2^-18 for x * factor below 2^7,
+// which is itself rounded to float32.
 template <class V>
 HWY_INLINE V short_power(V x, double factor) {
   const TagOf<V> d;
   const hn::RebindToUnsigned<TagOf<V>> du;
-  const V to_exponent = all<V>(12582912.0);  // the last bits are then the whole part, as in exp_nonpositive
+  const V to_exponent = all<V>(12582912.0);  // the low bits are then the integer part, as in exp_nonpositive
   const V shifted = hn::MulAdd(x, all<V>(factor), to_exponent);
   const V t = hn::MulSub(x, all<V>(factor), shifted - to_exponent);
   return hn::BitCast(d, hn::BitCast(du, short_power_of_part(t)) + hn::ShiftLeft<23>(hn::BitCast(du, shifted)));
 }
 inline constexpr double kHalfLog2E = 0.72134752044448170;
 
-// The square of exp(x / 2), whose exponent needs no care at the ends of the range.
+// The square of exp(x / 2), whose exponent needs no special handling at the ends of the range.
 template <class V>
 HWY_INLINE V short_exp(V x) {
   const V root = short_power(hn::Max(hn::Min(x, all<V>(89)), all<V>(-104)), kHalfLog2E);
   return or_nan(x, root * root);
 }
 
-// As exp_nonpositive: 0 below -87.7. To 2^-17.
+// As exp_nonpositive: 0 below -87.7. Relative error 2^-17.
 template <class V>
 HWY_INLINE V short_exp_nonpositive(V x) {
   const TagOf<V> d;
@@ -54,7 +54,7 @@ HWY_INLINE V short_exp_nonpositive(V x) {
   return short_power_of_part(t) * hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(du, shifted)));
 }
 
-// By exp(-|x|), which does not overflow.
+// Computed from exp(-|x|), which does not overflow.
 template <class V>
 HWY_INLINE V short_sigmoid(V x) {
   const V a = hn::Neg(hn::Abs(x));
@@ -64,7 +64,7 @@ HWY_INLINE V short_sigmoid(V x) {
   return hn::IfThenElse(hn::Lt(x, hn::Zero(TagOf<V>())), e, one) / (one + e);
 }
 
-// A quotient up to 4.9, from where on the result is rounded to 1.
+// A rational approximation up to 4.9; beyond, the result rounds to 1.
 template <class V>
 HWY_INLINE V short_tanh(V x) {
   const V near = hn::Max(hn::Min(x, all<V>(4.9)), all<V>(-4.9));
@@ -74,8 +74,7 @@ HWY_INLINE V short_tanh(V x) {
   return or_nan(x, near * p / q);
 }
 
-// As normal_tail_factor: to 2^-16 up to z = 6, from where on no float16 number has a tail, to 2^-11
-// beyond.
+// As normal_tail_factor. Relative error 2^-16 up to z = 6, beyond which the tail underflows float16, and 2^-11 beyond.
 template <class V>
 HWY_INLINE V short_tail_factor(V z) {
   const V p = polynomial(z, 5.43337841e-2, 2.57712771e-1, 5.00004159e-1);

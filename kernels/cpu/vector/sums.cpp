@@ -1,4 +1,4 @@
-// The loops of sums and normalisation, and plain ones of the same for float64.
+// The loops of sums and normalization, with scalar loops for float64.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/sums.cpp>
@@ -14,7 +14,7 @@ namespace brigade::kernels::cpu::HWY_NAMESPACE {
 namespace {
 HWY_INLINE Vector every(float x) { return hn::Set(Floats(), x); }
 
-// Of float, float16 or bfloat16.
+// The sum of float, float16 or bfloat16 elements.
 template <class T>
 HWY_INLINE double sum_elements(const T* x, int64_t n) {
   return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(x + i); });
@@ -35,7 +35,7 @@ HWY_INLINE DistanceSums sum_distances_and_squares_of(const T* x, float center, i
   const Vector from = every(center);
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   DistanceSums total;
-  // Of blocks, as in sum_of.
+  // Sums of blocks, as in sum_of.
   const int64_t block = 64 * 4 * lanes;
   for (int64_t first = 0; first < n; first += block) {
     const int64_t count = std::min(block, n - first);
@@ -85,7 +85,7 @@ double sum_float16_loop(const float16* x, int64_t n) { return sum_elements(x, n)
 double sum_bfloat16_loop(const bfloat16* x, int64_t n) { return sum_elements(x, n); }
 double sum_of_squares_loop(const float* x, int64_t n) {
   const Floats d;
-  // Of 256 squares in each lane in float32, so that large ones do not overflow there; of those in double.
+  // Each lane sums 256 squares in float32, so that large squares do not overflow; the total is in double.
   constexpr int64_t kBlock = 64 * 4 * hn::MaxLanes(Floats());
   HWY_ALIGN float lanes[hn::MaxLanes(Floats())];
   double total = 0;

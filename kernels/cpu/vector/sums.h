@@ -1,7 +1,6 @@
-// Sums over dense arrays, and what normalisation makes of them: of float32 compiled for each
-// instruction set, of float64 in plain loops. Sums are of blocks in the type of the elements, of
-// the blocks in double, so that no digits are lost over the length; their order depends on the
-// length alone.
+// Sums over dense arrays, and normalization: float32 is compiled for each instruction set, float64 uses scalar loops.
+// Blocks are summed in the type of the elements, their total in double, so that long arrays do not lose digits; the
+// order depends on the length alone.
 #pragma once
 
 #include <brigade/core/half.h>
@@ -14,14 +13,14 @@ double sum(const float* x, int64_t n);
 // Halves are read in registers and summed in float32, as above.
 double sum(const float16* x, int64_t n);
 double sum(const bfloat16* x, int64_t n);
-// Of 256 squares in float32, of those in double.
+// Sums 256 squares at a time in float32, the total in double.
 double sum_of_squares(const float* x, int64_t n);
 // Sums of x - center, of their squares, and of a * (x - center).
 double sum_distances(const float* x, float center, int64_t n);
 double sum_distances(const float16* x, float center, int64_t n);
 double sum_distances(const bfloat16* x, float center, int64_t n);
 double sum_squares(const float* x, float center, int64_t n);
-// Both of the first two, reading once.
+// Both sum_distances and the sum of squares in one pass.
 struct DistanceSums {
   double distances = 0, squares = 0;
 };

@@ -1,5 +1,4 @@
-// Sums and largest elements of rows that are computed in float32, with several vectors under way at once. Compiled
-// for each instruction set.
+// Sums and maxima of rows, computed in float32 with several vectors in flight. Compiled for each instruction set.
 #if defined(BRIGADE_KERNELS_CPU_VECTOR_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRIGADE_KERNELS_CPU_VECTOR_SUMS
 #undef BRIGADE_KERNELS_CPU_VECTOR_SUMS
@@ -17,7 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
-// How a loop reads and writes whole vectors, and the last one, of `count` elements.
+// Loads and stores of whole vectors, and of a last vector with `count` elements.
 HWY_INLINE auto whole_loads() {
   return [](const auto* from) HWY_ATTR { return load_vector(from); };
 }
@@ -31,9 +30,9 @@ HWY_INLINE auto part_stores(int64_t count) {
   return [count](auto x, auto* to) HWY_ATTR { store_part(x, to, count); };
 }
 
-// Combines f(i, load) over vectors of elements [i, i + lanes), of up to `n` elements, in four
-// running vectors. `load` loads a vector of an array from its element i, or two (load_two(), so f
-// takes arrays of one dtype), and f gives as many. Lanes beyond the end take the value `nothing`.
+// Combines f(i, load) over vectors of elements [i, i + lanes), of up to `n` elements, in four running vectors. `load`
+// loads one vector at element i, or two (load_two(), so f takes arrays of one dtype), and f returns as many. Lanes
+// beyond the end have the value `nothing`.
 template <class F, class Combine>
 HWY_INLINE Vector combine_vectors(int64_t n, Vector nothing, F f, Combine combine) {
   const Floats d;
@@ -63,8 +62,8 @@ HWY_INLINE Vector combine_vectors(int64_t n, Vector nothing, F f, Combine combin
   return a;
 }
 
-// The sum of f(i, load) over n elements: of blocks in float32, 64 additions in each lane, of the
-// blocks in double, so that no digits are lost over the length.
+// The sum of f(i, load) over n elements: blocks in float32, with 64 additions per lane, their total in double, so that
+// long rows do not lose digits.
 template <class F>
 HWY_INLINE double sum_of(int64_t n, F f) {
   const Floats d;
@@ -79,7 +78,7 @@ HWY_INLINE double sum_of(int64_t n, F f) {
   return total;
 }
 
-// The largest element; a NaN is passed over.
+// The largest element; NaNs are skipped.
 template <class T>
 HWY_INLINE float largest_of(const T* x, int64_t n) {
   const Floats d;
@@ -101,8 +100,8 @@ HWY_INLINE void for_vectors(int64_t n, Body body) {
   if (i < n) body(i, part_loads(n - i), part_stores(n - i));
 }
 
-// y = f(i, load), two vectors at a time, in the order in which load_two() has them: f takes arrays of
-// y's dtype. The lower half of a NaN is 0, as in store_two().
+// y = f(i, load), two vectors at a time, in the order of load_two(): f takes arrays of y's dtype. The lower half of a
+// NaN is 0, as in store_two().
 template <class T, class F>
 HWY_INLINE void write_in_twos(int64_t n, T* y, F f) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
@@ -114,7 +113,7 @@ HWY_INLINE void write_in_twos(int64_t n, T* y, F f) {
   if (i < n) store_part(f(i, part_loads(n - i)), y + i, n - i);
 }
 
-// The same in the order of memory: f takes arrays of any dtypes.
+// The same in memory order: f takes arrays of any dtypes.
 template <class T, class F>
 HWY_INLINE void write_vectors(int64_t n, T* y, F f) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));

@@ -1,4 +1,4 @@
-// The compiler makes vectors of these loops by itself.
+// The loops of gradient unscaling, which the compiler vectorizes by itself.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/unscale.cpp>
@@ -16,13 +16,13 @@ namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
 namespace {
 
-// Not 0 for infinities and NaN, whose exponent has all its bits.
+// 1 for infinities and NaN (all exponent bits set), else 0.
 HWY_INLINE uint32_t is_not_finite(float x) {
   constexpr uint32_t kExponent = 0x7F800000;
   return (std::bit_cast<uint32_t>(x) & kExponent) == kExponent ? 1 : 0;
 }
 
-// Block by block, as updates.cpp.
+// Block by block, as in updates.cpp.
 template <class T, class Body>
 HWY_INLINE void for_blocks(const T* x, int64_t n, Body&& body) {
   constexpr auto kCacheLine = static_cast<int64_t>(64 / sizeof(T));
@@ -35,7 +35,7 @@ HWY_INLINE void for_blocks(const T* x, int64_t n, Body&& body) {
   }
 }
 
-// As words of the same size: the largest exponent tells. `exponent`: all its bits.
+// Compares the largest exponent field, on words of the same size, with `exponent`: all exponent bits set.
 template <class Word, class T>
 HWY_INLINE bool are_finite(const T* x, int64_t n, Word exponent) {
   Word largest = 0;

@@ -1,4 +1,4 @@
-// The compiler makes vectors of these loops by itself.
+// The loops of the optimizer updates, which the compiler vectorizes by itself.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/updates.cpp>
@@ -16,8 +16,7 @@ namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
 namespace {
 
-// Block by block, while the block after next is fetched. (The processor's own prefetching stops at
-// the end of each page of each array.)
+// Block by block, prefetching the block after next. (The hardware prefetcher stops at page boundaries of each array.)
 template <class Update, size_t... array>
 void update_range(const Update& update, float* const* arrays, int64_t begin, int64_t end,
                   std::index_sequence<array...>) {

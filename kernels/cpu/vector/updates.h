@@ -16,8 +16,7 @@ using FloatUpdate =
                  AdadeltaUpdate<float>, RAdamUpdate<float, false>, RAdamUpdate<float, true>, NAdamUpdate<float>,
                  LionUpdate<float>>;
 
-// What an update of optimizer_math.h does to elements [begin, end) of its arrays. They do not
-// overlap.
+// Applies an update of optimizer_math.h to elements [begin, end) of its arrays, which must not overlap.
 void update_floats(const FloatUpdate& update, float* const* arrays, int64_t begin, int64_t end);
 
 }  // namespace brigade::kernels::cpu

@@ -1,5 +1,5 @@
-// Rows of the matrix are multiplied by the vector one by one; columns are summed with the vector's
-// elements as weights.
+// Matrix-vector products: dot products with the rows of the matrix, or sums of its columns weighted by the vector's
+// elements.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/vector_products.cpp>
@@ -20,14 +20,14 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int64_t kChain = 64;  // numbers added one after another in a lane, before their sum goes to double
+constexpr int64_t kChain = 64;  // numbers added in sequence in a lane before the sum is added in double
 
 template <class T>
 class VectorProduct {
  public:
-  // Adds the products of `rows` rows, of n elements each, and x to totals.
+  // Adds the dot products of `rows` rows of n elements with x to totals.
   static void add_dots(const T* a, int64_t row_length, int64_t rows, const T* x, int64_t n, double* totals) {
-    // A piece of x stays in the first cache while it meets every row.
+    // A piece of x stays in the L1 cache for all rows.
     for (int64_t at = 0; at < n; at += kPiece) {
       const int64_t count = std::min(kPiece, n - at);
       for (int64_t r = 0; r < rows; ++r)
@@ -35,8 +35,8 @@ class VectorProduct {
     }
   }
 
-  // Adds x[0] * (row 0 of a) + x[1] * (row 1) + ... to totals, for at most kColumnsOfBlock columns.
-  // `readable`: elements from `a` on that are the matrix's, where its rows are dense; else 0.
+  // Adds x[0] * (row 0 of a) + x[1] * (row 1) + ... to totals, for at most kColumnsOfBlock columns. `readable`: the
+  // number of elements of the matrix from `a` on if its rows are dense, else 0.
   static void add_columns(const T* a, int64_t row_length, int64_t rows, int64_t columns, int64_t readable, const T* x,
                           double* totals) {
     const int64_t lanes = lanes_of_vector();
@@ -79,8 +79,8 @@ class VectorProduct {
     return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, all)));
   }
 
-  // Columns that fit into Vectors vectors, which stay in registers. What a vector holds beyond the last
-  // column is of the next row, and is not stored.
+  // Columns that fit into Vectors vectors, which stay in registers. Lanes beyond the last column hold elements of the
+  // next row, and are not stored.
   template <int Vectors>
   static void add_narrow(const T* a, int64_t row_length, int64_t rows, int64_t columns, int64_t readable, const T* x,
                          double* totals) {
@@ -125,7 +125,7 @@ class VectorProduct {
     }
   }
 
-  // Any number of columns, four rows at once, so that each is read from its start to its end.
+  // Any number of columns, four rows at once, so that each row is read sequentially.
   static void add_wide(const T* a, int64_t row_length, int64_t rows, int64_t columns, const T* x, double* totals) {
     const D d;
     const int64_t lanes = lanes_of_vector();
@@ -209,14 +209,14 @@ void add_columns(const double* a, int64_t row_length, int64_t rows, int64_t colu
   HWY_DYNAMIC_DISPATCH(add_columns_double_loop)(a, row_length, rows, columns, readable, x, totals);
 }
 
-constexpr int64_t kPart = 1 << 16;    // elements of the matrix that a thread takes at once
-constexpr int64_t kManyBlocks = 128;  // more than a few threads need
+constexpr int64_t kPart = 1 << 16;    // elements of the matrix per task
+constexpr int64_t kManyBlocks = 128;  // enough blocks for any number of threads
 constexpr int64_t kMostParts = 256;   // of the inner size
 constexpr int64_t kRowsOfBlock = 16;  // of dot products
 constexpr int64_t kShortDot = 32;
 
-// y = a x, or with `by_columns` y = a^T x. Results are split into blocks, and what is summed into parts
-// where there are few blocks.
+// y = a x, or with `by_columns` y = a^T x. Results are split into blocks; if there are few blocks, the inner dimension
+// is split into parts.
 template <class T>
 struct Problem {
   bool by_columns;
@@ -297,7 +297,7 @@ bool multiply_any(const Factors<T>& of) {
                      .y_step = right ? of.ldc : 1,
                      .accumulate = of.accumulate};
   if (!problem.by_columns && of.k == 1 && problem.row_length == 1) {
-    // A column that lies as a row.
+    // A contiguous column is read as a row.
     problem.by_columns = true;
     problem.row_length = problem.results;
   }

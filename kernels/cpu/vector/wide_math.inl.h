@@ -1,9 +1,8 @@
-// Functions of float32 numbers that are computed in float64 inside, where one rounding is left of
-// many: of vectors of float64. Compiled for each instruction set.
+// Functions of float32 numbers that are computed in float64 vectors, so that rounding errors do not add up. Compiled
+// for each instruction set.
 //
-// Some have inputs that the short way does not serve (angles of many turns, powers of what is not
-// positive): those
-// say for which lanes it does, and the standard library's function is right for the others.
+// Some functions do not support all inputs (angles of many turns, powers of nonpositive numbers): they return a mask of
+// the valid lanes, and the other lanes use the standard library.
 #if defined(BRIGADE_KERNELS_CPU_VECTOR_WIDE_MATH) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRIGADE_KERNELS_CPU_VECTOR_WIDE_MATH
 #undef BRIGADE_KERNELS_CPU_VECTOR_WIDE_MATH
@@ -26,7 +25,7 @@ using Doubles = hn::ScalableTag<double>;
 using Wide = hn::Vec<Doubles>;
 using WideMask = hn::Mask<Doubles>;
 
-// Results, and the lanes where they are right.
+// Results, and the lanes where they are valid.
 struct Mostly {
   Wide y;
   WideMask is_right;
@@ -34,7 +33,7 @@ struct Mostly {
 HWY_INLINE Wide results(Wide y) { return y; }
 HWY_INLINE Wide results(const Mostly& found) { return found.y; }
 
-// out[i] = f(in[0][i], ...) in float64; exact(in[0][i], ...) where f is not right.
+// out[i] = f(in[0][i], ...) in float64; exact(in[0][i], ...) where f is not valid.
 template <int inputs, class F, class Exact>
 HWY_INLINE void each_wide(const float* const (&in)[inputs], float* out, int64_t n, F f, Exact exact) {
   const Doubles d;
@@ -76,7 +75,7 @@ HWY_INLINE void each_wide(const float* const (&in)[inputs], float* out, int64_t 
   }
 }
 
-// Adding it rounds to a whole number, which is then in the low bits.
+// Adding it rounds to an integer, which is then in the low bits.
 inline constexpr double kRounder = 6755399441055744.0;  // 1.5 * 2^52
 
 // exp to 1e-12 for |x| < 700.
@@ -98,8 +97,7 @@ HWY_INLINE Wide wide_log(Wide x) {
   const Doubles d;
   const hn::RebindToSigned<Doubles> di;
   const auto bits = hn::BitCast(di, x);
-  // The bits of sqrt(1/2) stand for the exponent 0. It becomes a number by a sum instead of a
-  // conversion.
+  // The bits of sqrt(1/2) mean exponent 0. The exponent is converted to double by an addition.
   const auto exponent = hn::ShiftRight<52>(bits - hn::Set(di, 0x3FE6A09E667F3BCD));
   const Wide m = hn::BitCast(d, bits - hn::ShiftLeft<52>(exponent));
   const Wide rounder = all<Wide>(kRounder);
@@ -111,12 +109,11 @@ HWY_INLINE Wide wide_log(Wide x) {
 
 // --- angles of fewer than 2^20 quarter turns
 
-// x = quarters * pi / 2 + rest, pi / 2 in two parts of which the first has 33 bits; Taylor
-// polynomials of the rest.
+// x = quarters * pi / 2 + rest, with pi / 2 in two parts, the first with 33 bits; Taylor polynomials of the rest.
 struct Turned {
   Wide sine, cosine;  // of the rest, |rest| <= pi / 4
   WideMask is_odd;    // quarters
-  Wide quarters;      // in its low bits
+  Wide quarters;      // the count, in the low bits
   WideMask is_right;
 };
 HWY_INLINE WideMask has_bit(Wide bits, int64_t bit) {
@@ -135,7 +132,7 @@ HWY_INLINE Turned turned(Wide x) {
   return {hn::MulAdd(r * s, sine, r), cosine, has_bit(shifted, 1), shifted, hn::Lt(hn::Abs(x), all<Wide>(1.5e6))};
 }
 HWY_INLINE Wide negated_where(WideMask mask, Wide x) { return hn::IfThenElse(mask, hn::Neg(x), x); }
-// `y` but for 0, where the function is x, with its sign.
+// `y`, or x (with its sign) where x is 0.
 HWY_INLINE Wide or_zero(Wide x, Wide y) { return hn::IfThenElse(hn::Eq(x, hn::Zero(Doubles())), x, y); }
 
 HWY_INLINE Mostly wide_sin(Wide x) {
@@ -156,7 +153,7 @@ HWY_INLINE Mostly wide_tan(Wide x) {
   return {or_zero(x, above / hn::IfThenElse(t.is_odd, t.sine, t.cosine)), t.is_right};
 }
 
-// --- their inverses
+// --- inverse trigonometric functions
 
 // atan(u) for u = 0 .. 1
 HWY_INLINE Wide atan_near(Wide u) {
@@ -175,7 +172,7 @@ HWY_INLINE Wide wide_atan(Wide x) {
   const Wide y = atan_near(hn::IfThenElse(is_far, all<Wide>(1) / a, a));
   return or_zero(x, hn::CopySign(hn::IfThenElse(is_far, all<Wide>(std::numbers::pi / 2) - y, y), x));
 }
-// Of 0.5 < a: the square root of (1 - a) / 2, whose arcsine is half of what is missing to pi / 2.
+// For a > 0.5: asin(a) = pi / 2 - 2 asin(sqrt((1 - a) / 2)), and y is that inner asin.
 struct ArcSine {
   WideMask is_far;
   Wide y;
@@ -205,7 +202,7 @@ HWY_INLINE Wide wide_atan2(Wide y, Wide x) {
   const auto is_steep = hn::Gt(b, a);
   const Wide low = hn::IfThenElse(is_steep, a, b);
   const Wide high = hn::IfThenElse(is_steep, b, a);
-  const Wide quotient = hn::IfThenElse(hn::Eq(low, high), all<Wide>(1), low / high);  // of two infinities: 1
+  const Wide quotient = hn::IfThenElse(hn::Eq(low, high), all<Wide>(1), low / high);  // 1 for two infinities
   const Wide near = atan_near(hn::IfThenZeroElse(hn::Eq(high, hn::Zero(Doubles())), quotient));
   const Wide steep = hn::IfThenElse(is_steep, all<Wide>(std::numbers::pi / 2) - near, near);
   const auto is_left = hn::Lt(hn::CopySign(all<Wide>(1), x), hn::Zero(Doubles()));  // of 0, or -0
@@ -214,7 +211,7 @@ HWY_INLINE Wide wide_atan2(Wide y, Wide x) {
 }
 
 HWY_INLINE Wide wide_erfc(Wide x) {
-  const Wide a = hn::Min(hn::Abs(x), all<Wide>(10.2));  // beyond it is 0
+  const Wide a = hn::Min(hn::Abs(x), all<Wide>(10.2));  // the result is 0 beyond
   const Wide tail = all<Wide>(2) * wide_exp(hn::Neg(a * a)) * normal_tail_factor(a * all<Wide>(std::numbers::sqrt2));
   return or_nan(x, hn::IfThenElse(hn::Lt(x, hn::Zero(Doubles())), all<Wide>(2) - tail, tail));
 }
@@ -227,13 +224,13 @@ HWY_INLINE Mostly wide_pow(Wide x, Wide y) {
   return {wide_exp(exponent), hn::And(is_usual, hn::Lt(hn::Abs(exponent), all<Wide>(87)))};
 }
 
-// Remainders: of quotients below 2^28 the product with the divisor is exact. A quotient that was
-// rounded up to the next whole number leaves a rest of the other sign.
+// Remainders: for quotients below 2^28 the product with the divisor is exact. A quotient that was rounded up to the
+// next integer gives a remainder with the wrong sign, which is corrected.
 HWY_INLINE Mostly wide_fmod(Wide x, Wide y) {
   const Wide quotient = x / y;
   const Wide r = hn::NegMulAdd(hn::Trunc(quotient), y, x);
   const Wide rest = hn::IfThenElse(hn::Lt(r * x, hn::Zero(Doubles())), r + hn::CopySign(y, x), r);
-  // Neither for 0 / 0 nor for NaN.
+  // Not valid for 0 / 0 and NaN.
   return {hn::CopySign(rest, x), hn::And(hn::Lt(hn::Abs(quotient), all<Wide>(0x1p28)),
                                          hn::Le(hn::Abs(y), all<Wide>(std::numeric_limits<float>::max())))};
 }

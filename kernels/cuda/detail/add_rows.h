@@ -7,14 +7,13 @@
 namespace brigade::kernels::cuda {
 
 struct AddRows {
-  int64_t padding_idx = -1;  // the row that gets nothing; -1: none
-  bool accumulate = false;   // to what is there; else every row is written
-  bool mean = false;         // of the rows of an index; floating dtypes
+  int64_t padding_idx = -1;  // the row that gets no additions; -1: none
+  bool accumulate = false;   // adds to the existing rows; else every row is overwritten
+  bool mean = false;         // averages the rows of an index; floating dtypes
 };
-// table [rows, width], `source` [n, width], `indices` [n], all dense; dtypes that can be added. The
-// rows of an index are added in the order of the positions, those of many positions in parts, half
-// types in float. Bad indices are told to `check` and passed over. Throws ShapeError for more than
-// 2^31 - 1 rows or indices, DTypeError for bool.
+// table [rows, width], `source` [n, width], `indices` [n], all dense; any dtype except bool. The rows of an index are
+// added in the order of the positions, in parts if there are many, half types in float. Bad indices are reported to
+// `check` and skipped. Throws ShapeError for more than 2^31 - 1 rows or indices, DTypeError for bool.
 void add_rows(const Tensor& table, const Tensor& source, const Tensor& indices, const IndexCheck& check,
               const AddRows& how);
 

@@ -1,10 +1,8 @@
-// Tiles of matrices for attention.cu: in shared memory, in the compute type, multiplied by 256
-// threads.
+// Tiles of matrices for attention.cu: in shared memory, in the compute type, multiplied by 256 threads.
 //
-// The threads are 16 rows of 16, so that a row of threads is half a warp. Of a product of two
-// tiles, the thread in column x of row y computes R neighbouring rows, from y * R on, and every
-// 16th column, from x on: what the threads of a warp read at once is a few rows of one tile, whole,
-// and 16 rows of the other, which begin in different banks.
+// The threads are 16 rows of 16, so that a row of threads is half a warp. In a product of two tiles, the thread in
+// column x of row y computes R adjacent rows, from y * R on, and every 16th column, from x on. A warp thus reads a few
+// whole rows of one tile, and 16 rows of the other, which begin in different banks.
 #pragma once
 
 #include <brigade/kernels/common/attention.h>
@@ -21,10 +19,10 @@ inline constexpr int kTileThreads = kTileSide * kTileSide;
 __device__ inline int tile_column() { return static_cast<int>(threadIdx.x) % kTileSide; }
 __device__ inline int tile_row() { return static_cast<int>(threadIdx.x) / kTileSide; }
 
-// Elements of shared memory per access.
+// Elements per shared memory access.
 template <class C>
 inline constexpr int kTileVector = kVectorBytes / static_cast<int>(sizeof(C));
-// From a row of a tile of `columns` to the next.
+// The row stride of a tile of `columns` columns.
 template <class C>
 constexpr int tile_stride(int columns) {
   return columns + kTileVector<C>;
@@ -36,7 +34,7 @@ struct TileSource {
   const T* data;
   MatrixStrides strides;
   int width;
-  bool vectors;  // whether each row begins where a vector may, and is made of vectors
+  bool vectors;  // whether rows are aligned to vectors and consist of whole vectors
 
   __device__ const T* matrix(const AttentionShape& shape, int64_t entry) const {
     return data + strides.start(shape, entry);
@@ -77,7 +75,7 @@ __device__ void load_tile(C* tile, const T* matrix, const TileSource<T>& source,
   }
 }
 
-// products = a b^T, of tiles of D columns of which the first `width` count.
+// products = a b^T for tiles of D columns, of which only the first `width` are used.
 template <int D, int R, int N, class C>
 __device__ void multiply_rows(C (&products)[R][N], const C* a, const C* b, int width) {
   constexpr int kLength = kTileVector<C>;
@@ -111,9 +109,8 @@ __device__ void multiply_rows(C (&products)[R][N], const C* a, const C* b, int w
   }
 }
 
-// Of the D columns of a result, a thread holds D / 16, in runs of neighbours: run c begins at
-// column
-// (c * 16 + x) * kRunLength.
+// A thread holds D / 16 of the D columns of a result, in runs of adjacent columns: run c begins at column (c * 16 + x)
+// * kRunLength.
 template <int D, class C>
 inline constexpr int kRunLength = std::min(D / kTileSide, kTileVector<C>);
 
@@ -176,7 +173,7 @@ __device__ void store_rows(T* matrix, int64_t first, int64_t end, int width, con
   }
 }
 
-// Over the 16 threads of a row; each gets the result.
+// Reduces over the 16 threads of a row; each gets the result.
 template <class C, class F>
 __device__ C reduce_tile_row(C value, F combine) {
 #pragma unroll
@@ -185,12 +182,12 @@ __device__ C reduce_tile_row(C value, F combine) {
   return value;
 }
 
-// Which probabilities of queries [query, query + queries) and keys [key, key + keys) dropout keeps:
-// flags[i * query_step + j * key_step]. A thread makes the four numbers of a block of the stream.
+// Computes which probabilities of queries [query, query + queries) and keys [key, key + keys) dropout keeps: flags[i *
+// query_step + j * key_step]. A thread generates the four numbers of a block of the stream.
 template <int queries, int keys, int query_step, int key_step>
 __device__ void make_kept_flags(unsigned char* flags, const KeptProbabilities& kept, const AttentionShape& shape,
                                 int64_t entry, int64_t query, int64_t key) {
-  constexpr int kBlocks = keys / 4 + 1;  // a row may begin within one
+  constexpr int kBlocks = keys / 4 + 1;  // a row may begin inside a block of the stream
   for (int at = static_cast<int>(threadIdx.x); at < queries * kBlocks; at += kTileThreads) {
     const int i = at / kBlocks;
     const int64_t first = (entry * shape.queries + query + i) * shape.keys + key;

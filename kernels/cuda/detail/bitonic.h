@@ -1,6 +1,6 @@
-// Entries of a key and a position, sorted in shared memory by Batcher's bitonic network ("Sorting
-// networks and their applications", 1968): compare and exchange at fixed places, so that no order
-// depends on timing. All entries differ by their position, which makes the order the stable one.
+// Entries of a key and a position, sorted in shared memory by Batcher's bitonic network ("Sorting networks and their
+// applications", 1968): compares and exchanges entries at fixed places, so that the order does not depend on timing.
+// All entries differ in their position, which makes the sort stable.
 #pragma once
 
 #include <brigade/kernels/common/sort.h>
@@ -8,7 +8,7 @@
 
 namespace brigade::kernels::cuda {
 
-// Keys of 32 bits above positions of 32 bits, or each for itself.
+// A 32-bit key above a 32-bit position in one word, or separate arrays of 64-bit keys and positions.
 template <class Key>
 class SortEntries;
 
@@ -20,7 +20,7 @@ class SortEntries<uint32_t> {
     words_[i] = static_cast<uint64_t>(key) << 32 | position;
   }
   __device__ uint32_t position(uint32_t i) const { return static_cast<uint32_t>(words_[i]); }
-  // Puts the smaller of two in front, or the larger.
+  // Orders two entries, ascending or descending.
   __device__ void order(uint32_t i, uint32_t j, bool ascending) {
     const uint64_t a = words_[i];
     const uint64_t b = words_[j];
@@ -59,8 +59,8 @@ class SortEntries<uint64_t> {
   uint32_t* positions_;
 };
 
-// Sorts each stretch of `length` (a power of two) of `count` entries, by all threads of the block;
-// they are in place for all threads after the call, and have to be before it.
+// Sorts each run of `length` (a power of two) of `count` entries, with all threads of the block. The entries must be
+// visible to all threads before the call, and are after it.
 template <class Key>
 __device__ void bitonic_sort(SortEntries<Key> entries, uint32_t count, uint32_t length) {
   for (uint32_t size = 2; size <= length; size *= 2) {

@@ -1,10 +1,8 @@
-// Reductions over each channel of [batch, channels, area]. A block takes one channel, or a piece of
-// it where channels are few and long; where a channel has only a few values beside each other it
-// takes 32 channels at once. What the pieces give is combined in their order, which follows from
-// the shape alone.
+// Reductions over each channel of [batch, channels, area]. A block takes one channel, or a piece of it if there are few
+// long channels; if a channel has only a few contiguous values, a block takes 32 channels. The results of pieces are
+// combined in their order, which depends on the shape alone.
 //
-// V: what is known of a channel after some of its values, made of doubles, with an overload of
-// shuffle_xor, and
+// V: the state of a channel after some of its values, a struct of doubles with an overload of shuffle_xor, and
 //   void store_pair(double* pairs, int64_t channels, int64_t c, const V& value);
 // that writes the result [2, channels].
 #pragma once
@@ -20,13 +18,12 @@
 namespace brigade::kernels::cuda {
 
 inline constexpr int kChannelThreads = 256;
-inline constexpr int kChannelGroups = kChannelThreads / kWarp;  // of values, where a block takes 32 channels
+inline constexpr int kChannelGroups = kChannelThreads / kWarp;  // groups of values if a block takes 32 channels
 inline constexpr int64_t kShortArea = 8;                        // below it a block takes 32 channels
 inline constexpr int64_t kChannelBlocks = 1024;                 // enough for any device
 inline constexpr int kChannelVectors = 4;                       // in flight per thread
 
-// Which channel and which of its values a thread takes: a channel of `units` vectors is cut into
-// pieces.
+// The channel and the values that a thread takes: a channel of `units` vectors is split into pieces.
 template <bool many_channels>
 struct ChannelShare {
   int64_t channel, first, end;
@@ -85,8 +82,8 @@ __device__ void load_values(const T* from, const int64_t (&offsets)[n], compute_
   }
 }
 
-// What the threads of a block know of each channel goes to `partial` [pieces, C], or to the result
-// where there is one piece.
+// Combines the values of a block's threads per channel and stores them to `partial` [pieces, C], or to the result if
+// there is only one piece.
 template <bool many_channels, class V, class F>
 __device__ void finish_block(int64_t channels, int64_t channel, V value, F combine, V* partial, double* pairs) {
   if constexpr (many_channels) {
@@ -109,12 +106,12 @@ __device__ void finish_block(int64_t channels, int64_t channel, V value, F combi
   }
 }
 
-// A warp per channel.
+// Combines the pieces, with one warp per channel.
 template <class V, class F>
 __global__ void __launch_bounds__(kChannelThreads)
     combine_pieces_kernel(int64_t channels, int64_t pieces, F combine, const V* partial, double* pairs) {
   const int64_t c = static_cast<int64_t>(blockIdx.x) * kChannelGroups + threadIdx.y;
-  if (c >= channels) return;  // a whole warp
+  if (c >= channels) return;  // returns whole warps
   V value{};
   for (int64_t p = threadIdx.x; p < pieces; p += kWarp)
     value = combine(value, partial[p * channels + c]);
@@ -124,7 +121,7 @@ __global__ void __launch_bounds__(kChannelThreads)
 
 // --- on the host
 
-// Of the blocks for statistics.
+// The launch configuration of a channel reduction.
 struct ChannelSplit {
   bool many_channels = false, vectors = false;
   int64_t pieces = 1, piece = 1;  // `piece` in vectors
@@ -137,7 +134,7 @@ inline ChannelSplit split_channels(const BatchNormLayout& layout, int length, bo
   result.vectors = !result.many_channels && aligned && layout.area % length == 0;
   const int64_t columns = result.many_channels ? (layout.channels + kWarp - 1) / kWarp : layout.channels;
   const int64_t units = layout.count() / (result.vectors ? length : 1);
-  // At least two rounds of full chunks for a thread, where there are so many.
+  // At least two rounds of full chunks per thread, if there are enough values.
   const int64_t enough = 2 * kChannelVectors * (result.many_channels ? kChannelGroups : kChannelThreads);
   const int64_t most = std::max<int64_t>(1, kChannelBlocks / std::max<int64_t>(1, columns));
   result.pieces = std::clamp<int64_t>(units / enough, 1, most);
@@ -148,9 +145,8 @@ inline ChannelSplit split_channels(const BatchNormLayout& layout, int length, bo
   return result;
 }
 
-// [2, C] from a kernel over the values of each channel, and one that combines the pieces. `run`
-// gets how many channels a block takes (one or many), the vectors' length and the place for what
-// the pieces give.
+// Computes [2, C] with a kernel over the values of each channel and a kernel that combines the pieces. `run` gets
+// whether a block takes one or many channels, the vector length, and the buffer for the pieces.
 template <class T, class V, class F, class Run>
 Tensor reduce_channels(const BatchNormLayout& layout, Device device, bool aligned, F combine, Run run) {
   constexpr int kLength = kVectorBytes / static_cast<int>(sizeof(T));

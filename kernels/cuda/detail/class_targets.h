@@ -1,5 +1,4 @@
-// Targets of the losses against class indices: which count, and the last step of a loss that is
-// reduced.
+// Targets of the losses against class indices: which are valid, and the last step of a reduced loss.
 #pragma once
 
 #include <brigade/kernels/common/cross_entropy.h>
@@ -13,7 +12,7 @@ struct Targets {
   int64_t ignore_index;
   IndexCheck check;
 
-  // The class at a position; -1: none that counts. Bad ones are reported.
+  // The class at a position; -1 if it is ignored or invalid. Invalid classes are reported.
   __device__ int64_t at(int64_t position) const {
     const int64_t wanted = classes[position];
     return wanted != ignore_index && check(wanted, position) ? wanted : -1;

@@ -1,5 +1,5 @@
-// Convolutions on a device through a library: cuDNN on a GPU (conv_cudnn.cpp), a stand-in in the
-// emulation (tests/cuda/library).
+// Convolutions on a device through a library: cuDNN on a GPU (conv_cudnn.cpp), a substitute in the emulation
+// (tests/cuda/library).
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -27,20 +27,20 @@ struct ConvolutionCall {
   const void* bias = nullptr;  // Forward: [out], added to y; none when null
   bool accumulate = false;     // BackwardWeight: result += instead of result =
 };
-// cuDNN's kernels for tensor cores load in vectors of 16 bytes, and are not told of less.
+// cuDNN's tensor core kernels load vectors of 16 bytes, and cannot be told of a smaller alignment.
 inline constexpr size_t kConvolutionAlignment = 16;
 
-// Queues it on the current stream of `device`, with the settings of core/cuda/libraries.h. Half
-// types accumulate in float. Throws DeviceError when the library refuses, with its reason and the
-// shapes, and ShapeError for a tensor of 2^31 elements or more.
+// Enqueues the convolution on the current stream of `device`, with the settings of core/cuda/libraries.h. Half types
+// accumulate in float. Throws DeviceError with the reason and the shapes when the library fails, and ShapeError for a
+// tensor of 2^31 elements or more.
 void convolution(const ConvolutionCall& call, Device device);
 
-// Of this thread's plans.
+// Statistics of this thread's plans.
 PlanStats convolution_plan_stats(int device);
 
-// --- what a library has to offer
+// --- interface of a library
 
-// All that its choice depends on.
+// Everything that the choice of an algorithm depends on.
 struct ConvolutionProblem {
   ConvolutionPass pass;
   DType dtype;
@@ -60,11 +60,11 @@ class ConvolutionPlan {
  public:
   virtual ~ConvolutionPlan() = default;
   virtual size_t workspace_bytes() const noexcept = 0;
-  // Only queues. `workspace` is on the device and belongs to this call in the stream's order.
+  // Enqueues only. `workspace` is on the device and belongs to this call in stream order.
   virtual void run(const ConvolutionCall& call, void* workspace, cudaStream_t stream) = 0;
 };
 
-// With the device current, on the thread that will run it.
+// Called with the device current, on the thread that will run the plan.
 std::unique_ptr<ConvolutionPlan> plan_convolution(const ConvolutionProblem& problem);
 
 }  // namespace brigade::kernels::cuda

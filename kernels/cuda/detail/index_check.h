@@ -1,5 +1,4 @@
-// Indices that kernels read: used when they are in range, reported and passed over when not
-// (core/cuda/device_error.h).
+// Bounds checks of indices in kernels: indices out of range are reported and skipped (core/cuda/device_error.h).
 #pragma once
 
 #include <brigade/core/cuda/device_error.h>
@@ -13,10 +12,10 @@ class IndexCheck {
   IndexCheck(Device device, const IndexRole& role, int64_t count)
       : report_(brigade::cuda::index_report(device.index)), role_(&role), count_(count), where_(CallSite::current()) {}
 
-  // Of indices that another kernel has looked at: tells nothing.
+  // For indices that another kernel has already checked: reports nothing.
   static IndexCheck silent(int64_t count) { return IndexCheck(count); }
 
-  // Whether the index is in range. A bad one is reported unless another report waits for the host.
+  // Whether the index is in range. A bad index is reported unless another report is pending on the host.
   __device__ bool operator()(int64_t index, int64_t position) const {
     if (is_good(index)) return true;
     if (report_) tell(index, position);
@@ -35,7 +34,7 @@ class IndexCheck {
     report_->position = position;
     report_->count = count_;
     report_->where = where_;
-    __threadfence_system();  // whole before it counts as written
+    __threadfence_system();  // the report must be complete before it is marked as written
     *const_cast<volatile unsigned*>(&report_->written) = told + 1;
   }
 

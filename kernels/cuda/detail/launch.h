@@ -1,5 +1,4 @@
-// One way to write and to launch a kernel: on a GPU, and in the emulation of tests/simt, which
-// compiles the same sources.
+// Kernel launches, on a GPU and in the emulation of tests/simt, which compiles the same sources.
 #pragma once
 
 #include <brigade/core/cuda/device.h>
@@ -33,12 +32,12 @@ struct Launch {
   std::source_location where = std::source_location::current();
 };
 
-// On the current stream of `device`, which need not be the current one; nothing for an empty grid.
-// Throws CudaError when the launch is refused.
+// Launches on the current stream of `device`, which need not be the current device. Does nothing for an empty grid.
+// Throws CudaError when the launch fails.
 template <class... Parameters, class... Arguments>
 void launch(const Launch& how, Device device, void (*kernel)(Parameters...), Arguments&&... arguments) {
   if (how.grid.x == 0 || how.grid.y == 0 || how.grid.z == 0) return;
-  // The handle of a default stream means that of the current device.
+  // The default stream handle refers to the current device.
   const brigade::cuda::DeviceGuard guard(device.index);
   const brigade::cuda::Stream stream = brigade::cuda::current_stream(device.index);
   brigade::cuda::note_launch(how.kernel, how.where);

@@ -1,5 +1,4 @@
-// The sum or mean of losses in an order that follows from their number alone: pieces first, then
-// the pieces' sums.
+// The sum or mean of losses in an order that depends on their number alone: pieces first, then the sums of the pieces.
 #pragma once
 
 #include <brigade/core/factory.h>
@@ -14,12 +13,11 @@ inline constexpr int kSumThreads = 256;
 inline constexpr int64_t kLossPiece = 8192;
 inline constexpr int64_t kMostPieces = 4096;  // for the one block that adds them up
 
-// What a loss counts for in a mean: the weight of its target's class; nothing where the target is
-// ignored or is no class.
+// The weight of a loss in a mean: the weight of its target's class, or 0 if the target is ignored or invalid.
 template <class C>
 struct CountedTargets {
   const int64_t* classes = nullptr;
-  int64_t ignore_index = 0, count = 0;  // of classes
+  int64_t ignore_index = 0, count = 0;  // the number of classes
   const C* weight = nullptr;            // null: all 1
 
   __device__ double at(int64_t position) const {
@@ -29,16 +27,16 @@ struct CountedTargets {
   }
 };
 
-// What becomes of the sum: times `scale`, or divided by what the losses count for, which
-// `denominator` receives.
+// The final step on the sum: multiplied by `scale`, or divided by the total weight of the losses, which is stored to
+// `denominator`.
 struct LossFinish {
   double scale = 1;
   bool divide = false;
   double* denominator = nullptr;
 };
 
-// Block b adds up losses [b * piece, (b + 1) * piece) and, where the sum is to be divided, what
-// they count for: as the targets say or, of sums of pieces, `counts`. A single block finishes.
+// Block b adds up losses [b * piece, (b + 1) * piece) and, for a division, their weights: from the targets, or from
+// `counts` for the sums of pieces. A single block also does the final step.
 template <class C, class T>
 __global__ void __launch_bounds__(kSumThreads)
     loss_sum_kernel(int64_t count, int64_t piece, const C* losses, CountedTargets<C> targets, const double* counts,
@@ -68,7 +66,7 @@ __global__ void __launch_bounds__(kSumThreads)
   }
 }
 
-// The targets are looked at only for finish.divide.
+// The targets are only read for finish.divide.
 template <class C, class T>
 void sum_losses(Device device, int64_t count, const C* losses, const CountedTargets<C>& targets,
                 const LossFinish& finish, T* loss) {

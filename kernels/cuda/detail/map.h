@@ -1,5 +1,4 @@
-// Element by element: out[i] = f(a[i]) or f(a[i], b[i]), with vectors where the memory is dense,
-// over strides where not.
+// Elementwise kernels: out[i] = f(a[i]) or f(a[i], b[i]), vectorized for dense memory, strided otherwise.
 //
 // Elements are computed in the compute_type of their input and rounded once.
 #pragma once
@@ -14,12 +13,11 @@
 namespace brigade::kernels::cuda {
 
 inline constexpr int kMapThreads = 256;
-// Per multiprocessor: with their vectors in flight they keep memory busy. Left alone, the compiler
-// aims at a multiprocessor full of threads, and spills expensive functions (erf, tanh) into memory
-// to get there.
+// Blocks per multiprocessor: with their vectors in flight, these keep memory busy. By default the compiler aims for
+// full occupancy, and spills registers of expensive functions (erf, tanh) to get there.
 inline constexpr int kMapBlocks = 4;
-inline constexpr int kStridedItems = 4;  // per thread, where no vector fits
-// Vectors in flight per thread: enough to hide the way to memory, few enough not to spill.
+inline constexpr int kStridedItems = 4;  // per thread, without vectors
+// Vectors in flight per thread: enough to hide memory latency, few enough not to spill.
 template <int length>
 inline constexpr int kMapVectors = length >= 8 ? 2 : 4;
 
@@ -27,8 +25,8 @@ inline constexpr int kMapVectors = length >= 8 ? 2 : 4;
 template <class... T>
 inline constexpr int kVectorLength = kVectorBytes / static_cast<int>(std::max({sizeof(T)...}));
 
-// Each block takes a tile of kMapThreads * kMapVectors<length> vectors; a thread's vectors lie
-// kMapThreads apart, so that the threads of a warp read one stretch of memory.
+// Each block takes a tile of kMapThreads * kMapVectors<length> vectors; a thread's vectors are kMapThreads apart, so
+// that the accesses of a warp are coalesced.
 template <int length, class A, class Out, class F>
 __global__ void __launch_bounds__(kMapThreads, kMapBlocks) map1_kernel(int64_t count, F f, const A* a, Out* out) {
   using C = compute_type<A>;
@@ -87,8 +85,8 @@ __global__ void __launch_bounds__(kMapThreads, kMapBlocks)
   }
 }
 
-// N operands under one shape; fewer than 2^31 elements. So many dimensions are enough: those that a
-// layout keeps have at least two elements each.
+// N operands with a common shape of fewer than 2^31 elements. kMostDims is enough, since each dimension of a layout has
+// at least two elements.
 template <int N>
 struct DeviceStrides {
   static constexpr int kMostDims = 30;
@@ -148,8 +146,8 @@ struct StridedPart {
   std::array<int64_t, N> offsets;
 };
 
-// Appends the parts of a layout: one, or halves of what has too many elements for 32 bits. Not
-// inlined: it would be most of what the callers compile, once for each type and function.
+// Appends the parts of a layout: one, or recursive halves if it has too many elements for 32 bits. Not inlined: it
+// would dominate the code of the callers, which are instantiated for each type and function.
 template <int N>
 [[gnu::noinline]] void append_strided_parts(std::vector<StridedPart<N>>& parts, Shape sizes,
                                             const std::array<Shape, N>& strides, std::array<int64_t, N> offsets) {
@@ -184,14 +182,14 @@ template <int N>
   append_strided_parts<N>(parts, layout.sizes, layout.strides, {});
   return parts;
 }
-// Of operands that broadcast to `shape`.
+// The parts of operands that broadcast to `shape`.
 template <int N>
 [[gnu::noinline]] std::vector<StridedPart<N>> strided_parts(const Shape& shape,
                                                             const std::array<const Tensor*, N>& operands) {
   return strided_parts<N>(StridedLayout<N>(shape, operands));
 }
 
-// out = f(a); a broadcasts to the shape of out. Over strides, whatever the operands are.
+// out = f(a); a broadcasts to the shape of out. Always uses the strided kernel.
 template <class A, class Out, class F>
 void map1_strided(const char* name, const Tensor& a, const Tensor& out, F f,
                   std::source_location where = std::source_location::current()) {
@@ -203,7 +201,7 @@ void map1_strided(const char* name, const Tensor& a, const Tensor& out, F f,
   }
 }
 
-// out = f(a) where both are dense and aligned; false, with nothing done, where not.
+// out = f(a) if both are dense and aligned; else returns false without doing anything.
 template <class A, class Out, class F>
 bool map1_dense(const char* name, const Tensor& a, const Tensor& out, F f,
                 std::source_location where = std::source_location::current()) {
@@ -224,7 +222,7 @@ void map1(const char* name, const Tensor& a, const Tensor& out, F f,
   if (!map1_dense<A, Out>(name, a, out, f, where)) map1_strided<A, Out>(name, a, out, f, where);
 }
 
-// out = f(a, b) where all are dense and aligned; false, with nothing done, where not.
+// out = f(a, b) if all are dense and aligned; else returns false without doing anything.
 template <class A, class Out, class F>
 bool map2_dense(const char* name, const Tensor& a, const Tensor& b, const Tensor& out, F f,
                 std::source_location where = std::source_location::current()) {
@@ -241,7 +239,7 @@ bool map2_dense(const char* name, const Tensor& a, const Tensor& b, const Tensor
   return true;
 }
 
-// out = f(a, b); both broadcast to the shape of out. Over strides, whatever the operands are.
+// out = f(a, b); both broadcast to the shape of out. Always uses the strided kernel.
 template <class A, class Out, class F>
 void map2_strided(const char* name, const Tensor& a, const Tensor& b, const Tensor& out, F f,
                   std::source_location where = std::source_location::current()) {

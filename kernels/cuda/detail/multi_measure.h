@@ -1,8 +1,7 @@
-// One number per row of a table: a sum, or the largest. Each block measures a piece of a row; then
-// a warp per row puts its pieces together. Always in the same order, so that the bits are the same
-// each time.
+// One number per row of a table: a sum or a maximum. Each block reduces a piece of a row; then a warp per row combines
+// its pieces. The order is fixed, so results are bitwise reproducible.
 //
-// In double: the square of a float32 does not overflow there, and no bit of a half is lost.
+// Computed in double: the square of a float32 does not overflow, and half types lose no bits.
 #pragma once
 
 #include <brigade/core/factory.h>
@@ -11,8 +10,7 @@
 
 namespace brigade::kernels::cuda {
 
-// What is measured: term(value, index in its row), and how two of them become one. Terms of zeros
-// change nothing.
+// A measure: term(value, index in its row), and the combination of two terms. The term of a zero must be neutral.
 struct SumOfSquares {
   __device__ static double term(double value, int64_t) { return value * value; }
   __device__ double operator()(double a, double b) const { return a + b; }
@@ -51,7 +49,7 @@ template <class Measure>
 __global__ void __launch_bounds__(kWarp* kMeasureRowsPerBlock)
     measure_rows_kernel(MultiTable<1> table, const double* pieces, double* results) {
   const int row = static_cast<int>(blockIdx.x) * kMeasureRowsPerBlock + static_cast<int>(threadIdx.y);
-  if (row >= table.rows) return;  // a whole warp
+  if (row >= table.rows) return;  // returns whole warps
   const int32_t end = row + 1 < table.rows ? table.first_piece[row + 1] : table.pieces;
   const Measure measure{};
   double result = 0;
@@ -67,7 +65,7 @@ __global__ void __launch_bounds__(kWarp* kMeasureRowsPerBlock)
 template <class T, class Measure>
 void measure_rows(const char* name, Device device, std::span<const MultiRow<1>> rows, double* results,
                   std::source_location where = std::source_location::current()) {
-  int64_t count = 0;  // at least that of each table: they follow one another on the stream
+  int64_t count = 0;  // at least the pieces of each table: the launches are serialized on the stream
   for (const MultiRow<1>& row : rows)
     count += pieces_of(row.numel);
   const Tensor partial = empty({count}, {kFloat64, device});

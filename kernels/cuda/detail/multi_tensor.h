@@ -1,9 +1,8 @@
-// One launch for many tensors: a table of rows (one row per tensor and its companions, all of one
-// length) travels in the kernel's parameters, and each block takes a piece of a row, so that one
-// huge row and a hundred tiny ones balance.
+// One launch for many tensors: a table of rows (one row per tensor and its companions, all of one length) travels in
+// the kernel's parameters, and each block takes a piece of a row, so that rows of very different lengths are balanced.
 //
-// What has more rows than a table goes into several launches: the parameters are there with the
-// launch, while a table in the device's memory would have to be copied there first.
+// More rows than fit in a table take several launches: parameters arrive with the launch, while a table in device
+// memory would have to be copied first.
 #pragma once
 
 #include <brigade/kernels/cuda/detail/vector.h>
@@ -18,8 +17,8 @@ namespace brigade::kernels::cuda {
 
 inline constexpr int kMultiThreads = 256;
 inline constexpr int64_t kPiece = 8192;   // elements per block
-inline constexpr int kTableBytes = 3840;  // of 4 KiB of parameters
-inline constexpr int kMultiUnroll = 4;    // vectors in flight per thread where there is one array to read
+inline constexpr int kTableBytes = 3840;  // of the 4 KiB for parameters
+inline constexpr int kMultiUnroll = 4;    // vectors in flight per thread if one array is read
 
 // On the host: `data` are the arrays of a row, `numel` elements each.
 template <int arrays>
@@ -29,7 +28,7 @@ struct MultiRow {
 };
 
 struct Piece {
-  int row;  // of the table
+  int row;  // index in the table
   int64_t begin, end;
 };
 
@@ -44,10 +43,10 @@ struct MultiTable {
   int32_t pieces;
   int64_t rows_before;  // in earlier launches
 
-  // The one of this block.
+  // The piece of this block.
   __device__ Piece piece() const {
     const int32_t block = static_cast<int32_t>(blockIdx.x);
-    int low = 0;  // the last row whose first piece is not after `block`: rows without pieces are passed over
+    int low = 0;  // the last row whose first piece is not after `block`: skips rows without pieces
     for (int high = rows; high - low > 1;) {
       const int middle = (low + high) / 2;
       (first_piece[middle] <= block ? low : high) = middle;
@@ -61,9 +60,9 @@ struct MultiTable {
   }
 };
 
-// Calls body(integral_constant count, at) until all elements of the piece had their turn: the
-// thread's next `count` vectors start at `at`, `at` + kMultiStep<length>, ...; all whole when count
-// > 1. Which thread takes which element depends on the length of the row alone.
+// Calls body(integral_constant count, at) until all elements of the piece are processed: the thread's next `count`
+// vectors start at `at`, `at` + kMultiStep<length>, ...; all whole when count > 1. The assignment of elements to
+// threads depends on the length of the row alone.
 template <int length>
 inline constexpr int64_t kMultiStep = int64_t{kMultiThreads} * length;
 template <int length, int unroll, class Body>

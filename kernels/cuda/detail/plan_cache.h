@@ -1,5 +1,4 @@
-// How a library is to solve a problem (which algorithm, with how much memory) is asked once and
-// kept.
+// A cache of the plans (algorithm and workspace size) that a library chooses for problems.
 #pragma once
 
 #include <brigade/kernels/cuda/detail/thread_state.h>
@@ -12,19 +11,18 @@ namespace brigade::kernels::cuda {
 
 struct PlanStats {
   uint64_t made = 0;
-  uint64_t found = 0;  // calls that were served by a plan made before
+  uint64_t found = 0;  // cache hits
 };
 
-// Of one thread and device. Problem: a struct of everything that the choice depends on, with
-// operator<=>.
+// The cache of one thread and device. Problem: a struct of everything that the choice depends on, with operator<=>.
 template <class Problem, class Plan>
 class PlanCache {
  public:
-  // A job that never repeats a shape must not grow: at so many plans all are dropped.
+  // Bounds the memory of jobs that never repeat a shape: at this size all plans are dropped.
   static constexpr size_t kMost = 1024;
 
-  // The plan for `problem`, made by make(problem) -> std::unique_ptr<Plan> when it is new. Valid
-  // until the next call.
+  // Returns the plan for `problem`, created by make(problem) -> std::unique_ptr<Plan> if it is not cached. Valid until
+  // the next call.
   template <class Make>
   Plan& get(const Problem& problem, Make&& make) {
     const auto found = plans_.find(problem);

@@ -1,4 +1,4 @@
-// Images as planes of height x width, one thread per element, counted in 32 bits.
+// Images as planes of height x width, with one thread per element and 32-bit indices.
 #pragma once
 
 #include <brigade/kernels/cuda/detail/launch.h>
@@ -10,7 +10,7 @@ namespace brigade::kernels::cuda {
 
 inline constexpr int kPlaneThreads = 256;
 
-// Where element i of planes of `height` x `width` stands.
+// The coordinates of element i in planes of `height` x `width`.
 struct PlanePlace {
   uint32_t plane;
   int32_t h, w;
@@ -22,9 +22,8 @@ struct PlanePlace {
   }
 };
 
-// Calls run(first, planes) for parts whose elements 32 bits can count; `largest`: elements of the
-// larger of the planes that are read and written. Throws ShapeError for planes that 32 bits do not
-// count.
+// Calls run(first, planes) for parts whose element count fits in 32 bits; `largest`: the number of elements of the
+// larger of the input and output planes. Throws ShapeError if a single plane does not fit.
 template <class Run>
 void for_planes(const char* what, int64_t planes, int64_t largest, Run&& run) {
   constexpr int64_t kMost = (int64_t{1} << 31) - 1;
@@ -34,7 +33,7 @@ void for_planes(const char* what, int64_t planes, int64_t largest, Run&& run) {
     run(first, std::min(step, planes - first));
 }
 
-// kernel(count, the arguments) with a thread for each of `count` elements.
+// Launches kernel(count, arguments...) with one thread for each of `count` elements.
 template <class K, class... Arguments>
 void launch_planes(const char* what, Device device, int64_t count, K kernel, Arguments... arguments) {
   launch({what, blocks_for(count, kPlaneThreads), kPlaneThreads}, device, kernel, static_cast<uint32_t>(count),

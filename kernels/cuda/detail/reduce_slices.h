@@ -1,6 +1,5 @@
-// The kernels of every reduction (kernels/common/reducers.h) over [outer, reduced, inner]. Long
-// slices are cut into pieces of a length that follows from the shape alone; a second kernel joins
-// what the pieces give, in their order.
+// The kernels of every reduction (kernels/common/reducers.h) over [outer, reduced, inner]. Long slices are split into
+// pieces of a length that depends on the shape alone; a second kernel joins the results of the pieces in order.
 #pragma once
 
 #include <brigade/core/factory.h>
@@ -30,7 +29,7 @@ inline constexpr int64_t kSlicePiece = 1 << 14;  // of a single long row
 inline constexpr int64_t kColumnPiece = 64;      // rows, at least
 inline constexpr int64_t kSliceBlocks = 1024;    // enough for any device
 
-// What the pieces of a slice give, for the second kernel; or the result, where there is one piece.
+// Stores the result of a piece for the second kernel, or the final result if there is only one piece.
 template <class R>
 struct SliceSink {
   R reducer;
@@ -52,8 +51,8 @@ struct JoinOf {
   }
 };
 
-// Row i is elements [i * length, (i + 1) * length) of `total`; the last may be shorter. A block is
-// one row's, or has a row for each of its warps. Vectors from the first element that lies on one.
+// Row i is elements [i * length, (i + 1) * length) of `total`; the last may be shorter. A block takes one row, or one
+// row per warp. Vectors start at the first aligned element.
 template <class T, class R>
 __global__ void __launch_bounds__(kSliceThreads)
     reduce_rows_kernel(int64_t rows, int64_t length, int64_t total, const T* x, SliceSink<R> sink) {
@@ -61,7 +60,7 @@ __global__ void __launch_bounds__(kSliceThreads)
   using Value = typename R::Value;
   using Element = compute_type<T>;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-  if (row >= rows) return;  // a whole warp
+  if (row >= rows) return;  // returns whole warps
   const T* first = x + row * length;
   const int64_t n = ::min(length, total - row * length);
   const auto misaligned = static_cast<int64_t>(reinterpret_cast<uintptr_t>(first) % kVectorBytes / sizeof(T));
@@ -88,8 +87,8 @@ __global__ void __launch_bounds__(kSliceThreads)
   if (threadIdx.x == 0) sink(row, value);
 }
 
-// x [outer, reduced, inner]; piece p of a column goes to [outer, pieces, inner]. A block takes a
-// warp of columns, its groups every kSliceGroups-th row of a piece.
+// x [outer, reduced, inner]; piece p of a column goes to [outer, pieces, inner]. A block takes kWarp columns; each of
+// its groups takes every kSliceGroups-th row of a piece.
 template <class T, class R>
 __global__ void __launch_bounds__(kSliceThreads)
     reduce_columns_kernel(int64_t reduced, int64_t inner, int64_t piece, const T* x, SliceSink<R> sink) {
@@ -113,7 +112,7 @@ __global__ void __launch_bounds__(kSliceThreads)
   sink((o * gridDim.y + blockIdx.y) * inner + column, value);
 }
 
-// A thread per slice: pieces [outer, pieces, inner].
+// Joins pieces [outer, pieces, inner] with one thread per slice.
 template <class R>
 __global__ void __launch_bounds__(kSliceThreads)
     join_pieces_kernel(int64_t slices, int64_t pieces, int64_t inner, const typename R::Value* from, R reducer) {

@@ -24,8 +24,8 @@ struct SumOf {
   }
 };
 
-// A maximum, and the sum of exp(x - maximum) of what was seen so far: softmax in one pass (Milakov
-// and Gimelshein, "Online normalizer calculation for softmax", arXiv 1805.02867).
+// The running maximum, and the sum of exp(x - maximum) so far: softmax in one pass (Milakov and Gimelshein, "Online
+// normalizer calculation for softmax", arXiv 1805.02867).
 template <class C>
 struct MaxAndSum {
   C max;
@@ -35,7 +35,7 @@ template <class C>
 __device__ MaxAndSum<C> nothing_seen() {
   return {-std::numeric_limits<C>::infinity(), C(0)};
 }
-// With `values` added to what was seen.
+// Returns `seen` with `values` added.
 template <int n, class C>
 __device__ MaxAndSum<C> with_values(const MaxAndSum<C>& seen, const C (&values)[n]) {
   constexpr C kLowest = -std::numeric_limits<C>::infinity();
@@ -43,8 +43,7 @@ __device__ MaxAndSum<C> with_values(const MaxAndSum<C>& seen, const C (&values)[
 #pragma unroll
   for (int k = 0; k < n; ++k)
     max = values[k] > max ? values[k] : max;
-  // Of nothing but -inf the sum is 0, not exp(-inf + inf); a NaN gets into it in any case, and an
-  // infinity makes one.
+  // For only -inf values the sum is 0, not exp(-inf + inf). NaNs always reach the sum, and +inf makes it NaN.
   const C shift = max == kLowest ? C(0) : max;
   C sum = seen.sum == C(0) ? C(0) : seen.sum * std::exp(seen.max - shift);
 #pragma unroll
@@ -72,19 +71,19 @@ __device__ MaxAndSum<C> shuffle_xor(const MaxAndSum<C>& value, int lane_mask) {
   return {__shfl_xor_sync(kFullWarp, value.max, lane_mask), __shfl_xor_sync(kFullWarp, value.sum, lane_mask)};
 }
 
-// Over the 32 lanes of a full warp; every lane gets the result.
+// Reduces over the 32 lanes of a full warp; every lane gets the result.
 template <class V, class F>
 __device__ V warp_reduce(V value, F combine) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2) {
     const V other = shuffle_xor(value, offset);
-    // The lower lane stands on the left, so that both compute the same bits.
+    // The lower lane is the left operand, so that both lanes compute the same bits.
     value = (threadIdx.x & static_cast<unsigned>(offset)) == 0 ? combine(value, other) : combine(other, value);
   }
   return value;
 }
 
-// Over a block of whole warps; every thread gets the result. `partial` has room for one value per
-// warp, and may be used again after the call.
+// Reduces over a block of whole warps; every thread gets the result. `partial` has space for one value per warp, and
+// may be reused after the call.
 template <class V, class F>
 __device__ V block_reduce(V value, F combine, V* partial) {
   value = warp_reduce(value, combine);

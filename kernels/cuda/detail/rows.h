@@ -1,6 +1,6 @@
-// Kernels over dense rows: a warp takes a short row, a block a long one. Where a row fits, its
-// threads hold it in registers, so that memory is read once; a longer one is read again, mostly
-// from cache. Vectors of 16 bytes where the rows start and end on them.
+// Kernels over dense rows: a warp takes a short row, a block a long one. A row that fits is held in registers, so that
+// memory is read once; a longer row is read again, mostly from cache. Uses 16-byte vectors if the rows are aligned to
+// them.
 #pragma once
 
 #include <brigade/kernels/cuda/detail/row_reduce.h>
@@ -10,11 +10,11 @@
 
 namespace brigade::kernels::cuda {
 
-inline constexpr int kRowThreads = 256;  // of a long row
+inline constexpr int kRowThreads = 256;  // for a long row
 inline constexpr int kShortRows = 4;     // per block
 
-// How a kernel is compiled: whether the rows are short, elements per vector, and how many vectors
-// of a row a thread holds (0: the row stays in memory).
+// Compile-time parameters of a kernel: whether the rows are short, elements per vector, and the vectors of a row that a
+// thread holds (0: the row stays in memory).
 template <bool is_short, int vector_length, int held_vectors>
 struct RowVariant {
   static constexpr bool kShort = is_short;
@@ -25,7 +25,7 @@ struct RowVariant {
   __device__ static int64_t row() {
     return is_short ? static_cast<int64_t>(blockIdx.x) * kShortRows + threadIdx.y : blockIdx.x;
   }
-  // Over the threads of a row; each gets the result.
+  // Reduces over the threads of a row; each gets the result.
   template <class V, class F>
   __device__ static V reduce(V value, F combine) {
     if constexpr (is_short) {
@@ -35,8 +35,8 @@ struct RowVariant {
       return block_reduce(value, combine, &partial[0]);
     }
   }
-  // Calls f(slot, at) for each vector of this thread: which of those it holds, and its place in the
-  // row of n elements.
+  // Calls f(slot, at) for each vector of this thread, with its slot among the held vectors and its offset in the row of
+  // n elements.
   template <class F>
   __device__ static void for_vectors(int64_t n, F f) {
     if constexpr (held_vectors > 0) {
@@ -53,7 +53,7 @@ struct RowVariant {
   }
 };
 
-// A row that a kernel goes over several times.
+// A row that a kernel reads several times.
 template <class Variant, class T>
 class Row {
  public:
@@ -74,7 +74,7 @@ class Row {
   Vector<T, Variant::kLength> held_[Variant::kHeld > 0 ? Variant::kHeld : 1];
 };
 
-// Of a row of n elements; every thread of the row gets it.
+// The maximum and sum of a row of n elements; every thread of the row gets them.
 template <class Variant, class T>
 __device__ MaxAndSum<compute_type<T>> max_and_sum(const Row<Variant, T>& row, int64_t n) {
   using C = compute_type<T>;
@@ -92,8 +92,7 @@ __device__ MaxAndSum<compute_type<T>> max_and_sum(const Row<Variant, T>& row, in
 
 // --- on the host
 
-// Calls run(variant) with the one for rows of n elements of type T, of which a thread may hold
-// `held` vectors.
+// Calls run(variant) with the variant for rows of n elements of type T, where a thread may hold `held` vectors.
 template <class T, int held, class Run>
 void with_row_variant(int64_t n, bool aligned, Run run) {
   constexpr int kLength = kVectorBytes / static_cast<int>(sizeof(T));

@@ -1,11 +1,11 @@
-// Positions sorted by the index they hold, equal ones in the order of the positions.
+// Sorts positions by the index at each position, equal indices in the order of the positions.
 //
-// A radix sort from the lowest digit of 8 bits to the highest (as many as the largest index has).
-// For each digit: every tile of 2048 entries counts its digits; the counts become places, digit by
-// digit and tile by tile; every tile moves its entries there. Within a tile a warp owns a stretch,
-// walks it 32 entries at a time, and lanes with the same digit find each other by ballots, so that
-// no order depends on timing and no atomics are needed. (After the scan-based radix sort of Satish,
-// Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs", 2009.)
+// A radix sort from the lowest digit of 8 bits to the highest (as many as the largest index has). For each digit, every
+// tile of 2048 entries counts its digits; a prefix sum over digits and tiles turns the counts into places; every tile
+// moves its entries there. In a tile each warp owns a range and walks it 32 entries at a time; lanes with the same
+// digit find each other by ballots, so that the order does not depend on timing and no atomics are needed. (After the
+// scan-based radix sort of Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs",
+// 2009.)
 #pragma once
 
 #include <brigade/core/factory.h>
@@ -24,8 +24,7 @@ inline constexpr int kSortWarps = kSortThreads / kWarp;
 inline constexpr uint32_t kWarpEntries = 256;
 inline constexpr uint32_t kSortTile = kWarpEntries * kSortWarps;
 
-// What is sorted: in the first pass the indices as they are, bad ones as `rows`, behind all others;
-// then pairs.
+// The input of a pass: the indices in the first pass, with bad ones as `rows`, after all others; then pairs.
 struct IndexSource {
   const int64_t* indices;
   uint32_t rows;
@@ -56,9 +55,9 @@ __device__ inline unsigned same_digit(uint32_t digit, bool active) {
   return lanes;
 }
 
-// Walks this warp's stretch in order. `counters` (one per digit, the warp's own) go up by each
-// entry; before they do, visit(i, place) is called, where `place` is what the counter of the digit
-// of entry i would be if entries were counted one by one.
+// Walks this warp's range in order. Each entry increments one of the warp's `counters` (one per digit). Before that,
+// visit(i, place) is called, where `place` is the value that the counter of entry i's digit would have if entries were
+// counted one by one.
 template <class Source, class Visit>
 __device__ void for_entries(const Source& source, uint32_t count, int shift, uint32_t* counters, Visit visit) {
   const unsigned lane = threadIdx.x % kWarp;
@@ -70,7 +69,7 @@ __device__ void for_entries(const Source& source, uint32_t count, int shift, uin
     const unsigned lanes = same_digit(digit, active);
     if (active) visit(i, counters[digit] + static_cast<uint32_t>(__popc(lanes & ((1U << lane) - 1))));
     __syncwarp();
-    if (active && lanes >> lane == 1) counters[digit] += static_cast<uint32_t>(__popc(lanes));  // the last of them
+    if (active && lanes >> lane == 1) counters[digit] += static_cast<uint32_t>(__popc(lanes));  // last lane
     __syncwarp();
   }
 }
@@ -85,8 +84,8 @@ __device__ void count_digits(const Source& source, uint32_t count, int shift, ui
   __syncthreads();
 }
 
-// The sum of the values of the threads before this one; `partial` has room for one value per warp,
-// and may be used again after the call. Every thread gets the sum over the block in `total`.
+// The sum of the values of the threads before this one; `partial` has space for one value per warp, and may be reused
+// after the call. Every thread gets the sum over the block in `total`.
 __device__ inline uint32_t block_exclusive_sum(uint32_t value, uint32_t* partial, uint32_t& total) {
   uint32_t sum = value;
   const unsigned lane = threadIdx.x % kWarp;
@@ -118,7 +117,8 @@ __global__ void __launch_bounds__(kSortThreads)
   tile_counts[threadIdx.x * gridDim.x + blockIdx.x] = sum;
 }
 
-// A block per digit: its counts become the sums of the tiles before, and totals[digit] their sum.
+// One block per digit: replaces its counts by their exclusive sums over the tiles, and stores their sum to
+// totals[digit].
 static __global__ void __launch_bounds__(kSortThreads)
     sum_digits_kernel(uint32_t tiles, uint32_t* tile_counts, uint32_t* totals) {
   BRIGADE_SHARED(uint32_t, partial, [kSortWarps]);
@@ -134,7 +134,7 @@ static __global__ void __launch_bounds__(kSortThreads)
   if (threadIdx.x == 0) totals[blockIdx.x] = base;
 }
 
-// A single tile needs no counts from outside.
+// A single tile computes all counts itself.
 template <class Source>
 __global__ void __launch_bounds__(kSortThreads)
     move_entries_kernel(Source source, uint32_t count, int shift, const uint32_t* tiles_before, const uint32_t* totals,
@@ -181,8 +181,8 @@ void sort_by_digit(Device device, const Source& source, uint32_t count, int shif
          sums, static_cast<uint32_t*>(out.keys.raw_data()), static_cast<uint32_t*>(out.positions.raw_data()));
 }
 
-// `indices` dense, at most 2^31 - 1 of them and of `rows`. Bad ones are told to `check` and stand
-// at the end with key `rows`.
+// `indices` is dense; at most 2^31 - 1 indices and rows. Bad indices are reported to `check` and sorted to the end with
+// key `rows`.
 inline SortedIndices sort_indices(const Tensor& indices, int64_t rows, const IndexCheck& check) {
   const Device device = indices.device();
   const int64_t count = indices.numel();
@@ -204,7 +204,7 @@ inline SortedIndices sort_indices(const Tensor& indices, int64_t rows, const Ind
   return to;
 }
 
-// The first place whose key is not below `key`.
+// The first position whose key is not below `key`.
 __device__ inline uint32_t lower_bound(const uint32_t* keys, uint32_t begin, uint32_t end, uint32_t key) {
   while (begin < end) {
     const uint32_t middle = begin + (end - begin) / 2;

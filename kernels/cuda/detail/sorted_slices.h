@@ -11,8 +11,8 @@ namespace brigade::kernels::cuda {
 // x [rows, n] and the results, all dense; n at least 1 (defined in sort.cu).
 void sort_rows(const Tensor& x, bool descending, const Sorted& out);
 
-// Calls run(rows, out): [outer * inner, length] and its results [outer * inner, kept], all dense,
-// and puts these where they belong.
+// Calls run(rows, out): [outer * inner, length] and its results [outer * inner, kept], all dense, and then copies these
+// results to the plan's result.
 template <class Run>
 void with_rows(const SortPlan& plan, Run run) {
   const int64_t slices = plan.outer * plan.inner;

@@ -1,4 +1,4 @@
-// What a thread keeps for a device: handles of libraries, and what was planned with them.
+// Per-thread state of a device: library handles and plans.
 #pragma once
 
 #include <brigade/core/cuda/device.h>
@@ -11,8 +11,8 @@
 
 namespace brigade::kernels::cuda {
 
-// While it lives, calls of this thread may allocate although a stream is being captured. Libraries
-// do when they are used for the first time; what they allocate is theirs and no part of the graph.
+// RAII: allows allocations by this thread while a stream is being captured. Libraries allocate on first use; that
+// memory is their own and not part of the graph.
 class AllowDuringCapture {
  public:
   AllowDuringCapture() {
@@ -26,9 +26,8 @@ class AllowDuringCapture {
   cudaStreamCaptureMode before_ = cudaStreamCaptureModeRelaxed;
 };
 
-// This thread's T for a device, made at the first call with that device current. When the thread
-// ends, its T goes to the next thread that asks for one, since handles are slow to make. Never
-// destroyed: at exit the driver may be gone.
+// This thread's T for a device, created at the first call with that device current. When the thread ends, the next
+// thread that needs a T reuses it, since handles are slow to create. Never destroyed: the driver may be gone at exit.
 template <class T>
 T& of_this_thread(int device) {
   struct Idle {

@@ -1,9 +1,8 @@
-// Copies between two layouts that are dense along different dimensions: a matrix and its transpose,
-// NCHW and NHWC, permuted heads of attention. Element by element, one side of such a copy would
-// touch a new stretch of memory with each thread. Here a block reads a tile along the one dimension
-// into shared memory and writes it along the other, so that on both sides the threads of a warp
-// share a stretch (Ruetsch and Micikevicius, "Optimizing Matrix Transpose in CUDA", NVIDIA 2009).
-// Elements are moved as bits: a NaN keeps its own.
+// Copies between two layouts that are dense along different dimensions: a matrix and its transpose, NCHW and NHWC,
+// permuted heads of attention. In an elementwise copy, the accesses on one side would not be coalesced. Here a block
+// reads a tile along one dimension into shared memory and writes it along the other, so that both sides are coalesced
+// (Ruetsch and Micikevicius, "Optimizing Matrix Transpose in CUDA", NVIDIA 2009). Elements are moved as bits, so NaN
+// payloads are kept.
 #pragma once
 
 #include <brigade/kernels/cuda/detail/map.h>
@@ -11,15 +10,15 @@
 
 namespace brigade::kernels::cuda {
 
-inline constexpr int kTransposeRows = 8;      // that the threads of a block take at once, a warp each
-inline constexpr int64_t kTransposeMin = 16;  // elements along both dimensions; with fewer, most of a tile is empty
+inline constexpr int kTransposeRows = 8;      // rows that a block processes at once, one per warp
+inline constexpr int64_t kTransposeMin = 16;  // least elements per dimension; with fewer, most of a tile is empty
 // The side of a tile, larger for small elements: enough bytes in flight, and whole sectors of
 // memory per warp.
 template <class Bits>
 inline constexpr int kTransposeTile = sizeof(Bits) <= 2 ? 64 : 32;
 
-// One of the matrices: dense along its columns in the source, along its rows in the target. The
-// other strides are the steps between its rows in the source and between its columns in the target.
+// One of the matrices: dense along its columns in the source, along its rows in the target. row_stride is between its
+// rows in the source, column_stride between its columns in the target.
 struct TransposedMatrix {
   uint32_t rows, columns;
   int64_t row_stride, column_stride;
@@ -31,7 +30,7 @@ template <class Bits>
 __global__ void __launch_bounds__(kWarp* kTransposeRows)
     transpose_kernel(DeviceStrides<2> batch, TransposedMatrix matrix, const Bits* from, Bits* to) {
   constexpr uint32_t kTile = kTransposeTile<Bits>;
-  constexpr int kPadding = sizeof(Bits) < 4 ? 4 / sizeof(Bits) : 1;  // a column of the tile falls into distinct banks
+  constexpr int kPadding = sizeof(Bits) < 4 ? 4 / sizeof(Bits) : 1;  // tile columns use distinct banks
   BRIGADE_SHARED(Bits, tile, [kTile][kTile + kPadding]);
   const uint32_t row_tiles = (matrix.rows + kTile - 1) / kTile;
   const uint32_t column_tiles = (matrix.columns + kTile - 1) / kTile;
@@ -43,8 +42,7 @@ __global__ void __launch_bounds__(kWarp* kTransposeRows)
   const uint32_t columns = ::min(kTile, matrix.columns - column);
   from += at[0] + row * matrix.row_stride + column;
   to += at[1] + column * matrix.column_stride + row;
-  // All of a thread's loads before the first of them is waited for. What lies outside of the matrix
-  // is not written.
+  // Issues all loads of a thread before using the first. Elements outside the matrix are not written.
   constexpr uint32_t kDown = kTile / kTransposeRows;
   constexpr uint32_t kAcross = kTile / kWarp;
   Bits held[kDown][kAcross];
@@ -77,9 +75,9 @@ __global__ void __launch_bounds__(kWarp* kTransposeRows)
 
 // --- on the host
 
-// Moves the dimension along which the source (operand 0) is dense to the end, and before it the one
-// along which the target (operand 1) is. False, and the layout as it was, where that is one
-// dimension, or where one is missing or short.
+// Moves the dimension along which the source (operand 0) is dense to the end, and before it the one along which the
+// target (operand 1) is. Returns false and leaves the layout unchanged if that is the same dimension, or if one is
+// missing or short.
 inline bool order_for_transpose(StridedLayout<2>& layout) {
   const auto dense_along = [&](int operand) {
     int found = -1;
@@ -115,8 +113,7 @@ void launch_transpose(Device device, const StridedLayout<2>& ordered, const void
     const TransposedMatrix matrix{strides.sizes[rows], strides.sizes[columns], strides.strides[0][rows],
                                   strides.strides[1][columns]};
     const unsigned batch = part.count / matrix.rows / matrix.columns;
-    // A part has less than 2^31 elements, and no tile is without one: x of a grid has room for all
-    // blocks.
+    // A part has fewer than 2^31 elements and no tile is empty, so the x dimension of the grid can hold all blocks.
     const unsigned blocks =
         blocks_for(matrix.rows, kTransposeTile<Bits>) * blocks_for(matrix.columns, kTransposeTile<Bits>) * batch;
     launch({"copy_transposed", blocks, dim3(kWarp, kTransposeRows)}, device, &transpose_kernel<Bits>, strides, matrix,
@@ -124,9 +121,8 @@ void launch_transpose(Device device, const StridedLayout<2>& ordered, const void
   }
 }
 
-// out = x, of one dtype and device, x broadcasting to the shape of out, where they are dense along
-// different
-// dimensions of at least kTransposeMin elements; false, and nothing done, where they are not.
+// out = x, of one dtype and device, with x broadcast to the shape of out, if they are dense along different dimensions
+// of at least kTransposeMin elements; else returns false without doing anything.
 inline bool copy_transposed(const Tensor& out, const Tensor& x) {
   StridedLayout<2> layout(out.sizes(), {&x, &out});
   if (!order_for_transpose(layout)) return false;

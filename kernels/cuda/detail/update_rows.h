@@ -1,5 +1,5 @@
-// The steps of optimizers: a block per piece of a parameter (multi_tensor.h), 16 bytes of each of
-// its tensors per thread and turn.
+// Optimizer steps: one block per piece of a parameter (multi_tensor.h), 16 bytes of each of its tensors per thread and
+// iteration.
 #pragma once
 
 #include <brigade/kernels/cuda/detail/multi_tensor.h>
@@ -10,7 +10,7 @@
 
 namespace brigade::kernels::cuda {
 
-// Update: kernels/common/optimizer_math.h. One that may find that nothing is to be done has begin().
+// Update: kernels/common/optimizer_math.h. An update that may be skipped has begin().
 template <class T, class Update>
 __global__ void __launch_bounds__(kMultiThreads) update_kernel(MultiTable<Update::kArrays> table, Update update) {
   using C = compute_type<T>;
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kMultiThreads) update_kernel(MultiTable<Update
     row[a] = table.template at<T>(a, piece.row);
     vectors = vectors && is_aligned(row[a], kLength);
   }
-  // One turn at a time: the arrays are loads enough in flight.
+  // One iteration at a time: the arrays give enough loads in flight.
   for_vectors<kLength, 1>(piece, [&](auto, int64_t at) {
     Vector<T, kLength> x[kArrays];
 #pragma unroll

@@ -15,7 +15,7 @@ struct alignas(sizeof(T) * N) Vector {
   T values[N];
 };
 
-// `from` and `to` have to be aligned to the vector's size; the emulation checks it.
+// `from` and `to` must be aligned to the vector's size; the emulation checks it.
 template <class T, int N>
 __device__ inline Vector<T, N> load_vector(const T* from) {
 #ifdef __CUDACC__
@@ -39,7 +39,7 @@ BRIGADE_HOST_DEVICE bool is_aligned(const T* data, int elements) {
   return reinterpret_cast<uintptr_t>(data) % (sizeof(T) * static_cast<size_t>(elements)) == 0;
 }
 
-// Whether tensors (those that are defined) start where a vector of 16 bytes may.
+// Whether all defined tensors are aligned to 16-byte vectors.
 inline bool start_aligned(std::initializer_list<const Tensor*> tensors) {
   for (const Tensor* tensor : tensors) {
     if (tensor->defined() && reinterpret_cast<uintptr_t>(tensor->raw_data()) % kVectorBytes != 0) return false;

@@ -20,9 +20,8 @@ using cuda::kTileThreads;
 using cuda::tile_stride;
 using cuda::TileSource;
 
-// How much a block holds at once: at most 99 KiB of shared memory, which every device from compute
-// capability 8.0 on has, but for backward in float64 with more than 128 columns (135 KiB). D:
-// columns of a tile.
+// Tile sizes. A block uses at most 99 KiB of shared memory, which every device of compute capability 8.0 or higher has,
+// except backward in float64 with more than 128 columns (135 KiB). D: columns of a tile.
 struct TileSizes {
   int rows;    // of the block's own tile, per thread; 16 times as many in all
   int others;  // rows of a tile that passes by

@@ -53,8 +53,8 @@ void copy_scaled(const char* name, Device device, std::span<const cuda::MultiRow
   });
 }
 
-// The slots of flat (array `flat_at`) and the tensors beside them; a tensor that is undefined is an
-// empty row, so that rows and flags count alike.
+// Pairs the slots of flat (array `flat_at`) with the tensors; an undefined tensor is an empty row, so that rows and
+// flags have the same indices.
 std::vector<cuda::MultiRow<2>> rows_of(const Tensor& flat, size_t flat_at, std::span<const Tensor> tensors,
                                        std::span<const int64_t> offsets) {
   char* const begin = static_cast<char*>(flat.raw_data());

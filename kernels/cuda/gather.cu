@@ -1,4 +1,4 @@
-// The CUDA column of gather.h but for nonzero. A thread per element of the index.
+// The CUDA column of gather.h, except nonzero. One thread per element of the index.
 //
 // Writes to a place that several indices name: each bids with its position first, the highest one
 // (an integer maximum, in whatever order) writes. Sums: the places are sorted, and the sources of
@@ -105,7 +105,7 @@ struct Targets {
   Tensor places;  // int64 [count]
 };
 Targets find_targets(const ScatterPlan& plan, const cuda::IndexCheck& check) {
-  // Of slices the elements beside each other go together.
+  // Adjacent elements of a slice are handled together.
   IndexedShape shape = plan.shape;
   const int64_t width = plan.slices ? shape.inner : 1;
   if (plan.slices) shape.inner = 1;

@@ -136,7 +136,7 @@ int column_vector(int64_t inner) {
   constexpr int kVector = kVectorLength<T>;
   return inner % kVector == 0 && inner >= kColumns / 2 * kVector ? kVector : 1;
 }
-// Blocks beside each other.
+// The number of blocks along the columns.
 int64_t column_blocks(int64_t outer, int64_t inner, int vector) {
   return outer * ((inner + kColumns * vector - 1) / (kColumns * vector));
 }

@@ -18,8 +18,7 @@ Variance variance_cuda(const Tensor& x, const Shape& dims, double correction, bo
   return {plan.slices.out, plan.mean};
 }
 
-// A vector of `length` elements per thread. They are of one slice where inner is 1, of slices
-// beside each other otherwise.
+// A vector of `length` elements per thread: of one slice if inner is 1, otherwise of adjacent slices.
 template <int length, class T>
 __global__ void __launch_bounds__(kThreads)
     variance_backward_kernel(int64_t count, int64_t reduced, int64_t inner, const T* x, const T* factor, const T* mean,

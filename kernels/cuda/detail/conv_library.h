@@ -27,7 +27,7 @@ struct ConvolutionCall {
   const void* bias = nullptr;  // Forward: [out], added to y; none when null
   bool accumulate = false;     // BackwardWeight: result += instead of result =
 };
-// cuDNN's tensor core kernels load vectors of 16 bytes, and cannot be told of a smaller alignment.
+// cuDNN's tensor core kernels load vectors of 16 bytes, and its interface has no way to state a smaller alignment.
 inline constexpr size_t kConvolutionAlignment = 16;
 
 // Enqueues the convolution on the current stream of `device`, with the settings of core/cuda/libraries.h. Half types

@@ -40,7 +40,7 @@ struct GemmCall {
   const void* bias = nullptr;  // [n], added to each row of c; kBiasAlignment; none when null
   void* pre = nullptr;         // the input of GeluTanh, laid out as c; not stored when null
 };
-// cuBLASLt may load a bias in vectors, and cannot be told its alignment.
+// cuBLASLt may load a bias in vectors, and its interface has no way to state its alignment.
 inline constexpr size_t kBiasAlignment = 16;
 
 // Enqueues the products on the current stream of `device`. a, b and c may have any alignment. Throws DeviceError with

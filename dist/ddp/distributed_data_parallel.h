@@ -140,7 +140,8 @@ class DistributedDataParallelBase : public Joinable {
   const nn::Module& wrapped() const noexcept { return *module_; }
   // Warnings and notes so far (see Advisories).
   const std::vector<Verdict>& advisories() const noexcept { return reducer_->advisories().all(); }
-  // One line per module with the reduction state of its parameters: "wrapped", "frozen", "added after wrapping".
+  // One line per module with the state of each of its parameters: "reduced", "reduced, by several wrappers", "frozen",
+  // "frozen after wrapping", "ignored", or "trainable, unknown to the reducer".
   std::string describe() const;
   // May be called at any time, also after an error. Lists for each parameter of the module: whether the latest
   // reduced backward used it and on which ranks, its bucket and order, the optimizers that hold it, and the line that

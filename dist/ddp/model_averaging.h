@@ -9,7 +9,7 @@
 
 namespace brigade::dist {
 
-// Replaces every parameter by its mean over the ranks, with one all-reduce per dtype. Collective; the same
+// Replaces every parameter by its mean over the ranks, with one all-reduce per device and dtype. Collective; the same
 // parameters, in the same order, on every rank. Gradients are not changed. Throws ValueError for an undefined tensor
 // and DTypeError for a dtype without a mean, before anything is exchanged.
 void average_parameters(ProcessGroup& group, const std::vector<Tensor>& parameters,

@@ -166,7 +166,7 @@ class Reducer final : public autograd::Listener {
   bool passes_by_all(const autograd::Plan& plan) const;
   // The number of the first forward without a backward; 0: none is known.
   uint64_t open_forward() const noexcept;
-  // The first forward that `plan` is the backward of; null if none is known.
+  // The first forward that `plan` is the backward of, else the latest one; null without any forward.
   const Forward::Nodes* forward_of(const autograd::Plan& plan) const;
   bool awaits_use(const Tensor& leaf) const;
   // Whether this reducer takes part in a backward of the peers when these gradients are read.

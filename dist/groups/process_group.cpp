@@ -262,8 +262,8 @@ WorkPtr ProcessGroup::reduce_scatter(const Tensor& output, const Tensor& input, 
   return run({CollectiveKind::ReduceScatter, output, input, options});
 }
 
-CollectiveInfo ProcessGroup::info_of(CollectiveKind kind, const Tensor& tensor,
-                                     const CollectiveOptions& options) const {
+CollectiveInfo ProcessGroup::described(CollectiveKind kind, const Tensor& tensor,
+                                       const CollectiveOptions& options) const {
   CollectiveInfo info;
   info.kind = kind;
   if (kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter) info.op = options.op;
@@ -282,7 +282,7 @@ CollectiveInfo ProcessGroup::info_of(CollectiveKind kind, const Tensor& tensor,
 }
 
 CollectiveInfo ProcessGroup::record(CollectiveKind kind, const Tensor& tensor, const CollectiveOptions& options) {
-  CollectiveInfo info = info_of(kind, tensor, options);
+  CollectiveInfo info = described(kind, tensor, options);
   info.sequence = recorder_.begin(info);
   return info;
 }
@@ -290,7 +290,7 @@ CollectiveInfo ProcessGroup::record(CollectiveKind kind, const Tensor& tensor, c
 CollectiveInfo ProcessGroup::record_coalesced(std::span<const CollectiveCall> calls, SourceLocation where) {
   std::vector<CollectiveInfo> parts;
   for (const CollectiveCall& call : calls)
-    parts.push_back(info_of(call.kind, call.subject(), call.options));
+    parts.push_back(described(call.kind, call.subject(), call.options));
   CollectiveInfo whole = as_one(parts);
   whole.where = where;
   whole.sequence = recorder_.begin(whole);

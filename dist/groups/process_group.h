@@ -210,7 +210,7 @@ class ProcessGroup {
   WorkPtr post_coalesced(std::span<const CollectiveCall> calls, SourceLocation where);
   // Throws DistError in calls that would wait for collectives, which are not issued while they are being coalesced.
   void refuse_while_coalescing(const char* what, SourceLocation where) const;
-  CollectiveInfo info_of(CollectiveKind kind, const Tensor& tensor, const CollectiveOptions& options) const;
+  CollectiveInfo described(CollectiveKind kind, const Tensor& tensor, const CollectiveOptions& options) const;
   std::vector<std::string> gather_texts(std::string_view text, const CollectiveOptions& options, SourceLocation where);
   // Posts the staged collectives first, before a collective that is not staged.
   void post_staged();

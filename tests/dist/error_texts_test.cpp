@@ -1,4 +1,4 @@
-// What errors with verdicts print: what to do, in every one, and no list that is longer than a reader wants.
+// The texts of errors with verdicts: each says what to do, and long lists are cut.
 #include <brigade/brigade.h>
 #include <brigade/dist/diagnosis/report.h>
 #include <brigade/dist/errors/mismatch.h>
@@ -31,7 +31,7 @@ dist::Whereabouts place_of(int rank) {
   return place;
 }
 
-// Of a backward that left out `missing` parameters, each by a cause of its own.
+// The error of a backward that missed `missing` parameters, each with a cause of its own.
 dist::ReductionError error_of(size_t missing) {
   std::vector<dist::NamedParameter> parameters;
   dist::RankReport report;
@@ -64,8 +64,8 @@ TEST_CASE("every error of a collective prints what to do, once and at its end") 
   for (const dist::Diagnosed* each : std::initializer_list<const dist::Diagnosed*>{&lost, &late, &step, &met}) {
     const std::string text = dynamic_cast<const std::exception&>(*each).what();
     errors.emplace_back(text, each->verdicts());
-    try {  // and what another rank makes of it
-      std::rethrow_exception(dist::told_error({2, kMean}, 0, text, each->verdicts()));
+    try {  // and the error that another rank makes of it
+      std::rethrow_exception(dist::reported_error({2, kMean}, 0, text, each->verdicts()));
     } catch (const DistError& told) {
       errors.emplace_back(told.what(), each->verdicts());
     }
@@ -90,7 +90,7 @@ TEST_CASE("what to do depends on how a rank was lost") {
   expect(How::Left, "", "left the group", "it left its loop");
   expect(How::Left, in_process, "left the group: " + in_process, "it left its loop");
   expect(How::Failed, "no label", "failed: no label", "repair the error on the rank that is named");
-  // The words of an exception decide nothing.
+  // The text of an exception has no influence.
   expect(How::Failed, "left the group", "failed: left the group", "repair the error on the rank that is named");
   expect(How::LeftByException, "", "left while an exception was in flight", "repair the error on the rank");
   const std::string killed = "process 12 was ended by signal 9, Killed";

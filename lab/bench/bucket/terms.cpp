@@ -19,7 +19,6 @@ namespace brigade::lab::bench {
 
 namespace {
 
-using now_ns;
 using dist::Word;
 
 double us_since(int64_t begin) { return static_cast<double>(now_ns() - begin) * 1e-3; }

@@ -17,8 +17,6 @@ namespace brigade::lab::bench {
 
 namespace {
 
-using now_ns;
-
 // Sleeps except for the last moment: a sleeping thread wakes up about 50 us late.
 void pause_until(int64_t time) {
   constexpr int64_t kAwake = 80'000;

@@ -1,5 +1,4 @@
-// The CUDA column of activation.h: one pass over memory each, in the functions that the CUDA math
-// library has.
+// CUDA kernels of activation.h: one pass over memory each, with the functions of the CUDA math library.
 #include <brigade/kernels/activation.h>
 
 #include <brigade/core/factory.h>

@@ -1,4 +1,4 @@
-// The CUDA column of adam_clock.h: one thread.
+// CUDA kernels of adam_clock.h: a single thread.
 #include <brigade/kernels/adam_clock.h>
 
 #include <brigade/kernels/common/adam_clock.h>

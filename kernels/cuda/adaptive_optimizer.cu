@@ -1,4 +1,4 @@
-// The CUDA column of adaptive_optimizer.h.
+// CUDA kernels of adaptive_optimizer.h.
 #include <brigade/kernels/adaptive_optimizer.h>
 
 #include <brigade/kernels/common/adaptive_optimizer.h>

@@ -1,4 +1,4 @@
-// The CUDA column of amax.h.
+// CUDA kernels of amax.h.
 #include <brigade/kernels/amax.h>
 #include <brigade/kernels/cuda/detail/reduce_slices.h>
 

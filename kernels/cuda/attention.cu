@@ -1,6 +1,5 @@
-// The CUDA column of attention.h. A block of 256 threads has a tile of rows (queries, or keys in
-// backward) and walks over the tiles of the other side; products are plain multiply-adds in the
-// compute type (no tensor cores).
+// CUDA kernels of attention.h. A block of 256 threads owns a tile of rows (queries, or keys in backward) and iterates
+// over the tiles of the other side; products are plain multiply-adds in the compute type (no tensor cores).
 #include <brigade/kernels/attention.h>
 
 #include <brigade/core/factory.h>
@@ -23,8 +22,8 @@ using cuda::TileSource;
 // Tile sizes. A block uses at most 99 KiB of shared memory, which every device of compute capability 8.0 or higher has,
 // except backward in float64 with more than 128 columns (135 KiB). D: columns of a tile.
 struct TileSizes {
-  int rows;    // of the block's own tile, per thread; 16 times as many in all
-  int others;  // rows of a tile that passes by
+  int rows;    // of the block's own tile, per thread; 16 times as many in total
+  int others;  // rows of a tile of the other side
 };
 template <class C>
 constexpr TileSizes forward_tiles(int D) {
@@ -37,7 +36,7 @@ constexpr TileSizes backward_tiles(int D) {
   return D <= 64 ? TileSizes{2, 32} : TileSizes{1, 16};
 }
 
-// Of `matrices` tiles of each side, one of weights, and one of bytes for dropout.
+// Shared memory for the given numbers of tiles of each side, one tile of weights, and one of dropout bytes.
 template <class C>
 constexpr size_t shared_bytes(TileSizes tiles, int D, int own_matrices, int other_matrices) {
   const int own = tiles.rows * kTileSide;
@@ -53,7 +52,7 @@ struct LargerOf {
   }
 };
 
-// One tile of queries per block: q stays, keys and values take turns in one place. The longest rows
+// One tile of queries per block: q stays in shared memory, keys and values share one buffer in turns. The longest rows
 // of a causal mask come first.
 template <class T, int D>
 __global__ void __launch_bounds__(kTileThreads, 2)
@@ -82,7 +81,7 @@ __global__ void __launch_bounds__(kTileThreads, 2)
 
   C sums[R][D / kTileSide] = {};
   C largest[R];
-  C total[R];  // of this thread's columns
+  C total[R];  // for this thread's columns
 #pragma unroll
   for (int r = 0; r < R; ++r) {
     largest[r] = kNothing;
@@ -90,7 +89,7 @@ __global__ void __launch_bounds__(kTileThreads, 2)
   }
   const int64_t end = shape.keys_for(first + kQueries);
   for (int64_t key = 0; key < end; key += kKeys) {
-    __syncthreads();  // the values of the tile before were read
+    __syncthreads();  // the previous values have been read
     cuda::load_tile<kKeys, D>(other_tile, k_matrix, k, key, shape.keys);
     if (!kept.all()) cuda::make_kept_flags<kQueries, kKeys, kKeys, 1>(flags, kept, shape, entry, first, key);
     __syncthreads();
@@ -122,7 +121,7 @@ __global__ void __launch_bounds__(kTileThreads, 2)
         weights[row * tile_stride<C>(kKeys) + column] = weight;
       }
     }
-    __syncthreads();  // the keys were read
+    __syncthreads();  // the keys have been read
     cuda::load_tile<kKeys, D>(other_tile, v_matrix, v, key, shape.keys);
     __syncthreads();
     cuda::add_weighted_rows<D, kKeys>(sums, weights, other_tile, static_cast<int>(::min(int64_t{kKeys}, end - key)));
@@ -140,7 +139,7 @@ __global__ void __launch_bounds__(kTileThreads, 2)
                          factors);
 }
 
-// delta = sum of grad * out: a warp per row.
+// delta = sum of grad * out; one warp per row.
 constexpr int kRowsPerBlock = 4;
 template <class T>
 __global__ void __launch_bounds__(cuda::kWarp* kRowsPerBlock)
@@ -157,10 +156,9 @@ __global__ void __launch_bounds__(cuda::kWarp* kRowsPerBlock)
   if (threadIdx.x == 0) delta[row] = sum;
 }
 
-// One tile of queries per block (then the score sides are q and k, the value sides grad and v, and
-// the results are the gradients of q and of the mask), or one of keys (k and q, v and grad; the gradients of k and of
-// v): the probabilities are made again from logsumexp, their slopes are p * (grad v^T - delta), and
-// what is added up stays with the block.
+// One tile per block, of queries (score sides: q and k; value sides: grad and v; results: gradients of q and of the
+// mask) or of keys (k and q; v and grad; gradients of k and v). Recomputes the probabilities p from logsumexp; their
+// gradients are p * (grad v^T - delta). Sums stay in the block.
 template <class T, int D, bool of_keys>
 __global__ void __launch_bounds__(kTileThreads, D * sizeof(compute_type<T>) < 2048 ? 2 : 1)
     attention_backward_kernel(AttentionShape shape, TileSource<T> score_side, TileSource<T> value_side,
@@ -197,12 +195,12 @@ __global__ void __launch_bounds__(kTileThreads, D * sizeof(compute_type<T>) < 20
 
   C score_sums[R][D / kTileSide] = {};
   C value_sums[R][D / kTileSide] = {};
-  // A key is seen from its own place on.
+  // With a causal mask, a key is seen only by queries from its own position on.
   const int64_t begin = of_keys && shape.is_causal ? first / kOthers * kOthers : 0;
   const int64_t end = of_keys ? shape.queries : shape.keys_for(first + kOwn);
   const int64_t others = of_keys ? shape.queries : shape.keys;
   for (int64_t other = begin; other < end; other += kOthers) {
-    __syncthreads();  // the tiles before were read
+    __syncthreads();  // the previous tiles have been read
     cuda::load_tile<kOthers, D>(other_score_tile, other_scores, other_score_side, other, others);
     cuda::load_tile<kOthers, D>(other_value_tile, other_values, other_value_side, other, others);
     if (!kept.all()) {
@@ -238,7 +236,7 @@ __global__ void __launch_bounds__(kTileThreads, D * sizeof(compute_type<T>) < 20
       }
     }
     const int count = static_cast<int>(::min(int64_t{kOthers}, end - other));
-    // The weights are those of the warp's own rows.
+    // Each warp uses only the weights of its own rows.
     __syncwarp();
     if constexpr (of_keys) {
       cuda::add_weighted_rows<D, kOthers>(value_sums, weights, other_value_tile, count);

@@ -1,6 +1,5 @@
-// The CUDA column of batch_norm.h. Statistics in one pass: values are added up in chunks, in the
-// type they are computed in; the chunks in double (detail/channel_reduce.h). The rest is a pass
-// with three or four numbers per channel.
+// CUDA kernels of batch_norm.h. Statistics take one pass: values are summed in chunks in the compute type, and the
+// chunks in double (detail/channel_reduce.h). The rest is an elementwise pass with three or four constants per channel.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/batch_norm.h>
 #include <brigade/kernels/cuda/detail/channel_reduce.h>
@@ -15,9 +14,9 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// --- what is known of a channel after some of its values
+// --- statistics of a part of a channel's values
 
-// Mean, and the sum of squared distances from it.
+// The mean, and the sum of squared distances from it.
 struct Moments {
   double count, mean, squares;
 };
@@ -38,7 +37,7 @@ __device__ Moments moments_of(const C (&values)[n]) {
   for (int k = 0; k < n; ++k)
     sum += values[k];
   const C middle = sum / C(n);
-  C rest = C(0);  // what the rounding of the mean left
+  C rest = C(0);  // rounding error of the mean
   C squares = C(0);
   for (int k = 0; k < n; ++k) {
     const C distance = values[k] - middle;
@@ -48,7 +47,7 @@ __device__ Moments moments_of(const C (&values)[n]) {
   return {n, static_cast<double>(middle) + static_cast<double>(rest) / n, static_cast<double>(squares)};
 }
 
-// Sums of the gradient, and of the gradient times x normalised.
+// Sums of the gradient, and of the gradient times the normalized x.
 struct GradientSums {
   double sum, dot;
 };
@@ -92,8 +91,7 @@ __global__ void __launch_bounds__(cuda::kChannelThreads)
   cuda::finish_block<many_channels>(layout.channels, share.channel, seen, Merge{}, partial, moments);
 }
 
-// Values of any floating dtype, one per channel; where there is no tensor, a number to read and
-// nothing to write.
+// Values of any floating dtype, one per channel. Without a tensor, reads return a number and writes do nothing.
 struct ChannelValues {
   void* data;
   DType dtype;
@@ -147,7 +145,7 @@ __global__ void __launch_bounds__(cuda::kChannelThreads)
   cuda::finish_block<many_channels>(layout.channels, share.channel, seen, AddSums{}, partial, sums);
 }
 
-// --- element by element, with constants per channel
+// --- elementwise, with constants per channel
 
 template <class C>
 struct Normalise {
@@ -169,8 +167,8 @@ struct InputGradient {
   __device__ C operator()(C x, C grad) const { return gain * (grad - mean_slope - (x - center) * mean_dot); }
 };
 
-// A thread per channel: what the batch's moments (of `count` values; none in evaluation: the
-// running ones count) make of the running statistics, and the numbers of Normalise.
+// One thread per channel: updates the running statistics from the batch's moments (of `count` values; null in
+// evaluation, which uses the running statistics), and computes the constants of Normalise.
 template <class C>
 __global__ void __launch_bounds__(kThreads)
     statistics_kernel(int64_t channels, const double* moments, double count, double momentum, double eps,
@@ -195,8 +193,8 @@ __global__ void __launch_bounds__(kThreads)
   constants[2 * channels + c] = static_cast<C>(bias.get(c));
 }
 
-// A thread per channel: the numbers of InputGradient, and the gradients of weight and bias where
-// they are wanted. With fixed statistics the sums do not count for the gradient of x.
+// One thread per channel: computes the constants of InputGradient, and the gradients of weight and bias if needed. With
+// fixed statistics, the sums do not contribute to the gradient of x.
 template <class C>
 __global__ void __launch_bounds__(kThreads)
     gradient_constants_kernel(int64_t channels, const double* sums, double count, bool fixed, ChannelValues weight,
@@ -216,19 +214,18 @@ __global__ void __launch_bounds__(kThreads)
 template <int length>
 constexpr int kMapItems = length == 1 ? 4 : 2;  // vectors per thread
 
-// Where a stretch of memory begins, in [N, C, area].
+// The start of a range of memory, in [N, C, area].
 struct ChannelPlace {
   uint32_t channel, place;
 };
 
-// out = f(x, grad) in memory's order, from `begin` on; a vector may reach over several channels.
-// `grad` may be null.
+// out = f(x, grad) in memory order, starting at `begin`; a vector may span several channels. `grad` may be null.
 template <int length, class F, class T>
 __global__ void __launch_bounds__(kThreads)
     channel_map_kernel(uint32_t count, uint32_t channels, uint32_t area, ChannelPlace begin,
                        const compute_type<T>* constants, const T* x, const T* grad, T* out) {
   using C = compute_type<T>;
-  using Index = uint32_t;  // dividing by 64 bits takes long
+  using Index = uint32_t;  // 64-bit division is slow
   const Index first = (static_cast<Index>(blockIdx.x) * kThreads * kMapItems<length> + threadIdx.x) * length;
   cuda::Vector<T, length> values[kMapItems<length>], slopes[kMapItems<length>];
 #pragma unroll
@@ -272,7 +269,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A thread for each channel: there are few rows.
+// One thread per channel, since there are few rows.
 __global__ void __launch_bounds__(kThreads)
     combine_kernel(const double* rows, int64_t batches, int64_t channels, double* moments) {
   const int64_t c = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -287,8 +284,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- on the host
 
-// Of one launch of channel_map_kernel: positions fit into 32 bits, and each launch starts at a
-// vector.
+// The limit per launch of channel_map_kernel: positions fit in 32 bits, and each launch starts at a vector.
 constexpr int64_t kMostElements = int64_t{1} << 30;
 
 Tensor batch_norm_moments_cuda(const Tensor& x) {
@@ -348,7 +344,7 @@ void map_channels(const char* what, const BatchNormLayout& layout, const Tensor&
   }
 }
 
-// `moments` undefined: evaluation.
+// `moments` is undefined in evaluation.
 template <class T>
 void apply(const BatchNormPlan& plan, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
            const Tensor& running_var, const Tensor& moments, int64_t count, double momentum, double eps) {
@@ -393,7 +389,7 @@ Tensor batch_norm_gradient_sums_cuda(const Tensor& grad, const Tensor& x, const 
                         [&]<class T>() { return gradient_sums<T>(plan, mean, invstd); });
 }
 
-// The gradient of x, and those of weight and bias where there is room for them.
+// The gradient of x, and those of weight and bias if they have output tensors.
 template <class T>
 Tensor input_gradient(const BatchNormGradientPlan& plan, const Tensor& weight, const Tensor& mean, const Tensor& invstd,
                       const Tensor& sums, int64_t count, bool fixed, const Tensor& weight_grad,

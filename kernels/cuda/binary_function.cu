@@ -1,5 +1,5 @@
-// The CUDA column of binary_function.h: the function is chosen when a kernel runs, and called,
-// since a kernel computes many elements and the functions are long.
+// CUDA kernels of binary_function.h: the function is selected at run time and called instead of inlined, since a kernel
+// computes many elements and the functions are long.
 #include <brigade/kernels/common/binary_function.h>
 #include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/cuda/detail/map.h>

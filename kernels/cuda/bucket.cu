@@ -1,4 +1,4 @@
-// The CUDA column of bucket.h. Each block takes a piece of a slot (detail/multi_tensor.h).
+// CUDA kernels of bucket.h. Each block processes a piece of a slot (detail/multi_tensor.h).
 #include <brigade/kernels/bucket.h>
 
 #include <brigade/kernels/common/bucket.h>
@@ -14,8 +14,8 @@ namespace brigade::kernels {
 
 namespace {
 
-// Array 0 is read, array 1 written; they may be the same memory. With room for four blocks nvcc
-// spills nothing.
+// Reads array 0 and writes array 1, which may be the same memory. With registers for four blocks per multiprocessor,
+// nvcc spills nothing.
 template <class From, class To>
 __global__ void __launch_bounds__(cuda::kMultiThreads, 4)
     copy_scaled_kernel(cuda::MultiTable<2> table, std::common_type_t<compute_type<From>, compute_type<To>> scale,
@@ -101,7 +101,7 @@ void bucket_sums_of_squares_cuda(const Tensor& flat, std::span<const int64_t> of
   });
 }
 
-// One block.
+// Runs in a single block.
 template <class T>
 __global__ void __launch_bounds__(cuda::kMultiThreads)
     words_kernel(const double* sums, int64_t count, bool non_finite, T* words) {

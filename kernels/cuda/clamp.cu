@@ -1,4 +1,4 @@
-// The CUDA column of clamp.h.
+// CUDA kernels of clamp.h.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/clamp.h>
 #include <brigade/kernels/common/elementwise.h>

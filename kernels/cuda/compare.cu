@@ -1,4 +1,4 @@
-// The CUDA column of elementwise.h: comparisons.
+// CUDA kernels of elementwise.h: comparisons.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/elementwise_functors.h>

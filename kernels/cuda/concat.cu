@@ -1,5 +1,5 @@
-// The CUDA column of concat.h. One launch joins up to kMostParts dense tensors; others are copied
-// into their place one by one.
+// CUDA kernels of concat.h. One launch joins up to kMostParts dense tensors; other tensors are copied into place one by
+// one.
 #include <brigade/kernels/concat.h>
 
 #include <brigade/core/view.h>
@@ -18,9 +18,9 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kItems = 4;       // chunks per thread
-constexpr int kMostParts = 64;  // a kernel's parameters have room for 4 KiB
+constexpr int kMostParts = 64;  // kernel parameters are limited to 4 KiB
 
-// A tensor is `outer` stretches of bytes, which lie `stride` apart in the result, from `offset` on.
+// A tensor is `outer` ranges of `stretch` bytes, placed in the result at intervals of the stride, starting at `offset`.
 struct Part {
   const uint8_t* from;
   int64_t offset;
@@ -30,8 +30,8 @@ struct Parts {
   Part part[kMostParts];
 };
 
-// Block (x, y) copies chunks of `bytes` of part y, kThreads apart, so that a warp reads one stretch
-// of memory.
+// Block (x, y) copies chunks of `bytes` bytes of part y; a thread's chunks are kThreads apart, so that a warp reads
+// contiguous memory.
 template <int bytes>
 __global__ void __launch_bounds__(kThreads) cat_kernel(Parts parts, int64_t outer, int64_t stride, uint8_t* out) {
   const Part part = parts.part[blockIdx.y];
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads) cat_kernel(Parts parts, int64_t oute
   for (int u = 0; u < kItems; ++u) {
     const int64_t i = first + u * kThreads;
     if (i >= count) return;
-    // 32 bits where they suffice: a division of 64 takes longer than the copy.
+    // Use 32 bits if they suffice: a 64-bit division takes longer than the copy.
     const bool small = count <= 0xffffffffLL;
     const int64_t o = small ? static_cast<uint32_t>(i) / static_cast<uint32_t>(length) : i / length;
     const auto chunk = cuda::load_vector<uint8_t, bytes>(part.from + i * bytes);
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kThreads) cat_kernel(Parts parts, int64_t oute
   }
 }
 
-// The widest vector that divides all that is put in.
+// The widest vector that divides all added addresses and sizes.
 struct Alignment {
   uintptr_t bits = cuda::kVectorBytes;
   void add(const void* address) { bits |= reinterpret_cast<uintptr_t>(address); }

@@ -1,5 +1,5 @@
-// The CUDA column of elementwise.h: copies and casts. Dense memory has a kernel for each pair of
-// dtypes; over strides a cast finds out the dtype of its source when it runs.
+// CUDA kernels of elementwise.h: copies and casts. Dense memory has one kernel per pair of dtypes; strided casts select
+// the source dtype at run time.
 #include <brigade/core/device_runtime.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/scalar.h>
@@ -17,7 +17,7 @@ struct Identity {
   }
 };
 
-// The element `at` of an array of the dtype.
+// Converts element `at` of an array of this dtype.
 template <class To>
 __device__ To converted(const void* data, DType dtype, int64_t at) {
   const auto as = [&](auto* elements) {
@@ -37,7 +37,7 @@ __device__ To converted(const void* data, DType dtype, int64_t at) {
   return as(static_cast<const bool*>(data));
 }
 
-// One kernel for all dtypes of the source: memory is what this one waits for.
+// One kernel for all source dtypes, since it is bound by memory.
 template <class To>
 __global__ void __launch_bounds__(cuda::kMapThreads)
     cast_strided_kernel(uint32_t count, cuda::DeviceStrides<2> strides, DType from, const void* a, To* out) {
@@ -73,7 +73,7 @@ void copy_cuda(const Tensor& out, const Tensor& x) {
   if (out.dtype() == x.dtype() && cuda::copy_transposed(out, x)) return;
   visit_dtype(out.dtype(), [&]<class To>() {
     if (out.dtype() == x.dtype()) {
-      cuda::map1_strided<To, To>("copy", x, out, Identity{});  // what is dense was copied above
+      cuda::map1_strided<To, To>("copy", x, out, Identity{});  // dense tensors were copied above
       return;
     }
     bool done = false;

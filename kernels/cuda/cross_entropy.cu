@@ -1,8 +1,7 @@
-// The CUDA column of cross_entropy: log_softmax and the negative log likelihood in one kernel.
-// Logits [N, C] are rows, a warp or a block each (detail/rows.h), and a row that its threads hold
-// is read once; logits [N, C, d1...] are columns of stride d1 * ..., and each thread takes a few
-// neighbouring ones. Forward writes two numbers per position; backward makes the probabilities from
-// them again.
+// CUDA kernels of cross_entropy: log_softmax and the negative log likelihood in one kernel. Logits [N, C] are rows,
+// processed by a warp or a block each (detail/rows.h); a row that fits in its threads' registers is read once. Logits
+// [N, C, d1...] are columns of stride d1 * ..., and each thread processes a few adjacent ones. Forward writes two
+// numbers per position, from which backward recomputes the probabilities.
 #include <brigade/kernels/cross_entropy.h>
 
 #include <brigade/kernels/common/cross_entropy.h>
@@ -21,10 +20,10 @@ namespace brigade::kernels {
 
 namespace {
 
-constexpr int kThreads = 128;  // of columns
-constexpr int kClasses = 4;    // of a column, read at once
+constexpr int kThreads = 128;  // for columns
+constexpr int kClasses = 4;    // classes of a column that are read at once
 
-// Out: the dtype of the logits, or the one that losses are summed in. log_sums [2, rows].
+// Out: the dtype of the logits, or the type in which losses are summed. log_sums [2, rows].
 template <class Variant, class T, class Out>
 __global__ void __launch_bounds__(cuda::kRowThreads, 2)
     cross_entropy_rows_kernel(int64_t rows, int64_t n, cuda::Targets targets, ClassShares<compute_type<T>> shares,
@@ -32,7 +31,7 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2)
   using C = compute_type<T>;
   constexpr int kLength = Variant::kLength;
   const int64_t row = Variant::row();
-  if (row >= rows) return;  // a whole warp of short rows
+  if (row >= rows) return;  // a whole warp, for short rows
   const cuda::Row<Variant, T> source(logits + row * n, n);
   const auto seen = cuda::max_and_sum(source, n);
   C distances = C(0);
@@ -54,8 +53,7 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2)
       wanted < 0 ? C(0) : shares.loss(wanted, log_sum, static_cast<C>(logits[row * n + wanted]) - seen.max, distances));
 }
 
-// A thread takes positions [first, first + length) of [rows, spatial]; spatial is a multiple of
-// `length`.
+// Each thread processes positions [first, first + length) of [rows, spatial]; spatial must be a multiple of `length`.
 template <int length, class T, class Out>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_columns_kernel(int64_t positions, int64_t classes, int64_t spatial, cuda::Targets targets,
@@ -77,7 +75,7 @@ __global__ void __launch_bounds__(kThreads)
       cuda::Vector<T, length> x;
       if (c + u < classes) x = cuda::load_vector<T, length>(in + (c + u) * spatial);
 #pragma unroll
-      for (int k = 0; k < length; ++k)  // past the last class, what adds nothing
+      for (int k = 0; k < length; ++k)  // past the last class: the neutral element
         values[k][u] = c + u < classes ? static_cast<C>(x.values[k]) : -std::numeric_limits<C>::infinity();
     }
 #pragma unroll
@@ -103,14 +101,14 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The gradient of the loss at a position, its class, and what its probabilities come from.
+// The gradient of the loss at a position, its target class, and the numbers that determine its probabilities.
 template <class C>
 struct Slope {
   C value;
   int64_t wanted;
   C max, log_sum, total;
 
-  // With respect to the logit of class c.
+  // The gradient with respect to the logit of class c.
   __device__ C operator()(C logit, int64_t c, const ClassShares<C>& shares) const {
     if (wanted < 0) return C(0);
     const C pull = total * std::exp((logit - max) - log_sum);
@@ -121,7 +119,7 @@ template <class T>
 struct Slopes {
   using C = compute_type<T>;
   const int64_t* classes;
-  int64_t ignore_index, positions;  // the forward has reported bad targets
+  int64_t ignore_index, positions;  // the forward has reported invalid targets
   const T* grad;
   bool one_grad;
   const double* denominator;
@@ -176,7 +174,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Calls run(length) with the elements per vector of columns that lie `spatial` apart.
+// Calls run(length) with the number of elements per vector for columns of stride `spatial`.
 template <class T, class Run>
 void with_column_length(int64_t spatial, bool aligned, Run run) {
   constexpr int kLength = cuda::kVectorLength<T>;
@@ -192,7 +190,7 @@ cuda::Launch column_launch(const char* what, int64_t positions, int length,
   return {what, cuda::blocks_for(positions, kThreads * length), kThreads, 0, where};
 }
 
-// The loss of each position, and what its probabilities come from.
+// Computes the loss of each position, and the numbers that determine its probabilities.
 template <class T, class Out>
 void forward(const ClassSizes& sizes, const cuda::Targets& targets, const ClassShares<compute_type<T>>& shares,
              const Tensor& logits, const Tensor& log_sums, const Tensor& losses) {

@@ -1,5 +1,5 @@
-// The CUDA column of elementary.h. float32 over dense memory has a kernel for each function; the
-// other dtypes and layouts share one that chooses when it runs.
+// CUDA kernels of elementary.h. float32 in dense memory has one kernel per function; other dtypes and layouts share a
+// kernel that selects the function at run time.
 #include <brigade/kernels/elementary.h>
 
 #include <brigade/core/factory.h>
@@ -10,7 +10,7 @@ namespace brigade::kernels {
 
 namespace {
 
-// Called, not inlined: a kernel computes many elements, and twenty functions for each would be long
+// Called instead of inlined: a kernel computes many elements, and twenty inlined functions for each would bloat the
 // code.
 template <class C>
 __device__ __attribute__((noinline)) C called_function(Function f, C x) {

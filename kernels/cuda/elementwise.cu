@@ -1,5 +1,5 @@
-// The CUDA column of elementwise.h: arithmetic of two operands. Floating values in dense memory
-// have a kernel for each operation; other dtypes and layouts share one that chooses when it runs.
+// CUDA kernels of elementwise.h: binary arithmetic. Floating dtypes in dense memory have one kernel per operation;
+// other dtypes and layouts share a kernel that selects the operation at run time.
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/cuda/detail/map.h>

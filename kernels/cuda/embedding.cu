@@ -1,5 +1,5 @@
-// The CUDA column of embedding.h. Forward copies rows. Backward sorts the positions by row and adds
-// up the gradients of each row in the order of the positions: no atomics, the same bits each time.
+// CUDA kernels of embedding.h. Forward copies rows. Backward sorts the positions by row and sums the gradients of each
+// row in position order: no atomics, and the same bits on each run.
 #include <brigade/kernels/embedding.h>
 
 #include <brigade/kernels/common/embedding.h>
@@ -17,10 +17,10 @@ namespace brigade::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr uint32_t kMostChunkThreads = 64;  // that share a row
+constexpr uint32_t kMostChunkThreads = 64;  // threads that share a row
 
-// Threads (x, y): chunk x of row y, where a row is cut into chunks of one vector. grid.y covers the
-// chunks of wide rows.
+// Thread (x, y) processes chunk x of row y, where a row is divided into chunks of one vector. grid.y covers the chunks
+// of wide rows.
 struct RowBlocks {
   dim3 grid, block;
 };
@@ -46,18 +46,17 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The sorted positions are cut into tiles of this length; a row that goes on in the next tile is
-// added up by parts.
+// The sorted positions are divided into tiles of this length; a row that continues in the next tile is summed in parts.
 constexpr uint32_t kSumTile = 256;
 
 struct SortedRows {
   const uint32_t* keys;
   const uint32_t* positions;
-  uint32_t count;  // of positions
+  uint32_t count;  // number of positions
   uint32_t rows;
 };
 
-// sum += the gradients of places [begin, end), in order; `grad` points at the chunk.
+// sum += the gradients at sorted positions [begin, end), in order; `grad` points to the chunk.
 template <int length, class T>
 __device__ void add_places(const SortedRows& sorted, uint32_t begin, uint32_t end, int64_t width, const T* grad,
                            compute_type<T> (&sum)[length]) {
@@ -70,7 +69,7 @@ __device__ void add_places(const SortedRows& sorted, uint32_t begin, uint32_t en
   }
 }
 
-// heads[tile]: the sum over the part of a row that began in an earlier tile, where there is one.
+// heads[tile]: the sum over the part of a row that began in an earlier tile, if there is one.
 template <int length, class T>
 __global__ void __launch_bounds__(kThreads)
     sum_heads_kernel(SortedRows sorted, int64_t chunks, const T* grad, compute_type<T>* heads) {
@@ -92,8 +91,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Each row: what is there, the places up to the end of their tile, then the heads of the tiles that
-// it goes on into.
+// Sums each row: the existing values, the positions up to the end of their tile, then the heads of the tiles in which
+// the row continues.
 template <int length, class T>
 __global__ void __launch_bounds__(kThreads)
     sum_sorted_rows_kernel(SortedRows sorted, int64_t chunks, cuda::AddRows how, const T* grad,

@@ -1,5 +1,5 @@
-// The CUDA column of fold.h: a thread per element of the result. Fold gathers: each pixel visits
-// the windows over it, in their order, so that nothing is added by two threads.
+// CUDA kernels of fold.h: one thread per element of the result. Fold gathers: each pixel visits the windows that
+// contain it, in order, so that no two threads add to the same element.
 #include <brigade/kernels/fold.h>
 
 #include <brigade/kernels/common/fold.h>
@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(cuda::kPlaneThreads)
     unfold2d_kernel(uint32_t count, Columns s, const T* x, T* columns) {
   const uint32_t i = blockIdx.x * cuda::kPlaneThreads + threadIdx.x;
   if (i >= count) return;
-  // The windows of one place (row, column of the kernel) of a plane are a plane themselves.
+  // The windows for one kernel position (row, column) of a plane form a plane themselves.
   const cuda::PlanePlace out(i, s.out_h, s.out_w);
   const uint32_t plane_row = out.plane / static_cast<uint32_t>(s.kernel[1]);
   const int32_t column = static_cast<int32_t>(out.plane - plane_row * static_cast<uint32_t>(s.kernel[1]));

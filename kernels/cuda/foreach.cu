@@ -1,5 +1,5 @@
-// The CUDA column of foreach.h: a block per piece of a tensor (detail/multi_tensor.h). What is not
-// contiguous is copied to a dense tensor and back.
+// CUDA kernels of foreach.h: one block per piece of a tensor (detail/multi_tensor.h). Noncontiguous tensors are copied
+// to dense ones and back.
 #include <brigade/kernels/foreach.h>
 
 #include <brigade/kernels/common/foreach.h>
@@ -13,7 +13,7 @@ namespace brigade::kernels {
 
 namespace {
 
-// A number that may be in the device's memory: `number` times *single or *wide, whichever is there.
+// A factor that may be in device memory: `number` times *single or *wide, if either is set.
 struct Factor {
   double number = 1;
   const float* single = nullptr;
@@ -32,8 +32,7 @@ struct Factor {
   }
 };
 
-// `found_inf` becomes 1 when an element is not finite before it is scaled; without `looks` it is
-// not touched.
+// Sets `found_inf` to 1 if an element is not finite before scaling; without `looks`, leaves it unchanged.
 template <bool looks, class T>
 __global__ void __launch_bounds__(cuda::kMultiThreads)
     scale_kernel(cuda::MultiTable<1> table, Factor factor, float* found_inf) {
@@ -57,7 +56,7 @@ __global__ void __launch_bounds__(cuda::kMultiThreads)
         if constexpr (looks) found = found || !std::isfinite(value);
         x[u].values[k] = static_cast<T>(value * scale);
       }
-      if (looks && scale == C(1)) continue;  // only to be looked at
+      if (looks && scale == C(1)) continue;  // only the check is needed
       cuda::store_padded<kLength>(row, at + u * cuda::kMultiStep<kLength>, piece.end, vectors, x[u]);
     }
   });
@@ -92,7 +91,7 @@ __global__ void __launch_bounds__(cuda::kMultiThreads) clip_kernel(cuda::MultiTa
   });
 }
 
-// The rows of tensors that are made contiguous where they are not.
+// The rows of contiguous versions of the tensors.
 struct Rows {
   std::vector<Tensor> dense;
   std::vector<cuda::MultiRow<1>> rows;
@@ -150,7 +149,7 @@ struct SumOfAbs {
   __device__ static double term(double value, int64_t) { return std::fabs(value); }
   __device__ double operator()(double a, double b) const { return a + b; }
 };
-// A NaN wins.
+// The maximum absolute value; NaN propagates.
 struct MaxAbs {
   __device__ static double term(double value, int64_t) { return std::fabs(value); }
   __device__ double operator()(double a, double b) const { return a != a || a > b ? a : b; }

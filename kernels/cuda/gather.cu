@@ -1,8 +1,8 @@
-// The CUDA column of gather.h, except nonzero. One thread per element of the index.
+// CUDA kernels of gather.h, except nonzero. One thread per element of the index.
 //
-// Writes to a place that several indices name: each bids with its position first, the highest one
-// (an integer maximum, in whatever order) writes. Sums: the places are sorted, and the sources of
-// each added in order (detail/add_rows.h).
+// If several indices name the same target, each bids with its position first, and the highest bid (an integer maximum,
+// independent of order) writes. For sums, the targets are sorted, and the sources of each are added in order
+// (detail/add_rows.h).
 #include <brigade/kernels/gather.h>
 
 #include <brigade/core/factory.h>
@@ -23,11 +23,11 @@ constexpr int kThreads = 256;
 
 __device__ inline int64_t this_thread() { return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; }
 
-// Where element i of [outer, count, inner] is along each.
+// The coordinates of element i in [outer, count, inner].
 struct Element {
   int64_t outer, at, inner;
   __device__ Element(const IndexedShape& shape, int64_t i) {
-    // 32 bits where they suffice: a division of 64 takes longer than the copy.
+    // Use 32 bits if they suffice: a 64-bit division takes longer than the copy.
     if (shape.elements() <= 0x7fffffffLL) {
       const auto small = static_cast<uint32_t>(i);
       const uint32_t row = small / static_cast<uint32_t>(shape.inner);
@@ -53,8 +53,8 @@ __global__ void __launch_bounds__(kThreads)
   out[i] = check(chosen, i) ? x[(element.outer * shape.length + chosen) * shape.inner + element.inner] : Bits{0};
 }
 
-// targets[i]: where element i of the index, or row i of slices, goes; -1 for a bad index, which is
-// told.
+// targets[i]: the destination of element i of the index, or of row i of slices; -1 for an invalid index, which is
+// reported.
 __global__ void __launch_bounds__(kThreads)
     targets_kernel(IndexedShape shape, bool slices, cuda::IndexCheck check, const int64_t* index, int64_t* targets) {
   const int64_t i = this_thread();
@@ -66,14 +66,14 @@ __global__ void __launch_bounds__(kThreads)
       check(chosen, position) ? (element.outer * shape.length + chosen) * shape.inner + element.inner : int64_t{-1};
 }
 
-// bids[target]: 1 + the last position that names it.
+// bids[target]: 1 + the last position that names the target.
 __global__ void __launch_bounds__(kThreads) bid_kernel(int64_t count, const int64_t* targets, uint32_t* bids) {
   const int64_t i = this_thread();
   if (i < count && targets[i] >= 0) atomicMax(&bids[targets[i]], static_cast<uint32_t>(i + 1));
 }
 
-// A null source: `value`. Null bids: no place is named twice. Row i of `width` elements goes to row
-// targets[i].
+// Writes row i of `width` elements to row targets[i]. If source is null, writes `value`; if bids is null, no target is
+// named twice.
 template <class Bits>
 __global__ void __launch_bounds__(kThreads)
     write_kernel(int64_t count, int64_t width, const int64_t* targets, const uint32_t* bids, const Bits* source,
@@ -99,7 +99,7 @@ Tensor gather_cuda(const Tensor& x, int dim, const Tensor& index) {
   return plan.result;
 }
 
-// Rows of `width` elements of the source and of the part, and where the former go.
+// The destinations of the source's rows: `count` source rows and `rows` target rows, of `width` elements each.
 struct Targets {
   int64_t count, rows, width;
   Tensor places;  // int64 [count]

@@ -1,8 +1,7 @@
-// The CUDA column of group_norm.h. Rows, each a group of a sample: a warp or a block
-// (detail/rows.h), the variance around the mean that was found first. Backward: two sums per plane
-// (a channel of a sample) by a warp or a block each; then a row adds up those of its channels and
-// goes over its elements once more. The gradients of the parameters are sums of the planes' over
-// the samples.
+// CUDA kernels of group_norm.h. A row is a group of a sample, processed by a warp or a block (detail/rows.h): first the
+// mean, then the variance around it. Backward: two sums per plane (a channel of a sample), by a warp or a block each;
+// then each row adds the sums of its channels and goes over its elements once more. The gradients of the parameters are
+// sums of the planes' over the samples.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/data_or_null.h>
 #include <brigade/kernels/common/group_norm.h>
@@ -28,9 +27,9 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2)
   constexpr int kLength = Variant::kLength;
   const int64_t row = Variant::row();
   const int64_t n = layout.length();
-  if (row >= layout.rows()) return;  // a whole warp of short rows
+  if (row >= layout.rows()) return;  // a whole warp, for short rows
   const cuda::Row<Variant, T> values(x + row * n, n);
-  // From the distances to the first element: nothing is lost where a group lies far from zero.
+  // Uses distances to the first element, so that no digits are lost if a group is far from zero.
   const C start = static_cast<C>(x[row * n]);
   C sum = C(0);
   Variant::for_vectors(n, [&](int slot, int64_t at) {
@@ -69,7 +68,7 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2)
   });
 }
 
-// Two sums at once.
+// Two sums computed together.
 template <class C>
 struct TwoSums {
   C slope, dot;
@@ -85,7 +84,7 @@ __device__ TwoSums<C> shuffle_xor(const TwoSums<C>& value, int lane_mask) {
   return {cuda::shuffle_xor(value.slope, lane_mask), cuda::shuffle_xor(value.dot, lane_mask)};
 }
 
-// Of each plane: sums of grad * h and of grad, h being x normalised.
+// Per plane: the sums of grad * h and of grad, where h is the normalized x.
 template <class Variant, class T>
 __global__ void __launch_bounds__(cuda::kRowThreads, 2)
     group_norm_plane_sums_kernel(GroupNormLayout layout, const T* grad, const T* x, const compute_type<T>* means,
@@ -114,7 +113,7 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2)
   slopes[plane] = sums.slope;
 }
 
-// out = rstd * (s - mean(s) - h * mean(s * h)) with s = grad * weight, means over the row.
+// out = rstd * (s - mean(s) - h * mean(s * h)) with s = grad * weight; means over the row.
 template <class Variant, class T, class W>
 __global__ void __launch_bounds__(cuda::kRowThreads, 2)
     group_norm_input_gradient_kernel(GroupNormLayout layout, const T* grad, const T* x, const W* weight,
@@ -153,11 +152,11 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2)
 
 // --- on the host
 
-// Nothing of a row is held in registers: it is read once by these kernels.
+// Keeps no row in registers, since these kernels read a row only once.
 template <class T, class Run>
 void with_streaming_variant(int64_t n, bool aligned, Run run) {
   constexpr int kLength = cuda::kVectorBytes / static_cast<int>(sizeof(T));
-  constexpr int64_t kShort = 8 * cuda::kWarp;  // vectors that are few enough for a warp
+  constexpr int64_t kShort = 8 * cuda::kWarp;  // vectors few enough for a warp
   if (aligned && n % kLength == 0) {
     if (n <= kShort * kLength) return run(cuda::RowVariant<true, kLength, 0>{});
     return run(cuda::RowVariant<false, kLength, 0>{});

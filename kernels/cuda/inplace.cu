@@ -1,4 +1,4 @@
-// The CUDA column of elementwise.h: what writes into a tensor that is there.
+// CUDA kernels of elementwise.h: operations that write to an existing tensor.
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/common/scalar.h>
@@ -11,7 +11,7 @@ namespace {
 using cuda::map1;
 using cuda::map2;
 
-// Writes only: what is there may be no value of the type.
+// Only writes: the existing memory may not be a valid value of the type.
 template <int length, class T>
 __global__ void __launch_bounds__(cuda::kMapThreads) fill_kernel(int64_t count, T value, T* out) {
   const int64_t first = (static_cast<int64_t>(blockIdx.x) * cuda::kMapThreads + threadIdx.x) * length;

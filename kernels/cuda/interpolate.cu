@@ -1,6 +1,5 @@
-// The CUDA column of interpolate.h: a thread per element of the result. Backward gathers: each
-// element of the input visits the outputs it may be a part of, in their order, so that nothing is
-// added by two threads.
+// CUDA kernels of interpolate.h: one thread per element of the result. Backward gathers: each input element visits the
+// outputs that it may contribute to, in order, so that no two threads add to the same element.
 #include <brigade/kernels/interpolate.h>
 
 #include <brigade/core/factory.h>
@@ -37,7 +36,7 @@ __global__ void __launch_bounds__(cuda::kPlaneThreads)
   result[i] = static_cast<T>(sum);
 }
 
-// The outputs that element i is a part of.
+// The outputs that element i contributes to.
 template <class Axis>
 __device__ OutputRange exact_outputs_of(const Axis& axis, int32_t i) {
   using C = typename Axis::C;

@@ -1,7 +1,7 @@
-// The CUDA column of layer_norm.h. Forward and the gradient of x: a warp or a block per row
-// (detail/rows.h), the variance around the mean that was found first. Gradients of parameters: a
-// block adds up a piece of the rows for some columns, its groups every kGroups-th row; the pieces
-// are added up in their order. RMS norm is layer norm around 0.
+// CUDA kernels of layer_norm.h. Forward and the gradient of x use a warp or a block per row (detail/rows.h): first the
+// mean, then the variance around it. For gradients of parameters, a block sums a piece of the rows for some columns,
+// each of its groups every kGroups-th row; the pieces are then summed in order. RMS norm is layer norm with a mean of
+// 0.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/data_or_null.h>
 #include <brigade/kernels/common/layer_norm.h>
@@ -15,10 +15,10 @@ namespace brigade::kernels {
 namespace {
 
 constexpr int kGroups = 8;               // of rows, per block of columns
-constexpr int64_t kRowsPerGroup = 8;     // at least, in a piece
+constexpr int64_t kRowsPerGroup = 8;     // minimum in a piece
 constexpr int64_t kColumnBlocks = 1024;  // enough for any device
 
-// Elements of a parameter in the type that they are computed in; `otherwise` where there is none.
+// Loads elements of a parameter in the compute type; `otherwise` if there is no parameter.
 template <int length, class C, class W>
 __device__ void load_parameter(const W* from, int64_t at, C otherwise, C (&values)[length]) {
   constexpr int kPart = std::min(length, cuda::kVectorBytes / static_cast<int>(sizeof(W)));
@@ -44,11 +44,11 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2)
   using C = compute_type<T>;
   constexpr int kLength = Variant::kLength;
   const int64_t row = Variant::row();
-  if (row >= rows) return;  // a whole warp of short rows
+  if (row >= rows) return;  // a whole warp, for short rows
   const cuda::Row<Variant, T> values(x + row * n, n);
   C mean = C(0);
   if constexpr (centered) {
-    // Of the distances from the first element: nothing is lost where a row lies far from zero.
+    // Uses distances to the first element, so that no digits are lost if a row is far from zero.
     const C first = static_cast<C>(x[row * n]);
     C sum = C(0);
     Variant::for_vectors(n, [&](int slot, int64_t at) {
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2)
   });
 }
 
-// Sums over a row of s = grad * weight and of s * h, h being x normalised.
+// Sums over a row of s = grad * weight and of s * h, where h is the normalized x.
 template <class C>
 struct RowSums {
   C slope, dot;
@@ -103,7 +103,7 @@ __device__ RowSums<C> shuffle_xor(const RowSums<C>& value, int lane_mask) {
   return {cuda::shuffle_xor(value.slope, lane_mask), cuda::shuffle_xor(value.dot, lane_mask)};
 }
 
-// out = rstd * (s - mean(s) - h * mean(s * h)); without the first mean for RMS norm.
+// out = rstd * (s - mean(s) - h * mean(s * h)); without mean(s) for RMS norm.
 template <class Variant, bool centered, class T, class W>
 __global__ void __launch_bounds__(cuda::kRowThreads, 2)
     layer_norm_input_gradient_kernel(int64_t rows, int64_t n, const T* grad, const T* x, const W* weight,
@@ -148,15 +148,14 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2)
   });
 }
 
-// Adds up what the groups of a block have and writes it to `out`, `length` neighbouring columns per
-// thread.
+// Adds the sums of a block's groups and writes them to `out`; each thread holds `length` adjacent columns.
 template <int length, class C>
 __device__ void finish_columns(int64_t column, int64_t n, const C (&sums)[length], C* out) {
   BRIGADE_SHARED(C, groups, [kGroups][length][cuda::kWarp]);
   for (int k = 0; k < length; ++k)
     groups[threadIdx.y][k][threadIdx.x] = sums[k];
   __syncthreads();
-  // Each group finishes its part of the columns.
+  // Each group finishes some of the columns.
   for (int k = static_cast<int>(threadIdx.y); k < length && column + k < n; k += kGroups) {
     C sum = groups[0][k][threadIdx.x];
     for (int g = 1; g < kGroups; ++g)
@@ -166,8 +165,7 @@ __device__ void finish_columns(int64_t column, int64_t n, const C (&sums)[length
   __syncthreads();
 }
 
-// Parts of the gradients of weight (grad * h) and bias (grad): row blockIdx.y of each. Both may be
-// null.
+// Partial gradients of weight (grad * h) and bias (grad), to row blockIdx.y of each. Both may be null.
 template <int length, bool centered, class T>
 __global__ void __launch_bounds__(cuda::kWarp* kGroups)
     parameter_gradient_kernel(int64_t rows, int64_t n, int64_t piece, const T* grad, const T* x,

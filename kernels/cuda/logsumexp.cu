@@ -1,4 +1,4 @@
-// The CUDA column of logsumexp.h: the maximum and the sum in one pass (detail/row_reduce.h).
+// CUDA kernels of logsumexp.h: maximum and sum in one pass (detail/row_reduce.h).
 #include <brigade/kernels/common/check_floating.h>
 #include <brigade/kernels/cuda/detail/reduce_slices.h>
 #include <brigade/kernels/logsumexp.h>
@@ -14,11 +14,11 @@ struct LogsumexpOf {
   T* out;
 
   __device__ Value nothing() const { return cuda::nothing_seen<C>(); }
-  // An infinity is kept as what it is: exp(inf - inf) would be no number.
+  // Infinities are kept as they are: exp(inf - inf) would be NaN.
   __device__ Value add(const Value& seen, C x) const { return join(seen, {x, x == kLowest ? C(0) : C(1)}); }
   __device__ Value join(const Value& a, const Value& b) const {
     if (a.max == kHighest || b.max == kHighest) {
-      const C sum = a.sum + b.sum;  // a NaN stays one
+      const C sum = a.sum + b.sum;  // a NaN stays NaN
       return {kHighest, sum != sum ? sum : C(1)};
     }
     return cuda::MergeMaxAndSum{}(a, b);

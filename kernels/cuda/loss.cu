@@ -1,5 +1,4 @@
-// The CUDA column of loss.h: losses are computed and summed in one pass, without a buffer between
-// them.
+// CUDA kernels of loss.h: losses are computed and summed in one pass, without a temporary buffer.
 #include <brigade/kernels/loss.h>
 
 #include <brigade/kernels/common/loss.h>
@@ -15,7 +14,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int64_t kPairPiece = 1 << 14;       // elements per block
-constexpr int64_t kMostPairPieces = 1 << 13;  // for the one block that adds up their sums
+constexpr int64_t kMostPairPieces = 1 << 13;  // limited by the single block that sums them
 
 struct DeviceMath {
   template <class C>
@@ -36,7 +35,7 @@ struct DeviceMath {
   }
 };
 
-// Which loss is chosen when they run: fewer kernels to compile, for what waits for memory anyway.
+// The loss is selected at run time: fewer kernels to compile, and they are memory-bound anyway.
 struct LossValue {
   PairLossKind kind;
   double parameter;
@@ -77,8 +76,7 @@ __global__ void __launch_bounds__(kThreads) pair_loss_kernel(int64_t count, F f,
     losses[i] = static_cast<T>(f(static_cast<C>(x[i]), static_cast<C>(z[i])));
 }
 
-// Block b: sums[b] = sum of f over [b * piece, (b + 1) * piece); a piece is a whole number of
-// vectors.
+// Block b: sums[b] = sum of f over [b * piece, (b + 1) * piece). A piece is a whole number of vectors.
 template <int length, class T, class F>
 __global__ void __launch_bounds__(kThreads)
     pair_sum_kernel(int64_t count, int64_t piece, F f, const T* x, const T* z, compute_type<T>* sums) {
@@ -101,7 +99,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-// out[i] = grad * scale * f(x[i], z[i]); grad[i], or the one number there is.
+// out[i] = grad * scale * f(x[i], z[i]), with grad[i] or a single grad for all i.
 template <int length, class T, class F>
 __global__ void __launch_bounds__(kThreads)
     pair_slope_kernel(int64_t count, F f, double scale, bool one_grad, const T* grad, const T* x, const T* z, T* out) {

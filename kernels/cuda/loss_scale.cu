@@ -1,4 +1,4 @@
-// The CUDA column of loss_scale.h: one thread.
+// CUDA kernels of loss_scale.h: a single thread.
 #include <brigade/kernels/loss_scale.h>
 
 #include <brigade/kernels/common/loss_scale.h>

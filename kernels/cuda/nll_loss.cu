@@ -1,5 +1,5 @@
-// The CUDA column of nll_loss: a thread per position. Backward fills the gradient with zeros and
-// writes one element for each position.
+// CUDA kernels of nll_loss: one thread per position. Backward fills the gradient with zeros and writes one element per
+// position.
 #include <brigade/kernels/cross_entropy.h>
 
 #include <brigade/core/factory.h>
@@ -15,13 +15,13 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Where the element of a class at a position stands.
+// The index of the element for a class at a position.
 __device__ int64_t place(int64_t position, int64_t wanted, int64_t classes, int64_t spatial) {
   const int64_t row = position / spatial;
   return (row * classes + wanted) * spatial + (position - row * spatial);
 }
 
-// Out: the dtype of the log probabilities, or the one that losses are summed in.
+// Out: the dtype of the log probabilities, or the type in which losses are summed.
 template <class T, class Out>
 __global__ void __launch_bounds__(kThreads)
     nll_loss_kernel(int64_t positions, int64_t spatial, cuda::Targets targets, ClassShares<compute_type<T>> shares,

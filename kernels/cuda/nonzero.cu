@@ -1,6 +1,5 @@
-// The CUDA column of gather.h's nonzero: tiles are counted, the counts added up, and each tile
-// writes where those before it end. The host waits in between, to know how much room the result
-// takes.
+// CUDA kernels of nonzero in gather.h: counts each tile, sums the counts, and lets each tile write where the preceding
+// ones end. The host waits for the total in between to allocate the result.
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/cuda/detail/sort_indices.h>
@@ -19,7 +18,7 @@ __device__ bool is_nonzero(const T* x, int64_t i, int64_t count) {
   return i < count && static_cast<compute_type<T>>(x[i]) != compute_type<T>(0);
 }
 
-// A block per tile.
+// One block per tile.
 template <class T>
 __global__ void __launch_bounds__(kThreads) count_nonzero_kernel(int64_t count, const T* x, int64_t* counts) {
   BRIGADE_SHARED(uint32_t, partial, [kThreads / cuda::kWarp]);
@@ -30,7 +29,7 @@ __global__ void __launch_bounds__(kThreads) count_nonzero_kernel(int64_t count, 
   if (threadIdx.x == 0) counts[blockIdx.x] = static_cast<int64_t>(total);
 }
 
-// One block: counts[i] becomes the sum of those before it, counts[tiles] the sum of all.
+// Single block: replaces counts[i] by the sum of the preceding counts, and sets counts[tiles] to the total.
 __global__ void __launch_bounds__(kThreads) sum_counts_kernel(int64_t tiles, int64_t* counts) {
   BRIGADE_SHARED(uint32_t, partial, [kThreads / cuda::kWarp]);
   int64_t base = 0;

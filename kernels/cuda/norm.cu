@@ -1,5 +1,4 @@
-// The CUDA column of norm.h. The kind of norm is chosen when the kernel runs: memory is what it
-// waits for, and there are six kinds.
+// CUDA kernels of norm.h. The kind of norm, one of six, is selected at run time, since the kernels are memory-bound.
 #include <brigade/kernels/cuda/detail/reduce_slices.h>
 #include <brigade/kernels/norm.h>
 

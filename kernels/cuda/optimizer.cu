@@ -1,4 +1,4 @@
-// The CUDA column of optimizer.h.
+// CUDA kernels of optimizer.h.
 #include <brigade/kernels/optimizer.h>
 
 #include <brigade/kernels/common/optimizer.h>

@@ -1,4 +1,4 @@
-// The CUDA column of orthogonalize.h: one block, whose threads share the rows.
+// CUDA kernels of orthogonalize.h: one block, whose threads share the rows.
 #include <brigade/kernels/orthogonalize.h>
 
 #include <brigade/kernels/common/data_or_null.h>
@@ -23,7 +23,7 @@ struct RowsOfBlock {
       total += f(i);
     return cuda::block_reduce(total, cuda::SumOf{}, partial);
   }
-  // A thread reads only what it has written itself.
+  // Each thread reads only elements that it has written itself.
   template <class F>
   __device__ void each(F f) const {
     for (int64_t i = threadIdx.x; i < n; i += kThreads)

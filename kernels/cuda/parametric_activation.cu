@@ -1,6 +1,6 @@
-// The CUDA column of parametric_activation.h. float32 over dense memory has a kernel for each kind;
-// the other dtypes and layouts share one that chooses when it runs, and calls instead of inlining
-// ten functions for every element.
+// CUDA kernels of parametric_activation.h. float32 in dense memory has one kernel per kind; other dtypes and layouts
+// share a kernel that selects the kind at run time and calls the functions, since inlining ten functions for every
+// element would bloat it.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/parametric_activation.h>

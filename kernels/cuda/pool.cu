@@ -1,6 +1,5 @@
-// The CUDA column of pool.h: a thread per element of the result. Backward gathers: each element of
-// the input visits the windows that contain it, in their order, so that nothing is added by two
-// threads.
+// CUDA kernels of pool.h: one thread per element of the result. Backward gathers: each input element visits the windows
+// that contain it, in order, so that no two threads add to the same element.
 #include <brigade/kernels/pool.h>
 
 #include <brigade/core/factory.h>
@@ -49,7 +48,7 @@ __global__ void __launch_bounds__(cuda::kPlaneThreads)
   result[i] = static_cast<T>(sum);
 }
 
-// `pixels` and `outputs` of one plane.
+// `pixels` and `outputs` are those of one plane.
 template <class T>
 __global__ void __launch_bounds__(cuda::kPlaneThreads)
     max_pool2d_gather_kernel(uint32_t count, uint32_t pixels, uint32_t outputs, const T* x, const int64_t* indices,
@@ -96,7 +95,7 @@ __global__ void __launch_bounds__(cuda::kPlaneThreads)
   result[i] = static_cast<T>(sum);
 }
 
-// A plan in the numbers that the kernels take.
+// A plan in the form that the kernels take.
 struct Planes {
   Plane plane;
   int64_t count, pixels, outputs;  // pixels and outputs of one plane

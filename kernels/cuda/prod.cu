@@ -1,4 +1,4 @@
-// The CUDA column of prod.h.
+// CUDA kernels of prod.h.
 #include <brigade/kernels/cuda/detail/reduce_slices.h>
 #include <brigade/kernels/prod.h>
 

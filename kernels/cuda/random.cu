@@ -1,6 +1,6 @@
-// Random numbers and dropout on the device: the numbers of the CPU, since element i is a function
-// of the seed, the offset and i. A thread makes one block of the stream: four words, four elements,
-// of float64 two.
+// CUDA kernels for random numbers and dropout. They give the CPU's numbers, since element i is a function of the seed,
+// the offset, and i. A thread generates one block of the stream: four words, which make four elements, or two of
+// float64.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/random_numbers.h>
 #include <brigade/kernels/cuda/detail/vector.h>
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kThreads)
     return kept ? static_cast<T>(static_cast<C>(x) * static_cast<C>(scale)) : T(0.0F);
   };
   if (vectors && first + 4 <= count) {
-    constexpr int kParts = sizeof(T) * 4 / cuda::kVectorBytes > 1 ? 2 : 1;  // two vectors of doubles
+    constexpr int kParts = sizeof(T) * 4 / cuda::kVectorBytes > 1 ? 2 : 1;  // doubles need two vectors
     constexpr int kLength = 4 / kParts;
     for (int part = 0; part < kParts; ++part) {
       const auto x = cuda::load_vector<T, kLength>(in + first + part * kLength);

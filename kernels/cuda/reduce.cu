@@ -1,5 +1,5 @@
-// The CUDA column of reduce.h. Long rows and columns are cut into pieces of a fixed length whose
-// sums are added up by a second kernel: the order of additions follows from the shape alone.
+// CUDA kernels of reduce.h. Long rows and columns are cut into pieces of a fixed length, whose sums a second kernel
+// adds: the order of additions depends only on the shape.
 #include <brigade/kernels/reduce.h>
 
 #include <brigade/core/factory.h>
@@ -15,18 +15,18 @@ namespace brigade::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kRowsPerBlock = 4;    // of short rows: one warp each
+constexpr int kRowsPerBlock = 4;    // for short rows: one warp each
 constexpr int64_t kShortRow = 512;  // elements
 constexpr int64_t kRowPiece = 1 << 14;
 constexpr int kColumns = 32;          // per block
 constexpr int kGroups = 8;            // of rows, per block
-constexpr int64_t kColumnPiece = 64;  // rows, at least
+constexpr int64_t kColumnPiece = 64;  // minimum number of rows
 constexpr int64_t kBlocks = 1024;     // enough for any device
 
 template <class T>
 constexpr int kVectorLength = cuda::kVectorBytes / static_cast<int>(sizeof(T));
 
-// What becomes of a sum.
+// Post-processing of a sum.
 struct Finish {
   double scale = 1;
   bool accumulate = false;
@@ -38,14 +38,14 @@ struct Finish {
   }
 };
 
-// Row i is elements [i * length, (i + 1) * length) of `total`; the last may be shorter. In vectors
-// each row has to start on one; what is left at its end is taken one by one.
+// Row i consists of elements [i * length, (i + 1) * length) of `total`; the last may be shorter. With vectors, each row
+// has to start on a vector; the remainder at its end is read element by element.
 template <bool short_rows, int vector, class T, class Acc, class Out>
 __global__ void __launch_bounds__(kThreads)
     sum_rows_kernel(int64_t rows, int64_t length, int64_t total, const T* x, Out* out, Finish finish) {
   constexpr int kStep = short_rows ? cuda::kWarp : kThreads;
   const int64_t row = short_rows ? static_cast<int64_t>(blockIdx.x) * kRowsPerBlock + threadIdx.y : blockIdx.x;
-  if (row >= rows) return;  // a whole warp of short rows
+  if (row >= rows) return;  // a whole warp, for short rows
   const int64_t begin = row * length;
   const int64_t end = ::min(total, begin + length);
   const int64_t vectors_end = end - (end - begin) % vector;
@@ -70,9 +70,8 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) finish(out + row, sum);
 }
 
-// x [outer, reduced, inner]; piece p of a column goes to out [outer, pieces, inner]. A block takes
-// kColumns vectors of columns, its groups every kGroups-th row; then each group finishes some of
-// the columns.
+// x is [outer, reduced, inner]; piece p of a column goes to out [outer, pieces, inner]. A block processes kColumns
+// vectors of columns, and each of its groups every kGroups-th row; then each group finishes some of the columns.
 template <int vector, class T, class Acc, class Out>
 __global__ void __launch_bounds__(kColumns* kGroups)
     sum_columns_kernel(int64_t reduced, int64_t inner, int64_t piece, const T* x, Out* out, Finish finish) {
@@ -129,8 +128,8 @@ void sum_rows(Device device, int64_t rows, int64_t length, const T* x, Out* out,
                rows, length, total, x, out, finish);
 }
 
-// Of columns; 1 where vectors would leave most of a warp without work. Wherever memory starts, so
-// that the order of additions does not depend on it.
+// The vector length for columns; 1 if vectors would leave most of a warp idle. Independent of the alignment, so that
+// the order of additions is, too.
 template <class T>
 int column_vector(int64_t inner) {
   constexpr int kVector = kVectorLength<T>;
@@ -171,7 +170,7 @@ void sum_into(const ReductionPlan& r, double scale) {
     const Tensor partial = empty({pieces}, {dtype_of<Acc>, device});
     Acc* sums = static_cast<Acc*>(partial.raw_data());
     sum_long_rows<T, Acc, Acc>(device, pieces, kRowPiece, r.reduced, x, sums, Finish{});
-    // One row at the start of a block of memory: always in vectors.
+    // One row at the start of an allocation: always aligned.
     const bool is_short = pieces <= kShortRow;
     cuda::launch({"sum_rows", 1, is_short ? dim3(cuda::kWarp) : dim3(kThreads)}, device,
                  is_short ? &sum_rows_kernel<true, kVectorLength<Acc>, Acc, Acc, Out>
@@ -206,7 +205,7 @@ Tensor mean_cuda(const Tensor& x, const ReduceOptions& options) {
   return reduce(x, options, true);
 }
 
-// A NaN wins, and the first of equals stays.
+// A NaN wins, and among equals the first.
 template <bool maximum, class C>
 __device__ bool is_better(C candidate, int64_t candidate_at, C champion, int64_t champion_at) {
   if (champion_at < 0) return candidate_at >= 0;
@@ -269,7 +268,7 @@ Extremes max_cuda(const Tensor& x, int dim, bool keepdim) { return extremes<true
 Extremes min_cuda(const Tensor& x, int dim, bool keepdim) { return extremes<false>(x, dim, keepdim); }
 Tensor argmax_cuda(const Tensor& x, int dim, bool keepdim) { return extremes<true>(x, dim, keepdim).indices; }
 
-// One thread per element of the result, which is written once.
+// One thread per element of the result, each written once.
 template <class T>
 __global__ void __launch_bounds__(kThreads) extremes_backward_kernel(int64_t count, int64_t length, int64_t inner,
                                                                      const T* grad, const int64_t* indices, T* out) {

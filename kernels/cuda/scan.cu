@@ -1,11 +1,11 @@
-// The CUDA column of scan.h.
+// CUDA kernels of scan.h.
 //
-// A block takes a row, or a piece of a long one, tile by tile: each thread joins kItems neighbours,
-// the threads' states are scanned across the warp and the block, and the state at the end of a tile
-// goes into the next. Where there are few long rows they are cut into pieces: first each block
-// finds the state of its piece, one thread per row puts these behind each other, and each block
-// then starts from what came before. (After Merrill and Garland, "Single-pass parallel prefix scan
-// with decoupled look-back", 2016, section 2: reduce, then scan.) All in a fixed order.
+// A block processes a row, or a piece of a long one, tile by tile: each thread joins kItems adjacent elements, the
+// threads' states are scanned across the warp and the block, and the state at the end of a tile carries over to the
+// next. If there are few long rows, they are cut into pieces: first each block computes the state of its piece, then
+// one thread per row joins these in sequence, and each block starts from the preceding state. (After Merrill and
+// Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016, section 2: reduce, then scan.) The order
+// is always fixed.
 #include <brigade/kernels/scan.h>
 
 #include <brigade/core/factory.h>
@@ -25,7 +25,7 @@ constexpr int kThreads = 256;
 constexpr int kItems = 4;
 constexpr int64_t kTile = kThreads * kItems;
 constexpr int64_t kLeastPiece = 4 * kTile;
-constexpr int64_t kMostPieces = 256;  // per row: a thread walks over their states
+constexpr int64_t kMostPieces = 256;  // per row, since one thread iterates over their states
 constexpr int64_t kEnoughBlocks = 264;
 
 struct ScanLayout {
@@ -42,8 +42,8 @@ requires std::is_class_v<S> __device__ S shuffle_up(S value, unsigned by) {
   return {__shfl_up_sync(cuda::kFullWarp, value.slope, by), __shfl_up_sync(cuda::kFullWarp, value.y, by)};
 }
 
-// The states of the threads before this one, joined; `total` that of all. `partial` may be used
-// again after the call.
+// Joins the states of all threads before this one; `total` is the joined state of all threads. `partial` may be reused
+// after the call.
 template <class Scan, class S = typename Scan::State>
 __device__ S block_exclusive_scan(S own, S* partial, S& total) {
   const unsigned lane = threadIdx.x % cuda::kWarp;
@@ -75,8 +75,8 @@ __device__ typename Scan::State load_state(const T* x, const T* factor, int64_t 
   }
 }
 
-// Block (piece, row). `ends`: of each piece; written when `ends_only`, else the states at the end
-// of each piece from the start of its row (null: one piece per row).
+// Block (piece, row). With `ends_only`, writes the state of each piece to `ends`; otherwise `ends` holds the states
+// from the start of the row to the end of each piece (null: one piece per row).
 template <class Scan, class T>
 __global__ void __launch_bounds__(kThreads)
     scan_kernel(ScanLayout layout, bool ends_only, const T* x, const T* factor, typename Scan::State* ends, T* out) {
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kThreads)
   if (ends_only && threadIdx.x == 0) ends[blockIdx.x] = carry;
 }
 
-// A thread per row: the ends of its pieces, each with what came before.
+// One thread per row: joins the end state of each piece with the preceding ones.
 template <class Scan>
 __global__ void __launch_bounds__(kThreads) join_ends_kernel(int64_t rows, int64_t pieces, typename Scan::State* ends) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -124,8 +124,7 @@ __global__ void __launch_bounds__(kThreads) join_ends_kernel(int64_t rows, int64
   }
 }
 
-// Rows of `length`, dense; in place of a dimension in the middle the caller brings one that is
-// moved to the end.
+// Scans dense rows of `length`; for a dimension in the middle, the caller first moves it to the end.
 template <class Scan, class T>
 void scan_rows(const char* what, const Tensor& x, const Tensor& factor, const Tensor& out, int64_t length,
                bool reverse) {
@@ -156,7 +155,7 @@ void scan_rows(const char* what, const Tensor& x, const Tensor& factor, const Te
   cuda::launch({what, blocks, kThreads}, device, &scan_kernel<Scan, T>, layout, false, from, factors, ends, to);
 }
 
-// Calls run(x, factor, result) with the dimension at the end.
+// Calls run(x, factor, result) with the dimension moved to the end.
 template <class Run>
 Tensor along_last(const ScanPlan& plan, Run run) {
   if (plan.inner == 1) {

@@ -1,6 +1,5 @@
-// The CUDA column of softmax.h: a warp per short row, a block per long one (detail/rows.h). A row
-// that its threads hold is read once; a longer one twice, the second time mostly from cache. Each
-// is written once.
+// CUDA kernels of softmax.h: a warp per short row, a block per long one (detail/rows.h). A row that fits in its
+// threads' registers is read once, a longer one twice, the second time mostly from cache. Each row is written once.
 #include <brigade/kernels/softmax.h>
 
 #include <brigade/core/factory.h>
@@ -17,7 +16,7 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2) softmax_kernel(int64_t r
   using C = compute_type<T>;
   constexpr int kLength = Variant::kLength;
   const int64_t row = Variant::row();
-  if (row >= rows) return;  // a whole warp of short rows
+  if (row >= rows) return;  // a whole warp, for short rows
   const cuda::Row<Variant, T> source(x + row * n, n);
   const auto seen = cuda::max_and_sum(source, n);
   const C number = logarithm ? std::log(seen.sum) : C(1) / seen.sum;
@@ -65,8 +64,7 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2)
   });
 }
 
-// Calls run(rows, n) on tensors in which `dim` is the last; moves it there and back where it is
-// not.
+// Calls run(rows, n) on tensors in which `dim` is the last dimension, transposing there and back if necessary.
 template <class Run>
 Tensor along(const Tensor& x, int dim, Run run) {
   if (x.dim() == 0) return view::squeeze(along(view::unsqueeze(x, 0), 0, run), 0);

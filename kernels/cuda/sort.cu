@@ -1,6 +1,5 @@
-// The CUDA column of sort. Short rows: a block sorts one or several in shared memory. Long rows are
-// sorted all at once by the radix sort of detail/sort_indices.h: by the bytes of the keys, from the
-// lowest, and then by the row.
+// CUDA kernels of sort. Short rows: a block sorts one or several rows in shared memory. Long rows are sorted all at
+// once by the radix sort of detail/sort_indices.h: by the bytes of the keys, lowest first, and then by row.
 #include <brigade/kernels/sort.h>
 
 #include <brigade/core/view.h>
@@ -20,9 +19,9 @@ namespace {
 constexpr int kThreads = 256;
 constexpr uint32_t kShortRow = 2048;
 constexpr uint32_t kSharedEntries = 2048;
-constexpr uint32_t kRowEntries = 1024;  // per block, where several rows fit
+constexpr uint32_t kRowEntries = 1024;  // per block, if several rows fit
 
-// Each row has `room` entries (a power of two), of which n are its own; the others come last.
+// Each row has `room` entries (a power of two), n of which hold its elements; the padding entries sort last.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     sort_short_rows_kernel(int64_t rows, uint32_t n, uint32_t room, uint32_t rows_per_block, bool descending,
@@ -51,7 +50,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A word of the keys at `positions`; null: at all, which are written down.
+// Writes one word of each key at `positions`; if null, of all keys, and also writes all positions.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     key_words_kernel(uint32_t count, int word, bool descending, const T* x, const uint32_t* positions, uint32_t* keys,
@@ -78,7 +77,7 @@ __global__ void __launch_bounds__(kThreads) take_sorted_kernel(uint32_t count, u
   indices[i] = positions[i] % n;
 }
 
-// Entries that are sorted digit by digit, with room for the next order.
+// Entries to sort digit by digit, with a second buffer for the next order.
 class RadixOrder {
  public:
   RadixOrder(Device device, uint32_t count)
@@ -91,7 +90,7 @@ class RadixOrder {
 
   uint32_t* keys() const { return static_cast<uint32_t*>(now_.keys.raw_data()); }
   uint32_t* positions() const { return static_cast<uint32_t*>(now_.positions.raw_data()); }
-  // By bits [first, last) of the keys.
+  // Sorts by bits [first, last) of the keys.
   void sort(int first, int last) {
     for (int shift = first; shift < last; shift += cuda::kDigitBits) {
       cuda::sort_by_digit(device_, cuda::PairSource{now_.key_data(), now_.position_data()}, count_, shift, tile_counts_,
@@ -109,7 +108,7 @@ class RadixOrder {
   Tensor tile_counts_, totals_;
 };
 
-// The bits in which keys of a dtype may differ: those of half types are made of floats.
+// The bits in which keys of a dtype may differ. Keys of half types are made from floats.
 struct KeyBits {
   int first, last;
 };
@@ -180,7 +179,7 @@ void cuda::sort_rows(const Tensor& x, bool descending, const Sorted& out) {
   if (n > kMost) throw ShapeError("sort: at most 2^31 - 1 elements along the dimension on a CUDA device, got {}", n);
   visit_dtype(x.dtype(), [&]<class T>() {
     if (n <= kShortRow) return sort_short_rows<T>(x, static_cast<uint32_t>(n), descending, out);
-    // As many rows at once as positions of 32 bits can tell apart.
+    // As many rows at once as 32-bit positions can address.
     const int64_t together = kMost / n;
     for (int64_t row = 0; row < x.sizes()[0]; row += together) {
       const auto part = [&](const Tensor& t) { return view::slice(t, 0, row, row + together); };

@@ -1,4 +1,4 @@
-// The CUDA column of ternary.h: one kernel per dtype and layout, the operation chosen when it runs.
+// CUDA kernels of ternary.h: one kernel per dtype and layout; the operation is selected at run time.
 #include <brigade/kernels/common/ternary.h>
 #include <brigade/kernels/cuda/detail/map.h>
 
@@ -9,7 +9,7 @@ namespace {
 using cuda::kMapThreads;
 using cuda::Vector;
 
-// A thread takes the elements of one vector of 16 bytes.
+// Each thread processes the elements of one 16-byte vector.
 template <int length, class T, class F>
 __global__ void __launch_bounds__(kMapThreads)
     ternary_kernel(int64_t count, F f, const T* a, const T* b, const T* c, T* out) {

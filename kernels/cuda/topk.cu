@@ -1,8 +1,7 @@
-// The CUDA column of topk. A block takes a row: it finds the k-th key byte by byte from the
-// highest, counting those that are still in question; collects what comes before that key, and of
-// its equals the first; and sorts these in shared memory. (After Alabi, Blanchard, Gordon and
-// Steinbach, "Fast k-selection algorithms for graphics processing units", 2012: radixSelect.) More
-// than kMostKept are taken from whole rows in order.
+// CUDA kernels of topk. A block processes a row: it finds the k-th key byte by byte, highest first, by counting the
+// remaining candidates; collects the elements before that key and the first of its equals; and sorts these in shared
+// memory. (After Alabi, Blanchard, Gordon and Steinbach, "Fast k-selection algorithms for graphics processing units",
+// 2012: radixSelect.) For more than kMostKept, whole rows are sorted.
 #include <brigade/kernels/sort.h>
 
 #include <brigade/kernels/common/sort.h>
@@ -18,21 +17,21 @@ namespace {
 
 constexpr int kThreads = cuda::kSortThreads;
 constexpr uint32_t kMostKept = 1024;
-constexpr int kItems = 4;  // neighbours that a thread looks at
+constexpr int kItems = 4;  // adjacent elements per thread
 
 template <class Key>
 struct Kth {
   Key key;
-  uint32_t equals;  // so many of those with this key are among the first k
+  uint32_t equals;  // number of elements with this key among the first k
 };
 
-// Every thread gets the result. `counts`: one per digit and thread.
+// Every thread gets the result. `counts` has one entry per digit and thread.
 template <class T>
 __device__ Kth<sort_key<T>> find_kth(const T* row, int64_t n, uint32_t k, bool descending, uint32_t* counts,
                                      uint32_t* partial, uint32_t* found) {
   using Key = sort_key<T>;
   Kth<Key> kth{0, k};
-  Key known = 0;  // the bits that are settled
+  Key known = 0;  // mask of the bits determined so far
   for (int shift = 8 * static_cast<int>(sizeof(Key)) - cuda::kDigitBits; shift >= 0; shift -= cuda::kDigitBits) {
     counts[threadIdx.x] = 0;
     __syncthreads();
@@ -57,7 +56,7 @@ __device__ Kth<sort_key<T>> find_kth(const T* row, int64_t n, uint32_t k, bool d
   return kth;
 }
 
-// `room`: a power of two, at least k.
+// `room` is a power of two, at least k.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     topk_kernel(int64_t n, uint32_t k, uint32_t room, bool descending, const T* x, T* values, int64_t* indices) {
@@ -73,7 +72,7 @@ __global__ void __launch_bounds__(kThreads)
   cuda::SortEntries<Key> entries(&keys[0], &positions[0]);
   for (uint32_t i = k + threadIdx.x; i < room; i += kThreads)
     entries.set(i, static_cast<Key>(~Key{0}), 0xffffffffU);
-  // Two counts in one word: those before the k-th key below, its equals above.
+  // Two counts in one word: elements before the k-th key in the low half, its equals in the high half.
   constexpr uint32_t kEqual = 1U << 16;
   uint32_t smaller = 0;
   uint32_t equal = 0;

@@ -1,5 +1,5 @@
-// The CUDA column of triangle.h: bits of any dtype, in vectors where rows are made of whole ones.
-// What does not stay is not read.
+// CUDA kernels of triangle.h: copy bits of any dtype, in vectors if rows consist of whole vectors. Elements set to zero
+// are not read.
 #include <brigade/kernels/triangle.h>
 
 #include <brigade/kernels/common/bits.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// A thread per vector; `vectors` in all, `across` in a row.
+// One thread per vector: `vectors` in total, `across` in a row.
 template <int length, class Bits>
 __global__ void __launch_bounds__(kThreads)
     triangle_kernel(int64_t vectors, int64_t across, TrianglePlan plan, const Bits* x, Bits* out) {

@@ -1,5 +1,5 @@
-// The CUDA column of elementwise.h: functions of one operand. Dense memory has a kernel for each
-// function; over strides the floating dtypes have one that chooses when it runs.
+// CUDA kernels of elementwise.h: unary functions. Dense memory has one kernel per function; strided floating dtypes
+// share a kernel that selects the function at run time.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/elementwise_functors.h>

@@ -1,4 +1,4 @@
-// The CUDA column of variance.h.
+// CUDA kernels of variance.h.
 #include <brigade/kernels/cuda/detail/reduce_slices.h>
 #include <brigade/kernels/variance.h>
 

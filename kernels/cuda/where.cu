@@ -1,4 +1,4 @@
-// The CUDA column of where.h: one kernel per size of an element.
+// CUDA kernels of where.h: one kernel per element size.
 #include <brigade/core/view.h>
 #include <brigade/kernels/common/where.h>
 #include <brigade/kernels/cuda/detail/map.h>
@@ -10,7 +10,7 @@ namespace {
 using cuda::kMapThreads;
 using cuda::Vector;
 
-// One side: elements, or a number where `data` is null.
+// One operand: elements, or a single number if `data` is null.
 template <class Word>
 struct Side {
   const Word* data;
@@ -27,7 +27,7 @@ struct Side {
   __device__ Word operator[](int64_t at) const { return data ? data[at] : number; }
 };
 
-// A thread takes the elements of one vector of 16 bytes.
+// Each thread processes the elements of one 16-byte vector.
 template <int length, class Word>
 __global__ void __launch_bounds__(kMapThreads)
     where_kernel(int64_t count, const bool* condition, Side<Word> a, Side<Word> b, Word* out) {

@@ -1,4 +1,4 @@
-// Casts of weights: made once in an outermost region, and never one that would lose a gradient.
+// The cache of weight casts: a weight is cast once per outermost region, and a cached cast never loses a gradient.
 #include <brigade/amp/autocast.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/meta.h>
@@ -93,7 +93,7 @@ TEST_CASE("a cast made under no_grad is not used where gradients are wanted") {
   REQUIRE(y.requires_grad());
   {
     const NoGradGuard no_grad;
-    CHECK_FALSE(mm(matrix(), w).requires_grad());  // and one with history is, without harm
+    CHECK_FALSE(mm(matrix(), w).requires_grad());  // a cast with history may be used here
   }
   CHECK(amp::autocast_cache_size() == 1);
   y.sum().backward();

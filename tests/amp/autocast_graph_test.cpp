@@ -1,4 +1,4 @@
-// Autocast beside what runs code again or later: backward, checkpoints, custom functions, the tape.
+// Autocast together with code that runs later or again: backward, checkpoints, custom functions, the tape.
 #include <brigade/amp/autocast.h>
 #include <brigade/autograd/checkpoint.h>
 #include <brigade/autograd/function.h>
@@ -124,7 +124,7 @@ TEST_CASE("casts of a checkpoint's input are not kept with those of weights") {
   const Tensor y = autograd::checkpoint([&](const Tensor& in) { return mm(in, w); }, x);
   CHECK(amp::autocast_cache_size() == 1);
   y.sum().backward();
-  // By w: of (1 w) w, with w = 2 everywhere
+  // d/dw of sum((1 w) w), where 1 is the matrix of ones and w is 2 everywhere.
   CHECK(w.grad().to_vector<double>() == Values{16, 16, 16, 16});
 }
 
@@ -205,7 +205,7 @@ TEST_CASE("a custom function may have its inputs in one dtype, and autocast off"
   y.sum().backward();
   CHECK(seen == std::vector<DType>{kFloat32, kFloat64, kFloat32, kFloat32});
   CHECK(x.grad().dtype() == kBFloat16);
-  // Outside of a region it has no effect.
+  // Outside of a region the declared dtype has no effect.
   seen.clear();
   CHECK(NotingInFloat32::apply(x, full({1}, 1.0, kFloat64), 1.5).dtype() == kBFloat16);
   CHECK(seen[0] == kBFloat16);

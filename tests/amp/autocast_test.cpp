@@ -15,7 +15,7 @@ namespace {
 
 Tensor matrix(DType dtype = kFloat32) { return ones({2, 2}, dtype); }
 
-// The dtype of a product, which the region chooses.
+// Returns the dtype that autocast chooses for a matrix product.
 DType product_dtype(const Tensor& a = matrix(), const Tensor& b = matrix()) { return mm(a, b).dtype(); }
 
 struct Told {
@@ -102,7 +102,7 @@ TEST_CASE("a region ends when an exception leaves it") {
   } catch (const ValueError&) {
   }
   CHECK_FALSE(amp::is_autocast_enabled(kCPU));
-  // And an operation that throws inside of one leaves it on.
+  // An operation that throws inside of a region leaves autocast enabled.
   const autocast guard(kCPU, kBFloat16);
   CHECK_THROWS_AS(mm(ones({2, 3}), ones({2, 3})), ShapeError);
   CHECK(product_dtype() == kBFloat16);
@@ -136,7 +136,7 @@ TEST_CASE("operations that are made of listed ones, but not listed themselves, a
   CHECK(dot(ones({3}), ones({3})).dtype() == kFloat32);
   CHECK(mv(matrix(), ones({2})).dtype() == kFloat32);
   CHECK(bilinear(matrix(), matrix(), ones({2, 2, 2})).dtype() == kFloat32);
-  // What is made of listed ones in PyTorch too follows them.
+  // PyTorch too composes einsum of listed operations, so its operands are cast.
   CHECK(einsum("ij,jk->ik", {matrix(), matrix()}).dtype() == kBFloat16);
 }
 

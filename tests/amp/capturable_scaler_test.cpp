@@ -1,5 +1,6 @@
-// A scaler whose scale is in the losses' memory (GradScalerOptions::capturable): the weights and scales of the usual one,
-// without a question to the device, and what it cannot take. Captured into a graph: tests/cuda/training.
+// A capturable scaler (GradScalerOptions::capturable) keeps its scale on the losses' device: it gives the weights and
+// scales of the default scaler without a device synchronization, and refuses unsupported uses. Graph capture:
+// tests/cuda/training.
 #include <brigade/kernels/factory.h>
 
 #include <amp/training.h>
@@ -23,7 +24,7 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-// Ten steps of two optimizers, of which some find an infinity: the first of all too, before a momentum buffer exists.
+// Ten steps of two optimizers. Some find an infinity or NaN, the very first one too, before a momentum buffer exists.
 std::vector<Step> run(const amp::GradScalerOptions& options, double momentum, bool unscales) {
   amp::GradScaler scaler(options);
   const Tensor a = full({3}, 0.7).requires_grad_(), b = full({2, 2}, -0.3).requires_grad_();

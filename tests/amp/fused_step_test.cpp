@@ -1,4 +1,5 @@
-// A step that divides gradients as it reads them moves the weights as one after unscale_, and leaves the gradients.
+// A fused step unscales gradients as it reads them: the weights match those of a step after unscale_, and the gradients
+// are left unchanged.
 #include <amp/training.h>
 
 #include <memory>
@@ -48,7 +49,7 @@ TEST_CASE("a fused step moves the weights as one after unscale_, to the bit") {
                                      make<optim::SGD>({.lr = 0.1, .momentum = 0.9, .maximize = true}),
                                      make<optim::Adam>({.lr = 0.1, .weight_decay = 0.01}),
                                      make<optim::AdamW>({.lr = 0.1, .amsgrad = true}),
-                                     make<optim::RMSprop>({.lr = 0.1})};  // cannot: falls back
+                                     make<optim::RMSprop>({.lr = 0.1})};  // has no fused step: falls back
   for (const DType dtype : {kFloat32, kFloat64, kBFloat16}) {
     for (size_t i = 0; i < optimizers.size(); ++i) {
       CAPTURE(i);

@@ -1,5 +1,5 @@
-// What a scaler does besides PyTorch's calls: results of scale(), agreement of several ranks, checkpoints, and the
-// words that follow PyTorch's.
+// GradScaler beyond PyTorch's calls: results of scale(), agreement of several ranks, checkpoints, and the words that
+// errors add to PyTorch's.
 #include <brigade/autograd/listener.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/nn/nn.h>
@@ -94,7 +94,7 @@ TEST_CASE("calls out of order are told with the lines of both calls") {
 
 namespace {
 
-// Stands for another rank: hears of steps as a reducer does.
+// Simulates another rank: gets on_update() at each step, as a reducer does.
 struct OtherRank final : autograd::Listener {
   void on_plan(const autograd::Plan&) override {}
   void on_grad_ready(uint32_t, bool) override {}
@@ -138,7 +138,7 @@ TEST_CASE("what another rank has found is asked for once for each optimizer, and
   first.optimizer.zero_grad();
   scaler.scale(first.loss()).backward();
   scaler.unscale_(first.optimizer);
-  scaler.update();  // it was not stepped: asked here
+  scaler.update();  // no step was taken: update() asks
   CHECK(other->asked == std::vector<Asked>{{&first.optimizer, false, false}});
   CHECK(scaler.growth_tracker() == 1);
 }

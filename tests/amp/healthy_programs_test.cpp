@@ -1,5 +1,4 @@
-// Programs that are right, however unusual: the scale stamps stop none of them, and the weights come out as without a
-// scaler.
+// Correct programs, however unusual: the scale stamps stop none of them, and the weights match those without a scaler.
 #include <brigade/autograd/checkpoint.h>
 #include <brigade/autograd/function.h>
 #include <brigade/autograd/meta.h>
@@ -37,7 +36,7 @@ TEST_CASE("a generator and a discriminator with one scaler, whose scale grows ev
     scaler.scale(discriminator.loss() + generator.loss().detach()).backward();
     scaler.step(discriminator.optimizer);
     generator.optimizer.zero_grad();
-    // It reaches the discriminator as well, whose gradients are cleared before they are used.
+    // This backward also reaches the discriminator, whose gradients are cleared before they are used.
     scaler.scale(generator.loss(2) + discriminator.loss()).backward();
     scaler.step(generator.optimizer);
     scaler.update();
@@ -77,7 +76,7 @@ TEST_CASE("a penalty on gradients of the scaled loss, which were unscaled by han
       autograd::grad(std::vector{scaler.scale(loss)}, std::vector{model.weight}, {.create_graph = true});
   for (const bool divided : {true, false}) {
     const Tensor slope = divided ? scaled[0] / scaler.get_scale() : scaled[0] * (1 / scaler.get_scale());
-    const Tensor penalty = (slope * slope).sum();  // slope of it: 2 (w + 3)
+    const Tensor penalty = (slope * slope).sum();  // its slope: 2 (w + 3)
     scaler.scale(loss + penalty).backward({.retain_graph = true});
   }
   scaler.step(model.optimizer);
@@ -123,7 +122,7 @@ TEST_CASE("gradients that are put in place by hand") {
   model.weight.set_grad(full({1}, 4.0));
   CHECK(scaler.step(model.optimizer));
   CHECK(model.value() == -0.5);
-  scaler.scale(model.loss()).backward();  // onto what is there
+  scaler.scale(model.loss()).backward();  // accumulates onto the set gradient
   model.weight.set_grad(full({1}, 1.0));
   model.optimizer.step();
   CHECK(model.value() == -1.5);
@@ -144,7 +143,7 @@ TEST_CASE("gradients that are unscaled by hand, in place, or through a raw point
   CHECK(model.value() == -2);
   model.optimizer.zero_grad();
   scaler.scale(model.loss()).backward();
-  CHECK(optim::clip_grad_norm_({model.weight}, INFINITY) == 8);  // only looked at
+  CHECK(optim::clip_grad_norm_({model.weight}, INFINITY) == 8);  // only computes the norm
   model.weight.grad().mul_(1.0 / 8);
   CHECK(optim::clip_grad_norm_({model.weight}, 0.5) == 1);
   model.optimizer.step();
@@ -203,7 +202,7 @@ TEST_CASE("a limit for clipping that was scaled on purpose") {
   optim::clip_grad_norm_({model.weight}, 1.5 * scaler.get_scale());
   scaler.step(model.optimizer);
   CHECK(model.value() == doctest::Approx(-1.5));
-  // One below 1, at a scale of the usual size.
+  // A limit below 1, at a scale of the usual size.
   amp::GradScaler usual({.init_scale = 65536});
   model.optimizer.zero_grad();
   usual.scale(model.loss(3)).backward();
@@ -239,7 +238,7 @@ TEST_CASE("a part of a gradient that was cleared in place says nothing of the re
   scaler.scale(weight.sum()).backward();
   scaler.unscale_(optimizer);
   weight.grad().slice(0, 0, 1).zero_();
-  scaler.scale(weight.sum()).backward();  // a mixture, but somebody has had a hand in it
+  scaler.scale(weight.sum()).backward();  // mixed scales, but the program has edited the gradient
   CHECK(autograd::meta(weight)->stamp.scale.label == autograd::ScaleKnown::Unknown);
   optimizer.step();
 }

@@ -62,7 +62,7 @@ std::vector<std::vector<double>> gradients_of(const AnyModule& module) {
   return gradients;
 }
 
-// Against weights of the results, so that sums over normalised values are not 0.
+// Multiplies the results by random weights before the sum, since plain sums over normalized values would be 0.
 void backward(const Tensor& y) {
   RandomGenerator generator(5);
   (y.to(kFloat32) * randn(y.sizes(), kFloat32, &generator)).sum().backward();

@@ -62,7 +62,7 @@ TEST_CASE("what has no master weights is refused, with the way that there is") {
   optim::SGD hooked({model.weight}, {.lr = 0.1, .master_weights = true});
   hooked.register_step_pre_hook([](optim::Optimizer&, SourceLocation) {});
   CHECK(says_all(refused(hooked), parts));
-  // Called for by hand, unscaling in float16 loses what the scale has saved.
+  // An explicit unscale_() is refused: in float16 it would lose what the scale has saved.
   optim::SGD master({model.weight}, {.lr = 0.1, .master_weights = true});
   amp::GradScaler scaler({.init_scale = 8});
   master.zero_grad();
@@ -70,7 +70,7 @@ TEST_CASE("what has no master weights is refused, with the way that there is") {
   CHECK(says_all(error_of([&] { scaler.unscale_(master); }), parts));
   CHECK(scaler.step(master));
   CHECK(model.weight.detach().to(kFloat64).to_vector<double>()[0] == doctest::Approx(0.9).epsilon(1e-3));
-  // Other gradients are unscaled as ever.
+  // float32 gradients are unscaled as usual.
   const Tensor full = zeros({1}).requires_grad_();
   optim::SGD of_floats({full}, {.lr = 1, .master_weights = true});
   amp::GradScaler other({.init_scale = 8});
@@ -93,7 +93,7 @@ TEST_CASE("float16 gradients are clipped at their scale") {
 }
 
 TEST_CASE("what only this rank has found lowers the scale when the others have heard of it") {
-  // Stands for a wrapper's agreement: about one optimizer only.
+  // Simulates a DDP wrapper whose ranks agree about one optimizer only.
   struct Wrapper final : autograd::Listener {
     void on_plan(const autograd::Plan&) override {}
     void on_grad_ready(uint32_t, bool) override {}
@@ -121,7 +121,7 @@ TEST_CASE("what only this rank has found lowers the scale when the others have h
     scaler.update();
     return scaler.get_scale();
   };
-  CHECK(iteration(INFINITY, true) == 512);   // told in the same iteration
+  CHECK(iteration(INFINITY, true) == 512);   // reported in the same iteration
   CHECK(iteration(INFINITY, false) == 512);  // too late for this one
   CHECK(iteration(1, false) == 256);
   CHECK(iteration(1, false) == 256);

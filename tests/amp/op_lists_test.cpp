@@ -1,4 +1,4 @@
-// The table of autocast's rules beside PyTorch's lists (generate_op_lists.py).
+// Compares the table of autocast rules with PyTorch's lists (generate_op_lists.py).
 #include <brigade/amp/op_lists.h>
 
 #include <doctest/doctest.h>
@@ -32,13 +32,13 @@ std::vector<std::string> torch_names(const ListedOperation& operation) {
   return names;
 }
 
-// Of PyTorch, "not listed" where it has none.
+// PyTorch's rule for the operation, "not listed" where it has none.
 std::string torch_rule(const json& lists, const char* device, const std::string& name) {
   return lists.at(device).value(name, "not listed");
 }
 
-// What Brigade has no operation for, by PyTorch's name; a new operation that is here has to move to
-// the table.
+// PyTorch's names of operations that Brigade does not have. When Brigade adds one of them, its name has to move to the
+// table.
 const std::set<std::string> kMissingHere = {"_addmm_activation",
                                             "_convolution",
                                             "_cudnn_rnn",

@@ -1,4 +1,4 @@
-// Faults that PyTorch does not see: each is an error that names both lines, before a weight moves.
+// Faults that PyTorch does not detect: each raises an error that names both lines, before a weight changes.
 #include <brigade/nn/nn.h>
 
 #include <amp/training.h>

@@ -1,5 +1,5 @@
-// What PyTorch's GradScaler does, call by call (make_traces.py), replayed on this one: results, gradients, weights,
-// scale, growth tracker, and the words that errors begin with.
+// Replays recorded calls of PyTorch's GradScaler (make_traces.py) and compares results, gradients, weights, scale,
+// growth tracker, and the words that errors begin with.
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
@@ -29,7 +29,7 @@ std::vector<double> numbers(const json& list) {
   return result;
 }
 
-// Equal to the bit, where all NaN are one.
+// Bitwise equality, except that all NaNs are equal.
 bool same(double a, double b) { return (a != a && b != b) || std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
 
 bool same(const Tensor& tensor, const json& expected) {
@@ -52,7 +52,7 @@ class Replay {
     }
   }
 
-  // What differs in the first call that does, "" when none does.
+  // Describes the first call that differs, "" when none does.
   std::string run() {
     size_t position = 0;
     for (const json& call : sequence_["calls"]) {

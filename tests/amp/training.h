@@ -17,7 +17,7 @@
 
 namespace brigade::test {
 
-// loss() = slope * weight: the gradient is `slope`, and a step of SGD with rate 1 takes it off.
+// loss() = slope * weight: the gradient is `slope`, and a step of SGD with rate 1 subtracts it.
 struct OneWeight {
   Tensor weight = zeros({1}).requires_grad_();
   optim::SGD optimizer{{weight}, {.lr = 1}};
@@ -42,7 +42,7 @@ inline bool says_all(const std::string& text, const std::vector<std::string>& pa
   return true;
 }
 
-// Warnings that are told while it lives.
+// RAII: captures the warnings that are raised during its lifetime.
 class Warnings {
  public:
   Warnings() : before_(set_warning_handler([this](const Warning& warning) { texts.push_back(warning.message); })) {}

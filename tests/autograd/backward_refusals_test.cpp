@@ -1,4 +1,4 @@
-// What backward refuses, and says: the wrong number of things, the wrong shape of a gradient, two threads in one graph.
+// Arguments and situations that backward rejects: wrong counts, wrong gradient shapes, two threads in one graph.
 #include <brigade/autograd/backward.h>
 #include <brigade/autograd/checkpoint.h>
 #include <brigade/autograd/functional.h>
@@ -20,7 +20,7 @@ namespace {
 
 Tensor leaf(const Shape& sizes = {2}) { return ones(sizes).requires_grad_(); }
 
-// Notes where gradients stop being finite.
+// Records the operations at which gradients stop being finite.
 struct FirstNonFinite final : autograd::Listener {
   std::vector<std::string> ops;
   void on_plan(const autograd::Plan&) override {}

@@ -54,7 +54,7 @@ TEST_CASE("backward with create_graph leaves gradients with a history, and adds 
 }
 
 TEST_CASE("a gradient penalty trains the parameters behind the gradient") {
-  // D(x) = w . x^2; penalty = (dD/dx)^2 = (2 w x)^2, by w: 8 w x^2.
+  // D(x) = w . x^2; penalty = (dD/dx)^2 = (2 w x)^2, whose derivative w.r.t. w is 8 w x^2.
   const Tensor w = leaf({0.5, 2});
   const Tensor x = leaf({1, 3});
   const Tensor slope = derivative(w * x * x, x);
@@ -118,7 +118,7 @@ TEST_CASE("second derivatives come through a checkpoint, also where one input de
     for (size_t k = 0; k < 2; ++k)
       CHECK(values(checkpointed[i])[k] == doctest::Approx(values(plain[i])[k]).epsilon(1e-14));
   }
-  // y = w a^5, y' = 5 w a^4, sum of squares by a: 200 w^2 a^7; plus sum of a^5 by a: 5 a^4
+  // y = w a^5, y' = 5 w a^4. d(sum of squares)/da = 200 w^2 a^7; d(sum of a^5)/da = 5 a^4.
   CHECK(values(plain[0])[0] == doctest::Approx(200 * 4 * std::pow(1.5, 7) + 5 * std::pow(1.5, 4)));
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("what a checkpointed segment captures gets its gradients: results, one
     for (size_t k = 0; k < 2; ++k)
       CHECK(values(checkpointed[i])[k] == doctest::Approx(values(plain[i])[k]).epsilon(1e-13));
   }
-  // With b = x w and c = b^2: 2 x^2 b + c^2 x, times b, by c: 2 c x b
+  // With b = x w and c = b^2, the sum is (2 x^2 b + c^2 x) b; its derivative w.r.t. c is 2 c x b.
   CHECK(values(plain[3])[0] == doctest::Approx(2 * 9 * 1.5 * 3));
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("a checkpoint within a checkpoint captures results of the outer segmen
   const auto derivatives = [&](bool checkpointed) {
     const auto outer = [&](const Tensor& in) {
       const Tensor b = in * w;
-      const auto inner = [b, x](const Tensor& t) { return t * b * x; };  // b is gone when it runs again
+      const auto inner = [b, x](const Tensor& t) { return t * b * x; };  // b is out of scope when inner runs again
       return checkpointed ? autograd::checkpoint(inner, square(in)) : inner(square(in));
     };
     const Tensor outputs[] = {sum(checkpointed ? autograd::checkpoint(outer, x) : outer(x))};

@@ -32,7 +32,7 @@ std::string message_of(F&& f) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// An operation whose backward hands over nothing.
+// An operation whose backward sets no gradient.
 struct SilentNode final : autograd::Node {
   void backward(autograd::BackwardContext&) override {}
 };
@@ -53,7 +53,7 @@ TEST_CASE("gradients add up over uses and over backwards") {
 }
 
 TEST_CASE("operations that other threads have recorded come in their turn") {
-  // This thread has recorded much, a new one nothing: what it records is newer all the same.
+  // This thread has recorded many nodes, a new thread none; nodes of the new thread still rank as newer.
   const Tensor a = leaf({2});
   Tensor before = a;
   for (int i = 0; i < 40; ++i)
@@ -63,7 +63,7 @@ TEST_CASE("operations that other threads have recorded come in their turn") {
   (middle * a).sum().backward();
   CHECK(grad_of(a) == std::vector<float>{42 * 42 + 2 * 42 * 2});
 
-  // The leaf is complete after the last of several branches, recorded at one time.
+  // The leaf's gradient is complete only after the last of several branches that were recorded concurrently.
   const Tensor b = leaf({3});
   int completed = 0;
   b.register_hook([&](const Tensor&) {
@@ -119,7 +119,7 @@ TEST_CASE("a chain of a million operations goes backward and is freed without de
     y.backward();
   }
   CHECK(grad_of(x) == std::vector<float>{1});
-  // Once more, freed without a backward.
+  // Another chain of this length, freed without a backward.
   Tensor y = x;
   for (int i = 0; i < 1'000'000; ++i)
     y = y * 1.0;
@@ -155,7 +155,7 @@ TEST_CASE("a second backward through a freed graph names the operation and both 
   CHECK(contains(text, "Trying to backward through the graph a second time"));
   CHECK(contains(text, "retain_graph=True"));
   CHECK(contains(text, "'exp' recorded at autograd/engine_test.cpp:"));
-  // retain_graph allows it, and what saved nothing may be repeated anyway.
+  // retain_graph allows a second backward, and so does a graph that saved nothing.
   const Tensor z = exp(x).sum();
   z.backward({.retain_graph = true});
   CHECK_NOTHROW(z.backward());
@@ -294,8 +294,8 @@ TEST_CASE("a listener hears the exact plan first, then each gradient as it becom
   CHECK(recorder->events == std::vector<std::string>{"plan: 1 0", "ready 1", "ready 0", "finish"});
   recorder->events.clear();
 
-  // A backward that reaches nothing observed is heard on this thread; one on another thread only if it reaches
-  // something.
+  // A backward that reaches no observed leaf is reported on this thread; on another thread, only a backward that
+  // reaches one is.
   leaf({1}).sum().backward();
   std::thread([&] { leaf({1}).sum().backward(); }).join();
   CHECK(recorder->events == std::vector<std::string>{"plan:", "finish"});
@@ -323,12 +323,12 @@ TEST_CASE("a gradient is born in its target, and joins what is there") {
   CHECK(home.to_vector<float>() == std::vector<float>{1, 1, 1, 1});
   linear(x, weight).sum().backward();
   CHECK(home.to_vector<float>() == std::vector<float>{2, 2, 2, 2});
-  // A gradient that was put in its place by hand moves into the target.
+  // A gradient set with set_grad() moves into the target.
   weight.set_grad(tensor(std::vector<float>{5, 5, 5, 5}, {2, 2}));
   (weight * 1.0).sum().backward();
   CHECK(weight.grad().is_same(home));
   CHECK(home.to_vector<float>() == std::vector<float>{6, 6, 6, 6});
-  // The same leaf twice in one product.
+  // The same leaf as both operands of one product.
   weight.set_grad(Tensor());
   matmul(weight, weight).sum().backward();
   CHECK(home.to_vector<float>() == std::vector<float>{7, 11, 9, 13});

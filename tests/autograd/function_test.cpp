@@ -1,4 +1,4 @@
-// Custom functions: derivatives, what they may return, and what they are told when they break the rules.
+// Custom functions: derivatives, allowed return values, and the errors for broken rules.
 #include <brigade/autograd/function.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/gradcheck.h>
@@ -34,7 +34,7 @@ struct ScaledExp : Function<ScaledExp> {
   }
 };
 
-// Two results, the second without a derivative.
+// Two results; the second is not differentiable.
 struct SquareAndSign : Function<SquareAndSign> {
   static Tensors forward(AutogradContext& ctx, const Tensor& x) {
     ctx.save_for_backward({x});
@@ -69,7 +69,7 @@ struct Wrong : Function<Wrong<kResults>> {
   static Tensors backward(AutogradContext&, const Tensors& grads) { return Tensors(kResults, grads[0]); }
 };
 
-// Of what it broadcasts it gives gradients of the result's shape, and in float64.
+// Returns float64 gradients of the result's shape, even for operands that were broadcast.
 struct Product : Function<Product> {
   static Tensor forward(AutogradContext& ctx, const Tensor& a, const Tensor& b) {
     ctx.save_for_backward({Tensor(), a, b});
@@ -83,7 +83,7 @@ struct Product : Function<Product> {
   }
 };
 
-// Of two arguments it writes to the second.
+// Writes to its second argument.
 struct AddTo : Function<AddTo> {
   static Tensor forward(AutogradContext& ctx, const Tensor& x, const Tensor& to) {
     to.add_(x * 3.0);
@@ -128,7 +128,7 @@ TEST_CASE("a custom function has first and second derivatives") {
   CHECK_MESSAGE(first.ok, first.report);
   const auto second = autograd::gradgradcheck(function, {x, shift});
   CHECK_MESSAGE(second.ok, second.report);
-  // Only one argument wants a gradient.
+  // Only one argument requires a gradient.
   const Tensor plain = shift.detach();
   x.set_grad(Tensor());
   const unsigned line = std::source_location::current().line() + 1;
@@ -185,7 +185,8 @@ TEST_CASE("a function that writes to a view changes its base, and what went thro
   (base * tensor(Values{1, 10, 100, 1000}, {4})).sum().backward();
   CHECK(values(x.grad()) == Values{1, 20, 200, 1000});
 
-  // The second of two arguments, by a function that is called once more on the result; the other one gets its own.
+  // Writes to the second of two arguments, then runs again on its own result; the first argument also gets its
+  // gradient.
   const Tensor a = leaf({5, 7}), b = leaf({1, 2, 3});
   const Tensor whole = b * 1.0;
   const Tensor part = whole.slice(0, 0, 2);

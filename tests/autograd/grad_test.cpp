@@ -32,14 +32,14 @@ TEST_CASE("grad returns gradients of leaves and results, and touches no .grad") 
   CHECK(values(gradients[1]) == std::vector<double>{8, 20, 36});
   CHECK_FALSE(a.grad().defined());
   CHECK_FALSE(b.grad().defined());
-  // Weighted outputs, and the graph is free afterwards.
+  // Weighted outputs. Without retain_graph the graph is freed afterwards.
   const std::vector<Tensor> weighted =
       autograd::grad(loss, std::span(inputs, 1), {.grad_outputs = {full({}, 0.5, kFloat64)}});
   CHECK(values(weighted[0]) == std::vector<double>{16, 50, 108});
   CHECK_THROWS_WITH_AS(autograd::grad(loss, std::span(inputs, 1)),
                        doctest::Contains("backward through the graph a second time"), AutogradError);
 
-  // Only what leads to an input runs: the branch of `c` keeps what it saved.
+  // Only nodes that lead to an input run: the branch of `c` keeps its saved tensors.
   const Tensor c = leaf({2, 2, 2});
   const Tensor kept = brigade::exp(c);
   const Tensor both[] = {(square(a) + kept).sum()};
@@ -120,7 +120,7 @@ TEST_CASE("a checkpointed segment gives the same gradients, nested, shared, and 
       return matmul(inner(middle), other);
     };
     const Tensor y = checkpointed ? autograd::checkpoint(outer, input) : outer(input);
-    const Tensor noise = rand({2}, kFloat64);  // the stream goes on from the same place
+    const Tensor noise = rand({2}, kFloat64);  // the random stream continues from the same offset
     (square(y).sum() + noise.sum()).backward();
     std::vector<double> all = values(noise);
     for (const Tensor& each : {weight, other, input, y}) {
@@ -134,9 +134,10 @@ TEST_CASE("a checkpointed segment gives the same gradients, nested, shared, and 
   REQUIRE(found.size() == expected.size());
   for (size_t i = 0; i < found.size(); ++i)
     CHECK(found[i] == doctest::Approx(expected[i]).epsilon(1e-13));
-  CHECK(autograd::meta(weight)->stamp.backwards == 1);  // once, however often it was used
+  CHECK(autograd::meta(weight)->stamp.backwards == 1);  // one backward, however often the weight was used
 
-  // Nothing that requires grad: it just runs. A segment that changes its mind is refused.
+  // With no input that requires grad, the segment simply runs. A segment that computes something else on replay is
+  // rejected.
   CHECK_FALSE(autograd::checkpoint([](const Tensor& x) { return x * 2.0; }, tensor<double>({1})).requires_grad());
   int calls = 0;
   const Tensor odd = autograd::checkpoint(
@@ -153,7 +154,7 @@ TEST_CASE("a graph that was kept for nothing is told from one that was used agai
   const Tensor a = leaf({1, 2});
   Tensor needless = brigade::exp(a).sum();
   needless.backward({.retain_graph = true});
-  CHECK(autograd::take_retained_graphs().empty());  // it may be used yet
+  CHECK(autograd::take_retained_graphs().empty());  // a later backward may still use it
   needless = Tensor();
   const Tensor useful = brigade::exp(a).sum();
   useful.backward({.retain_graph = true});
@@ -161,12 +162,12 @@ TEST_CASE("a graph that was kept for nothing is told from one that was used agai
   const auto graphs = autograd::take_retained_graphs();
   REQUIRE(graphs.size() == 2);
   CHECK_FALSE(graphs[0].used_again);
-  CHECK(graphs[0].bytes == 16);  // exp keeps its result
+  CHECK(graphs[0].bytes == 16);  // exp saves its result
   CHECK(graphs[0].nodes == 2);
   CHECK(graphs[1].used_again);
   CHECK(autograd::take_retained_graphs().empty());
 
-  // Kept over a step for the next backward.
+  // Retained across a step for the next backward.
   const Tensor shared = brigade::exp(a);
   shared.sum().backward({.retain_graph = true});
   CHECK(autograd::take_retained_graphs().empty());

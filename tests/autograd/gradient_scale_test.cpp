@@ -1,4 +1,4 @@
-// Labels of scales: how they meet, and that nothing is noted where no scaler lives.
+// Scale labels of gradients: how labels combine, and that gradients get no label when no scaler exists.
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/autograd/meta.h>
@@ -32,7 +32,7 @@ struct Scaler {
   ~Scaler() { autograd::end_scaler(only_reads); }
 };
 
-// A leaf's loss, times 8 by a node with a scaler's mark.
+// Multiplies a leaf's loss by 8 in a node that carries a scaler's mark.
 struct ScaledLoss final : autograd::Node {
   ScaleMark mark;
   void backward(autograd::BackwardContext& context) override { context.set(0, mul(context.grad(), 8)); }
@@ -52,7 +52,7 @@ TEST_CASE("labels that agree stay one, others become a mixture, and what is unto
   CHECK(sum(plain(), plain()) == ScaleKnown::One);
   CHECK(sum(scaled(1, 8), scaled(1, 8)).first.scale == 8);
   CHECK(sum(ScaleLabel(), scaled(1, 8)).first.scaler == 1);
-  CHECK(sum(plain(), scaled(1, 1)).first.scaler == 1);  // a scale of 1 is none
+  CHECK(sum(plain(), scaled(1, 1)).first.scaler == 1);  // a scale of 1 means unscaled
   for (const ScaleLabel& other : {plain(), scaled(1, 16), scaled(2, 8)}) {
     const ScaleLabel mixture = sum(scaled(1, 8), other);
     CHECK(mixture == ScaleKnown::Mixed);
@@ -109,7 +109,7 @@ TEST_CASE("a scaler that only reads gradients lets backward look whether they ar
   const Scaler scaler{.only_reads = true};
   scaled_backward(leaf, scaler, 1);
   CHECK(is_known());
-  scaled_backward(leaf, scaler, 2);  // adds to it
+  scaled_backward(leaf, scaler, 2);  // accumulates
   CHECK(is_known());
   CHECK(leaf.grad().to_vector<double>() == std::vector<double>{24, 24});
   {
@@ -126,7 +126,7 @@ TEST_CASE("a scaler that only reads gradients lets backward look whether they ar
   leaf.set_grad(ones({2}));
   CHECK_FALSE(is_known());
   leaf.set_grad(Tensor());
-  leaf.sum().backward();  // of a loss that nobody has scaled: no step by a scaler follows
+  leaf.sum().backward();  // the loss is unscaled, so no scaler step follows
   CHECK_FALSE(is_known());
 }
 

@@ -1,4 +1,4 @@
-// Pictures of graphs: what they name, and the cuts that the tape knows.
+// Graphs in DOT: what nodes are labeled with, and the cuts recorded by the tape.
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/graph_picture.h>
 #include <brigade/autograd/tape.h>
@@ -65,7 +65,7 @@ TEST_CASE("cuts are in the picture when a tape is on") {
   const std::string dot = autograd::to_dot(sum(x * stopped + quiet), {.names = {{"w", w}}});
   CHECK(dot.find("cut: detach()\\nautograd/graph_picture_test.cpp:" + std::to_string(detached)) != std::string::npos);
   CHECK(dot.find("cut: no_grad\\nmul\\nautograd/graph_picture_test.cpp:" + std::to_string(guard)) != std::string::npos);
-  CHECK(count(dot, "label=\"exp\\n") == 1);  // what lies before the cut
+  CHECK(count(dot, "label=\"exp\\n") == 1);  // the part before the cut
   CHECK(count(dot, "shape=octagon") == 2);
   CHECK(count(dot, "w\\nfloat64 [2]") == 1);
 }

@@ -1,4 +1,4 @@
-// Hooks around what backward keeps and makes: saved-tensor hooks, hooks after accumulation, anomaly mode.
+// Hooks of backward: saved-tensor hooks, post-accumulate hooks, anomaly mode.
 #include <brigade/autograd/anomaly_mode.h>
 #include <brigade/autograd/checkpoint.h>
 #include <brigade/autograd/function.h>
@@ -52,7 +52,7 @@ TEST_CASE("saved tensors go through pack and unpack, inputs and results alike") 
   CHECK(values(x.grad())[0] == doctest::Approx(2 * 0.5 * std::exp(0.25)));
   CHECK(values(x.grad())[1] == doctest::Approx(-2 * std::exp(1.0)));
   CHECK_THROWS_WITH_AS(sum(y).backward(), doctest::Contains("a second time"), AutogradError);
-  // Outside of the guard nothing is packed.
+  // Outside the guard nothing is packed.
   sum(exp(x)).backward();
   CHECK(packs == 3);
 }
@@ -104,7 +104,7 @@ TEST_CASE("what pack computes has no history, and backward leaves random numbers
   CHECK(values(x.grad())[1] == doctest::Approx(std::exp(-1.0)));
 
   const Tensor z = autograd::checkpoint([](const Tensor& in) { return dropout(in, 0.5); }, x);
-  randn({4});  // forward has gone on since
+  randn({4});  // moves the generator on after the forward
   const auto position = default_generator().offset();
   sum(z).backward();
   CHECK(default_generator().offset() == position);
@@ -158,7 +158,7 @@ TEST_CASE("hooks after accumulation see the sum, and may step and clear") {
   w.remove_hook(handle);
   sum(w).backward();
   CHECK(seen.size() == 3);
-  // Once for a leaf that an operation took twice, and not at all when no gradient came.
+  // Called once for a leaf that an operation uses twice, and not at all when no gradient arrives.
   int calls = 0;
   const Tensor v = leaf({3, 4});
   v.register_post_accumulate_grad_hook([&](const Tensor&) { ++calls; });
@@ -186,7 +186,7 @@ TEST_CASE("anomaly mode names the operation that made a NaN, and where it was ca
     CHECK_THROWS_WITH_AS(run(), doctest::Contains("Function 'SqrtBackward' returned nan values in its 0th output."),
                          AutogradError);
     CHECK_THROWS_WITH_AS(run(), doctest::Contains("'sqrt' at autograd/hooks_test.cpp:"), AutogradError);
-    // A NaN that came from outside is not the fault of the operations it goes through, and infinity is none.
+    // An operation is not blamed for a NaN that came in with its gradient, and infinities are not reported.
     const Tensor z = leaf({1});
     CHECK_NOTHROW((z * 2.0).backward({.gradient = full({1}, std::nan(""), kFloat64)}));
     CHECK_NOTHROW(log(leaf({0})).backward());

@@ -1,4 +1,4 @@
-// Writes in place: what the graph learns of them, and what is refused.
+// In-place writes: how the graph records them, and which ones are rejected.
 #include <brigade/autograd/backward.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/ops/inplace.h>
@@ -23,7 +23,7 @@ using Write = const Tensor& (*)(const Tensor& x, const Tensor& other);
 struct Operation {
   const char* name;
   Write write;
-  Values slopes;  // of the sum of the result by `other`, at {1, 2, 4}, where x was {3, 3, 3}
+  Values slopes;  // d(sum of result)/d(other) at other = {1, 2, 4}, with x = {3, 3, 3}
 };
 const Operation kOperations[] = {
     {"add_", [](const Tensor& x, const Tensor& b) -> const Tensor& { return x.add_(b, 2); }, {2, 2, 2}},

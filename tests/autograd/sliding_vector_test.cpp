@@ -1,4 +1,4 @@
-// What is dropped from the front is gone, in one piece, whatever was dropped before.
+// SlidingVector: elements that remain after drops from the front are contiguous, and dropped ones do not pile up.
 #include <brigade/autograd/detail/sliding_vector.h>
 
 #include <doctest/doctest.h>

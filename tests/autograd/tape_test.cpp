@@ -185,10 +185,10 @@ TEST_CASE("a backward is on the tape when it is recorded, and else not") {
   x.set_grad(Tensor());
   y.backward({.create_graph = true});
   CHECK(Tape::current()->records().size() > before);
-  x.set_grad(Tensor());  // it has a history, which holds x
+  x.set_grad(Tensor());  // the gradient has a history that owns x
 }
 
-// A wrapper in a static object switches the tape off when the thread's own objects are gone.
+// A static object may disable the tape after the thread's thread_local objects are destroyed.
 TEST_CASE("a static object may switch the tape off") {
   struct Wrapper {
     Wrapper() { Tape::enable(); }

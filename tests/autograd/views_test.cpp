@@ -1,4 +1,4 @@
-// Views and in-place writes: histories, errors, and what happens to gradients; values from the rules of PyTorch.
+// Views and in-place writes: histories, errors, and gradients; expected values follow PyTorch's rules.
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape_query.h>
@@ -125,7 +125,7 @@ TEST_CASE("retain_grad follows the value of a tensor over a write") {
   y.retain_grad();
   y.mul_(2.0);
   sum(y * y).backward();
-  CHECK(grad_of(y) == Values{12, 24});  // by the value after the write
+  CHECK(grad_of(y) == Values{12, 24});  // w.r.t. the value after the write
   CHECK(grad_of(x) == Values{72, 144});
 }
 
@@ -198,7 +198,7 @@ TEST_CASE("a retained gradient has a history where the backward makes one") {
   sum(y * y * y).backward({.create_graph = true});
   CHECK(values(y.grad()) == Values{12, 48});
   CHECK(y.grad().requires_grad());
-  // A gradient that has a history keeps its tensor, which keeps the gradient.
+  // A gradient with a history and its tensor own each other: break the cycle.
   x.set_grad(Tensor());
   y.set_grad(Tensor());
 }
@@ -216,7 +216,7 @@ TEST_CASE("a view takes the history of its base once for each write") {
 
 TEST_CASE("the gradient of a base with transposed memory that was written to through a view") {
   const Tensor x = leaf({1, 2, 3, 4});
-  const Tensor base = zeros({2, 2}, kFloat64).t().detach();  // no view, and not contiguous
+  const Tensor base = zeros({2, 2}, kFloat64).t().detach();  // not a view, and not contiguous
   base.copy_(x.reshape({2, 2}));
   base.select(0, 1).mul_(10.0);
   const Tensor weights = tensor(Values{1, 2, 3, 4}, {2, 2});
@@ -234,7 +234,8 @@ TEST_CASE("views of a base that is gone keep what they need and no more") {
   }
   sum(view).backward();
   CHECK(grad_of(x) == Values{0, 8, 12});
-  // A view that was an operand of a write to its own base makes no ring: the memory goes with the names.
+  // A view that is an operand of a write to its own base creates no reference cycle: its memory is freed with its
+  // handles.
   const uint64_t before = cpu_allocator_stats().bytes_in_use;
   {
     const Tensor base = x * 2.0;

@@ -102,7 +102,7 @@ TEST_CASE("two writers of one file do not mix: the one that commits last stands"
 TEST_CASE("links that somebody has planted are not followed to what they name") {
   const TemporaryFolder folder;
   write_bytes(folder / "precious", "old");
-  // Names as an atomic file uses them, and the one that was used before.
+  // The name pattern of atomic files, and the fixed name without a suffix.
   for (const std::string name : {"f.partial", "f.partial-0123456789abcdef"})
     std::filesystem::create_symlink(folder / "precious", folder / name);
   save(folder / "f", "new");
@@ -174,7 +174,7 @@ TEST_CASE("whenever the power goes, the file is the old one or the new one, and 
       CHECK(found.contains("new new") == (n >= 5));
       CHECK(found.contains(old) == (n < 6));
     }
-    // Without one of the calls this is not so.
+    // Leaving out one of the calls breaks this guarantee.
     const auto without = [&](DiskCall::Kind kind) {
       std::vector<DiskCall> others;
       std::copy_if(calls.begin(), calls.end(), std::back_inserter(others),
@@ -215,7 +215,7 @@ TEST_CASE("when the disk takes no more, the error says how far it came, and the 
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    // A limit on the size of files stands for a full disk; it holds for this process alone.
+    // A limit on file sizes simulates a full disk; it applies to this process only.
     std::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{100, 100};
     const bool limited = ::setrlimit(RLIMIT_FSIZE, &limit) == 0;

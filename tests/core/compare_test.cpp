@@ -31,11 +31,11 @@ TEST_CASE("the largest difference, where it is, the angle and the bound") {
   CHECK(row.expected == 2);
   CHECK(row.max_rel == doctest::Approx(0.2));
   CHECK(row.cosine == doctest::Approx(23 / std::sqrt(21 * (1 + 6.25 + 18.0625))));
-  CHECK(row.bound == doctest::Approx(0.4));  // of the largest, 4
+  CHECK(row.bound == doctest::Approx(0.4));  // relative to the largest magnitude, 4
   CHECK_FALSE(row.passed);
   CHECK(check::compare("w", actual, expected, {.bound = 0.125}).passed);
   CHECK(check::compare("w", actual, expected, {.bound = 0.1, .least_scale = 5}).passed);
-  // Opposite directions, and nothing at all.
+  // Opposite directions and zero vectors.
   CHECK(compared({-1, -2}, {1, 2}).cosine == doctest::Approx(-1));
   CHECK(compared({0, 0}, {0, 0}).cosine == 1);
   CHECK(compared({0, 0}, {1, 0}).cosine == 0);
@@ -63,7 +63,7 @@ TEST_CASE("the default bound grows with the roundings, and integers are equal or
   CHECK(compared({1 + 7 * 0x1p-52}, {1}).passed);
   CHECK_FALSE(compared({1 + 9 * 0x1p-52}, {1}).passed);
   const auto integers = [](int64_t last) { return tensor(std::vector<int64_t>{1, last}, {2}); };
-  const int64_t large = (int64_t{1} << 53) + 1;  // no double has this value
+  const int64_t large = (int64_t{1} << 53) + 1;  // not representable as a double
   CHECK(check::compare("i", integers(large), integers(large)).passed);
   CHECK_FALSE(check::compare("i", integers(large), integers(large - 1)).passed);
 }

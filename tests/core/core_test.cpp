@@ -16,7 +16,7 @@
 namespace brigade::test::core_test {
 
 TEST_CASE("Philox4x32-10 gives the published values") {
-  // Known answers of Random123's kat_vectors.
+  // Known answers from Random123's kat_vectors.
   CHECK(philox4x32_10({0, 0, 0, 0}, {0, 0}) == std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(philox4x32_10({~0U, ~0U, ~0U, ~0U}, {~0U, ~0U}) ==
         std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
@@ -137,7 +137,7 @@ TEST_CASE("the caching allocator gives aligned memory back and counts") {
   CHECK(cpu_allocator_stats().bytes_in_use == before.bytes_in_use);
   const char* mode = std::getenv("BRIGADE_CPU_ALLOC");
   if (mode && std::string(mode) == "system") return;
-  // The same size again makes no system call, also when another thread gave the block back.
+  // The same size again makes no system call, even when another thread freed the block.
   const Allocation a = cpu_allocate(3 << 20);
   std::thread([&] { a.deleter(a.data, a.context, 3 << 20); }).join();
   const uint64_t calls = cpu_allocator_stats().system_calls;
@@ -151,7 +151,7 @@ TEST_CASE("a thread keeps small blocks, and leaves them to the others when it en
   const char* mode = std::getenv("BRIGADE_CPU_ALLOC");
   if (mode && std::string(mode) == "system") return;
   constexpr size_t kBytes = 20000;
-  constexpr int kBlocks = 40;  // more than it keeps
+  constexpr int kBlocks = 40;  // more than a thread caches
   const AllocatorStats before = cpu_allocator_stats();
   std::set<void*> of_first, of_second;
   const auto take_and_free = [](std::set<void*>& seen) {
@@ -177,7 +177,7 @@ TEST_CASE("a thread keeps small blocks, and leaves them to the others when it en
   CHECK(of_second == of_first);
   CHECK(cpu_allocator_stats().system_calls == calls);
   CHECK(cpu_allocator_stats().bytes_in_use == before.bytes_in_use);
-  // It keeps 256 KiB of a size, and one more; the rest can be had at once.
+  // The thread caches 256 KiB of a block size plus one block; the other blocks are available to other threads at once.
   std::thread([&] {
     for (int i = 0; i < 3; ++i)
       take_and_free(of_first);
@@ -187,7 +187,7 @@ TEST_CASE("a thread keeps small blocks, and leaves them to the others when it en
     CHECK(cpu_allocator_stats().system_calls - so_far == (256 << 10) / (20 << 10) + 1);
   }).join();
   CHECK(of_first.size() == kBlocks);
-  // A thread that only frees what another one took, and one that only takes.
+  // One thread only frees a block that another one allocated; the other only allocates.
   std::vector<Allocation> blocks;
   std::thread([&] { blocks.push_back(cpu_allocate(kBytes)); }).join();
   CHECK(cpu_allocator_stats().bytes_in_use >= before.bytes_in_use + kBytes);

@@ -14,7 +14,7 @@ using test::error_of;
 
 namespace {
 
-// A producer's struct over an array of its own, which counts how often it was given back.
+// A producer's struct over its own array; counts how often its deleter runs.
 struct Producer {
   float data[6] = {0, 1, 2, 3, 4, 5};
   int64_t sizes[9] = {2, 3, 1, 1, 1, 1, 1, 1, 1};
@@ -128,7 +128,7 @@ TEST_CASE("DLPack: strides, byte offset, null strides and a null deleter") {
   producer.managed.deleter = nullptr;
   CHECK(producer.take().to_vector<float>() == std::vector<float>{1, 2, 3, 4});
   CHECK(producer.deleted == 3);
-  // A stride that no second element follows means nothing.
+  // A stride over a dimension of size 1 is ignored.
   producer.view.byte_offset = 0;
   producer.view.strides = producer.strides;
   producer.sizes[0] = 1;
@@ -153,7 +153,7 @@ TEST_CASE("DLPack: read-only memory is refused, or copied and given back at once
   copied.data_ptr<float>()[0] = 9;
   CHECK(producer.data[0] == 0);
   CHECK(copied.to_vector<float>() == std::vector<float>{9, 3, 1, 4, 2, 5});
-  // Writable memory is not copied, whatever is allowed.
+  // Writable memory is never copied, even if copies are allowed.
   producer.managed.flags = dlpack::kIsCopied;
   CHECK(producer.take(ReadOnlyMemory::Copy).raw_data() == producer.data);
   dlpack::ManagedVersioned* exported = to_dlpack_versioned(copied, true);
@@ -235,7 +235,7 @@ TEST_CASE("DLPack: what cannot be taken is named, and stays the caller's") {
   CHECK_THROWS_AS(producer.take(), DTypeError);
   producer.view.device.device_type = 3;
   CHECK_THROWS_AS(producer.take(), DeviceError);
-  producer.view.device = {dlpack::kDLCUDA, 1000};  // no machine has so many
+  producer.view.device = {dlpack::kDLCUDA, 1000};  // no machine has that many devices
   CHECK_THROWS_AS(producer.take(), DeviceError);
   CHECK(producer.deleted == 0);
   CHECK(error_of([] { from_dlpack(static_cast<dlpack::Managed*>(nullptr)); }) ==

@@ -1,4 +1,4 @@
-// The text of what an action throws.
+// The message of the exception that an action throws.
 #pragma once
 
 #include <brigade/core/error.h>
@@ -17,7 +17,7 @@ std::string error_of(const auto& action) {
   return "no error";
 }
 
-// Of an E: "another error: ..." where it throws another one, "nothing" where it throws nothing.
+// The message of an E; "another error: ..." for any other std::exception, "nothing" if none is thrown.
 template <class E>
 std::string text_of(const auto& action) {
   try {

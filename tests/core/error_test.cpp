@@ -1,4 +1,4 @@
-// The message of an error: its words, what stands for {}, and the user's line behind them.
+// The message of an error: its text, the arguments that replace {}, and the user's line at its end.
 #include <brigade/core/error.h>
 #include <brigade/core/shape.h>
 

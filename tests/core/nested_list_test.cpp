@@ -1,4 +1,4 @@
-// tensor({...}): dtypes and shapes from braces, as libtorch has them.
+// tensor({...}): dtypes and shapes from nested braces, as in libtorch.
 #include <brigade/core/factory.h>
 
 #include <doctest/doctest.h>

@@ -76,7 +76,7 @@ TEST_CASE("npy: what NumPy wrote is written again byte for byte (committed files
     save_npy(folder / "again", load_npy(given));
     CHECK(read_bytes(folder / "again") == read_bytes(given));
   }
-  // The others come out as version 1.0, little endian.
+  // The other files are rewritten as version 1.0, little endian.
   for (const auto& [name, same] : std::vector<std::pair<std::string, std::string>>{
            {"float32_big", "float32"}, {"int64_big", "int64"}, {"version2", "float32"}, {"version3", "float32"}}) {
     CAPTURE(name);

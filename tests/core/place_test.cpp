@@ -1,4 +1,4 @@
-// A place in the user's source: from a location, and in words.
+// A place in the user's source: constructed from a source location, and converted to text.
 #include <brigade/core/place.h>
 
 #include <doctest/doctest.h>

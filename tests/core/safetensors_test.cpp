@@ -22,7 +22,7 @@ namespace {
 
 const std::string kData = BRIGADE_TEST_DATA;
 
-// A file with this header and so many zeros after it.
+// A file with this header, followed by `data_bytes` zeros.
 std::string file_of(const std::string& header, size_t data_bytes) {
   const uint64_t length = header.size();
   std::string bytes(8, '\0');
@@ -395,7 +395,7 @@ TEST_CASE("safetensors: with checksums, the change of any bit is found, and tens
     for (const auto& [name, tensor] : saved)
       check_same(file.tensor(name), tensor);
   }
-  // What was loaded can be saved again, with and without.
+  // Loaded tensors can be saved again, with and without checksums.
   const Safetensors loaded = load_safetensors(path);
   save_safetensors(folder / "again", loaded.tensors, loaded.metadata, {.checksums = true});
   CHECK(read_bytes(folder / "again") == whole);
@@ -403,7 +403,7 @@ TEST_CASE("safetensors: with checksums, the change of any bit is found, and tens
   CHECK_FALSE(SafetensorsFile(folder / "without").has_checksums());
   SafetensorsFile(folder / "without").verify();
 
-  // But for the name of the checksums: a file without it has none.
+  // Flips every bit except those of the checksums' name: without that name a file has no checksums.
   const size_t name = whole.find("brigade/xxh3");
   int unseen = 0;
   for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
@@ -417,7 +417,7 @@ TEST_CASE("safetensors: with checksums, the change of any bit is found, and tens
   CHECK(unseen == 0);
 
   std::string damaged = whole;
-  damaged.back() ^= 1;  // of the last flag
+  damaged.back() ^= 1;  // a bit of the last flag
   write_bytes(path, damaged);
   CHECK(
       error_of([&] { SafetensorsFile(path).verify(); }) ==

@@ -1,4 +1,4 @@
-// Lists of sizes on both sides of the length up to which they need no heap, beside std::vector.
+// Shapes below and above the inline capacity behave like std::vector.
 #include <brigade/core/shape.h>
 
 #include <doctest/doctest.h>
@@ -43,7 +43,7 @@ TEST_CASE("whatever is done to shapes, they hold what vectors hold") {
         shapes[i].pop_back();
         vector.pop_back();
         break;
-      case 5:  // to itself too
+      case 5:  // also self-assignment
         shapes[i] = shapes[j];
         vector = std::vector<int64_t>(vectors[j]);
         copied_far += vector.size() > 8;

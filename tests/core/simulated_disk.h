@@ -1,5 +1,5 @@
-// Disks for tests of what is written: one that fails from a chosen call on, and one that remembers
-// the calls, so that every state can be looked at in which a power cut may leave a file.
+// Simulated disks for tests of file writes: one fails from a chosen call on; the other records its calls, so that tests
+// can enumerate all states in which a power cut may leave a file.
 #pragma once
 
 #include <brigade/core/detail/disk.h>
@@ -13,8 +13,8 @@
 
 namespace brigade::test {
 
-// From call number `first` on, counted from 0, every call fails with `reason`. A write with that
-// number takes half of its bytes before.
+// From call number `first` (counted from 0) on, every call fails with `reason`. If that call is a write, it writes half
+// of its bytes.
 class FailingDisk : public detail::Disk {
  public:
   FailingDisk(int first, int reason) : first_(first), reason_(reason) {}
@@ -42,8 +42,8 @@ class FailingDisk : public detail::Disk {
 
 struct DiskCall {
   enum Kind { Create, Write, Sync, Rename, SyncFolder, Remove } kind;
-  int file = 0;       // which of the created ones, from 1; 0: the one that was there before
-  std::string name;   // Create, Rename (before), Remove
+  int file = 0;       // created file that the call is about, from 1; 0: the original file
+  std::string name;   // Create, Rename (old name), Remove
   std::string after;  // Rename: the new name
   std::string data;   // Write
 };
@@ -88,18 +88,18 @@ class RecordingDisk : public detail::Disk {
 
 inline const std::string kNoFile = "(no file)";
 
-// What `path` may hold when the power goes after these calls. A disk is taken to be as bad as it may
-// be: of what was not brought to it, any part may be there and any part missing, in any order and
-// torn; names and contents know nothing of each other. `old`: what it held before, or kNoFile.
+// All contents that `path` may have if the power fails after these calls. Assumes the worst disk: any part of the data
+// that was not synced may be present or missing, in any order, and torn; names and contents reach the disk
+// independently. `old` is the content before the calls, or kNoFile.
 inline std::set<std::string> after_power_cut(const std::vector<DiskCall>& calls, const std::string& path,
                                              const std::string& old) {
   struct Written {
     std::string data;
-    bool safe = false;  // on the disk
+    bool safe = false;  // synced to the disk
   };
   std::map<int, std::vector<Written>> files;
-  std::map<std::string, int> names;  // on the disk
-  std::vector<DiskCall> waiting;     // changes of names that may be on the disk
+  std::map<std::string, int> names;  // synced to the disk
+  std::vector<DiskCall> waiting;     // name changes that may or may not be on the disk
   if (old != kNoFile) names[path] = 0;
   files[0] = {{old, true}};
   const auto apply = [](std::map<std::string, int>& to, const DiskCall& call) {

@@ -1,4 +1,4 @@
-// Sizes, strides and offsets that do not fit into 64 bits are errors, and never numbers that have wrapped around.
+// Sizes, strides, and offsets that overflow 64 bits are errors and never wrap around.
 #include "core/error_of.h"
 
 #include <brigade/core/allocator.h>
@@ -25,7 +25,7 @@ constexpr int64_t k2to62 = int64_t{1} << 62;
 struct Row {
   const char* what;
   std::function<void()> action;
-  const char* error;  // a part of it
+  const char* error;  // a substring of the message
 };
 
 void check(const std::vector<Row>& rows) {

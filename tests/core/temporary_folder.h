@@ -1,4 +1,4 @@
-// A folder of its own for a test's files, gone afterwards.
+// A temporary folder for the files of one test, removed afterwards.
 #pragma once
 
 #include <unistd.h>
@@ -30,7 +30,7 @@ class TemporaryFolder {
 
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   std::string text() const { return path_.string(); }
-  // Names of what lies in it, sorted.
+  // Names of the entries, sorted.
   std::vector<std::string> names() const {
     std::vector<std::string> found;
     for (const auto& each : std::filesystem::directory_iterator(path_))

@@ -1,4 +1,4 @@
-// A collector keeps the warnings of its thread, and nobody else hears them.
+// A collector captures the warnings of its thread; the warning handler does not receive them.
 #include <brigade/core/warning_collector.h>
 
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ TEST_CASE("a collector keeps each warning of its thread once, also one that was 
     CHECK(outer.warnings()[0].message == "collector test: first");
     CHECK(outer.warnings()[0].advice == "advice");
   }
-  // What a collector took counts as not told.
+  // A warning that a collector captured does not count as reported: it reaches the handler when it is repeated.
   warn({"collector test: second", "advice"});
   set_warning_handler(before);
   CHECK(told == std::vector<std::string>{"collector test: first", "collector test: third", "collector test: second"});

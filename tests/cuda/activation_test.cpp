@@ -1,4 +1,4 @@
-// Activations, softmax, dropout and random numbers, and optimizer steps: the CUDA column beside the CPU's.
+// Activations, softmax, dropout, random numbers, and optimizer steps: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
 #include <near.h>
@@ -16,7 +16,7 @@ using namespace brigade::kernels;
 
 namespace {
 
-// exp, tanh and erf of two libraries.
+// Allows for two implementations of exp, tanh, and erf.
 double function_tolerance(DType dtype) {
   return dtype == kFloat32 ? 3e-6 : dtype == kFloat64 ? 1e-13 : tolerance(dtype);
 }
@@ -93,7 +93,7 @@ TEST_CASE("softmax and log_softmax along any dimension, rows shorter and longer 
       }
     }
   }
-  // Rows longer than a block holds, in vectors and not; rows that start where no vector may.
+  // Rows longer than a block holds, with and without vector access; rows with an unaligned start.
   for (const DType dtype : kFloatingDTypes) {
     CAPTURE(name(dtype));
     const auto both = [&](const Tensor& here, const Tensor& there) {
@@ -119,7 +119,7 @@ TEST_CASE("softmax and log_softmax along any dimension, rows shorter and longer 
       both(late(x), late(on_device(x)));
     }
   }
-  // A masked row, one of nothing but masks, an infinity, a NaN, large numbers; a tensor without dimensions.
+  // A row with masks, one of only masks, an infinity, a NaN, large numbers; a tensor without dimensions.
   const float inf = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const int64_t n : {4, 5, 600, 2000, 8200}) {
@@ -171,7 +171,7 @@ TEST_CASE("random numbers and dropout masks are the CPU's, for any place in the 
 TEST_CASE("optimizer steps: SGD and Adam in all their forms, with odd sizes and unaligned tensors") {
   for (const DType dtype : kFloatingDTypes) {
     for (const int64_t size : {0, 1, 5, 1024, 4099}) {
-      for (const int64_t late : {0, 1}) {  // starts where no vector may
+      for (const int64_t late : {0, 1}) {  // 1: unaligned
         CAPTURE(name(dtype));
         CAPTURE(size);
         CAPTURE(late);

@@ -50,7 +50,7 @@ TEST_CASE("blocks are cut from segments, reused, and merge again") {
     CHECK(stats.blocks.bytes_in_use == 1024 + 5120 + 512);
     CHECK(stats.blocks.bytes_cached == 2 * kMiB - (1024 + 5120 + 512));
   }
-  // In one piece again: a request for a whole megabyte fits where the three were.
+  // The three blocks have been merged: a request for a whole megabyte fits in their place.
   const Held whole(kMiB);
   CHECK(whole.data() == first);
   const Held large(3 * kMiB), huge(30 * kMiB + 1);
@@ -86,7 +86,7 @@ TEST_CASE("a block is not handed to another stream, and not again while another 
       const Held other(kMiB);
       CHECK(other.data() != data);
     }
-    // Work on the side stream that nobody has waited for.
+    // Work on the side stream that nothing waits for yet.
     const Tensor slow = on_device(zeros({100000}));
     cuda::Event start;
     start.record(cuda::current_stream());
@@ -95,7 +95,7 @@ TEST_CASE("a block is not handed to another stream, and not again while another 
     kernels::fill(slow, 1);
     cuda::record_stream(block.data() + 100, side);
     cuda::record_stream(slow.raw_data(), side);
-    cuda::record_stream(&start, side);  // no memory of a device
+    cuda::record_stream(&start, side);  // not device memory
   }
   CHECK(cuda::allocator_stats(0).waiting_blocks >= 1);
   side.synchronize();
@@ -128,7 +128,7 @@ TEST_CASE("a request asks about one event of each stream that blocks wait for, h
   CHECK(cuda::allocator_stats(0).waiting_blocks == 40);
   is_released = true;
   first.synchronize();
-  // Those that only the first has used are free, in whatever order they wait.
+  // Blocks used only by `first` are free, regardless of their order in the queue.
   { const Held other(1000); }
   CHECK(cuda::allocator_stats(0).waiting_blocks <= 27);
   second.synchronize();

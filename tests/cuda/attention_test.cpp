@@ -1,5 +1,5 @@
-// The CUDA column of attention.h beside the CPU's: sizes around a tile, widths around each padded one, masks, dropout,
-// strides.
+// CUDA kernels of attention.h, compared with the CPU's: sizes around a tile, widths around each padded width, masks,
+// dropout, strides.
 #include "on_device.h"
 
 #include <brigade/core/cuda/device.h>
@@ -12,12 +12,12 @@ using namespace brigade::kernels;
 
 namespace {
 
-// Other orders of sums, and another exp.
+// Allows for other summation orders and another exp.
 double attention_tolerance(DType dtype) {
   return dtype == kFloat64 ? 1e-13 : dtype == kFloat32 ? 5e-6 : 2 * tolerance(dtype);
 }
 
-// Gradients are sums of products of four of them.
+// Small, because gradients are sums of products of four of them.
 Tensor small_numbers(const Shape& sizes, DType dtype, uint64_t seed) {
   const Tensor x = numbers(sizes, dtype, seed);
   scale_inplace(x, 0.25);
@@ -27,7 +27,7 @@ Tensor small_numbers(const Shape& sizes, DType dtype, uint64_t seed) {
 struct Operands {
   Tensor q, k, v, grad;
 };
-// [batch..., queries, width] and so on.
+// [batch..., queries, width] etc.
 Operands operands(const Shape& batch, std::array<int64_t, 4> sizes, DType dtype) {
   const auto make = [&](int64_t rows, int64_t columns, uint64_t seed) {
     Shape all = batch;
@@ -39,7 +39,7 @@ Operands operands(const Shape& batch, std::array<int64_t, 4> sizes, DType dtype)
   return {make(queries, width, 1), make(keys, width, 2), make(keys, value_width, 3), make(queries, value_width, 4)};
 }
 
-// `there`: the operands on the device, as the caller lays them out.
+// `there`: the operands on the device, in the layout chosen by the caller.
 void agree(const Operands& here, const Operands& there, const AttentionOptions& options) {
   const double bound = attention_tolerance(here.q.dtype());
   AttentionOptions on_the_device = options;
@@ -48,7 +48,7 @@ void agree(const Operands& here, const Operands& there, const AttentionOptions& 
   const Attention found = attention(there.q, there.k, there.v, on_the_device);
   CHECK(difference(found.out, expected.out) <= bound);
   CHECK(difference(found.logsumexp, expected.logsumexp) <= (here.q.dtype() == kFloat64 ? 1e-13 : 2e-6));
-  // The same result on both sides, so that a rounding of it does not count twice.
+  // Both backwards start from the same result, so that its rounding does not count twice.
   const Attention given{on_device(expected.out), on_device(expected.logsumexp)};
   const AttentionWanted wanted{.mask = options.mask.defined() && options.mask.dtype() != kBool};
   const AttentionGradients a = attention_backward(here.grad, here.q, here.k, here.v, expected, options, wanted);
@@ -140,7 +140,7 @@ TEST_CASE("attention takes heads from inside of rows, expanded, unaligned and tr
   const auto same = [](const Tensor& x) { return Operands{x, x, x, x}; };
   for (const DType dtype : {kFloat32, kBFloat16}) {
     CAPTURE(name(dtype));
-    // [batch, length, which, heads, width]: q, k and v of a projection, as [batch, heads, length, width].
+    // [batch, length, which, heads, width]: q, k, and v of a projection, viewed as [batch, heads, length, width].
     const auto parts = [](const Tensor& base, const Tensor& grad) {
       const auto part = [&](int64_t which) { return view::transpose(view::select(base, 2, which), 1, 2); };
       return Operands{part(0), part(1), part(2), view::transpose(grad, 1, 2)};
@@ -150,8 +150,8 @@ TEST_CASE("attention takes heads from inside of rows, expanded, unaligned and tr
                    grad = small_numbers({2, 40, 2, width}, dtype, 2);
       agree(parts(base, grad), parts(on_device(base), on_device(grad)), {.is_causal = true, .scale = 0.5});
     }
-    // Where no vector may start: at the first element, at the second row, at the second head. And rows that vectors
-    // would run past.
+    // Unaligned at the first element, the second row, or the second head; and rows whose length is not a multiple of
+    // the vector length.
     for (const auto& [columns, row, head, offset] : std::vector<std::array<int64_t, 4>>{
              {16, 24, 1000, 1}, {16, 18, 1000, 0}, {16, 16, 649, 0}, {15, 16, 1000, 0}}) {
       CAPTURE(columns);
@@ -160,7 +160,7 @@ TEST_CASE("attention takes heads from inside of rows, expanded, unaligned and tr
       const auto seen = [&](const Tensor& x) { return view::as_strided(x, {2, 40, columns}, {head, row, 1}, offset); };
       agree(same(seen(flat)), same(seen(on_device(flat))), {.scale = 0.5});
     }
-    // Rows that are columns of memory; one row for all.
+    // Transposed rows; a single row expanded to all.
     const Tensor turned = small_numbers({2, 16, 40}, dtype, 4), one = small_numbers({2, 1, 16}, dtype, 5);
     const auto rows = [](const Tensor& x) { return view::transpose(x, 1, 2); };
     const auto repeated = [](const Tensor& x) { return view::expand(x, {2, 40, 16}); };
@@ -168,7 +168,7 @@ TEST_CASE("attention takes heads from inside of rows, expanded, unaligned and tr
           {rows(on_device(turned)), repeated(on_device(one)), rows(on_device(turned)), repeated(on_device(one))},
           {.scale = 0.5});
   }
-  // As many leading dimensions as there may be, in an order that no two strides describe.
+  // The maximum number of leading dimensions, in an order that two strides cannot describe.
   const Tensor base = small_numbers({2, 1, 3, 2, 2, 1, 5, 4}, kFloat32, 6);
   const auto moved = [](const Tensor& x) { return view::permute(x, {4, 5, 2, 1, 3, 0, 6, 7}); };
   agree(same(moved(base)), same(moved(on_device(base))), {.scale = 0.3});

@@ -1,4 +1,4 @@
-// Batch norm: the CUDA column beside the CPU's, and in parts beside itself.
+// Batch norm: CUDA kernels, compared with the CPU's; the separate parts, compared with the whole.
 #include "on_device.h"
 
 #include <brigade/kernels/batch_norm.h>
@@ -8,12 +8,12 @@ using namespace brigade::kernels;
 
 namespace {
 
-// Sums of `count` values: the device adds up in another order.
+// For sums of `count` values: the device adds in another order.
 double sum_bound(DType dtype, int64_t count) {
   return tolerance(dtype) * (dtype == kFloat64 || dtype == kFloat32 ? 8 + std::sqrt(static_cast<double>(count)) : 2);
 }
 
-// Channels of a few values and of many, few channels and many, areas of 1, short, odd, and a whole number of vectors.
+// Channels with few and many values, few and many channels, areas of 1, short, odd, and of whole vectors.
 const std::vector<Shape> kShapes{{2, 1},     {5, 3},       {2300, 3},    {70, 40},     {300, 2, 3},    {9, 5, 8},
                                  {3, 2, 49}, {2, 3, 8, 8}, {1, 1, 9001}, {3, 2, 4096}, {2, 2, 9, 1001}};
 
@@ -123,7 +123,7 @@ TEST_CASE("moments and sums are the CPU's; a mean far from zero costs no digits"
         const Tensor found = batch_norm_moments(on_device(x));
         const double bound = dtype == kFloat64 ? 1e-13 : 1e-6;
         CHECK(difference(view::select(found, 0, 0), view::select(expected, 0, 0)) <=
-              bound / 4);  // below a rounding of x
+              bound / 4);  // less than a rounding of x
         CHECK(difference(view::select(found, 0, 1), view::select(expected, 0, 1)) <= bound);
         const Tensor grad = numbers(sizes, dtype, 2);
         const BatchNorm norm = batch_norm(x, {}, {}, {}, {}, true, 0.1, 1e-5);

@@ -1,4 +1,4 @@
-// The kernels of a bucket: the CUDA column beside the CPU's.
+// Bucket kernels: CUDA, compared with the CPU's.
 #include "on_device.h"
 
 #include <brigade/kernels/bucket.h>
@@ -10,7 +10,7 @@ using namespace brigade::kernels;
 
 namespace {
 
-// Slots on 64-byte boundaries as in a bucket, or packed so that few of them are aligned.
+// Slots at 64-byte boundaries, as in a bucket, or packed so that few of them are aligned.
 struct Slots {
   std::vector<int64_t> numels, offsets;
   int64_t total = 0;
@@ -22,9 +22,9 @@ struct Slots {
   }
 };
 
-// One huge slot, several of a piece and around it, tiny ones, empty ones.
+// One huge slot, several of about one piece, tiny ones, empty ones.
 std::vector<int64_t> mixed_sizes() { return {20000, 1, 0, 8192, 8193, 7, 8191, 3, 64, 0, 5000, 2}; }
-// More than one launch takes.
+// More slots than one launch takes.
 std::vector<int64_t> many_sizes() {
   std::vector<int64_t> sizes;
   for (int64_t i = 0; i < 300; ++i)
@@ -52,7 +52,7 @@ TEST_CASE("flatten and unflatten between all pairs of dtypes, aligned and packed
         const Tensor device_flat = on_device(start);
         bucket_flatten(flat, here, slots.offsets, 0.3);
         bucket_flatten(device_flat, there, slots.offsets, 0.3);
-        // The columns may fuse nothing here: one product, rounded once.
+        // No fused operations here: a single product, rounded once.
         CHECK(difference(device_flat, flat) == 0);
 
         const Tensor flags = zeros({static_cast<int64_t>(slots.numels.size())}, flat_dtype);
@@ -98,7 +98,7 @@ TEST_CASE("more slots than one launch takes, flags included") {
   bucket_sums_of_squares(device_flat, slots.offsets, slots.numels, device_sums);
   CHECK(difference(device_sums, sums) <= 1e-6);
 
-  // Nothing to do.
+  // Empty lists.
   const Tensor none = empty({0}, {kFloat32, kDevice});
   bucket_flatten(none, {}, {}, 1);
   bucket_unflatten(none, Tensor(), {}, {}, 1);
@@ -121,7 +121,7 @@ TEST_CASE("sums of squares per slot: the CPU's, the same bits each time, finite 
       const auto first = on_cpu(device_sums).to_vector<double>();
       bucket_sums_of_squares(device_flat, slots.offsets, slots.numels, device_sums);
       CHECK(on_cpu(device_sums).to_vector<double>() == first);
-      // Shifted by one element no vector is aligned, and the bits are still the same.
+      // Shifted by one element no vector is aligned, but the bits are still the same.
       const Tensor shifted = empty({slots.total + 2}, {dtype, kDevice});
       kernels::copy(view::slice(shifted, 0, 1, slots.total + 2), device_flat);
       bucket_sums_of_squares(view::slice(shifted, 0, 1, slots.total + 2), slots.offsets, slots.numels, device_sums);
@@ -163,7 +163,7 @@ TEST_CASE("the words of a bucket") {
     }
   }
   const Tensor words = on_device(zeros({4}));
-  bucket_words(words, on_device(full({2}, 1e308, kFloat64)), false);  // their total overflows, they do not
+  bucket_words(words, on_device(full({2}, 1e308, kFloat64)), false);  // their sum overflows, each alone does not
   CHECK(on_cpu(words).to_vector<double>() == std::vector<double>{0, 0, 0, 0});
 }
 

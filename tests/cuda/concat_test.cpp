@@ -1,4 +1,4 @@
-// Joining tensors and taking rows: the CUDA column beside the CPU's.
+// Concatenation and row selection: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
 #include <brigade/core/cuda/device.h>
@@ -63,7 +63,7 @@ TEST_CASE("cat of more tensors than one launch takes, of views, and of several d
     }
     CHECK(difference(joined(there, dim), joined(here, dim)) == 0);
   }
-  // Also one that begins where no vector may, though its length and the result's are whole vectors.
+  // Including a tensor with an unaligned start, although its length and the result's are whole vectors.
   for (const std::vector<Tensor>& mixed :
        {std::vector<Tensor>{numbers({3}, kFloat16, 1), numbers({2}, kInt32, 2), numbers({4}, kFloat32, 3)},
         std::vector<Tensor>{numbers({9}, kInt32, 1), numbers({3}, kInt32, 2), numbers({12}, kFloat32, 3)},

@@ -1,4 +1,4 @@
-// Convolutions through cuDNN (its stand-in in the emulation) beside the CPU's, in float64.
+// Convolutions through cuDNN (its stand-in in the emulation), compared with the CPU in float64.
 #include "on_device.h"
 
 #include <brigade/core/cuda/device.h>
@@ -14,8 +14,8 @@ namespace library = brigade::kernels::cuda;
 
 namespace {
 
-// Sums of `terms` products of numbers around 3. Some algorithms (Winograd's, by FFT) err relative to the largest of
-// them; half types are rounded at most twice.
+// For sums of `terms` products of numbers around 3. The error of some algorithms (Winograd, FFT) is relative to the
+// largest of them; half types are rounded at most twice.
 double bound(DType dtype, int64_t terms) {
   return (is_half(dtype) ? 30 : 100) * tolerance(dtype) * std::sqrt(static_cast<double>(terms) + 1);
 }
@@ -35,7 +35,7 @@ const std::vector<Case> kCases{{{2, 3, 7, 6}, {4, 3, 3, 3}, {}},
 uint64_t plans_made() { return library::convolution_plan_stats(0).made; }
 uint64_t library_calls() { return plans_made() + library::convolution_plan_stats(0).found; }
 
-// All three passes of x, weight, bias against the CPU.
+// Checks all three passes of x, weight, bias against the CPU.
 void check_passes(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params) {
   const DType dtype = x.dtype();
   CAPTURE(name(dtype));
@@ -53,7 +53,7 @@ void check_passes(const Tensor& x, const Tensor& weight, const Tensor& bias, con
   const Tensor dweight = conv2d_backward_weight(exact(grad), exact(x), weight.sizes(), params, {}, false);
   const double weight_bound = bound(dtype, y.numel() / y.sizes()[1]);
   CHECK(difference(exact(conv2d_backward_weight(grad, x, weight.sizes(), params, {}, false)), dweight) <= weight_bound);
-  // Into a given gradient, aligned or not: over it and added to it.
+  // Writes to a given gradient, aligned or not: overwriting and accumulating.
   for (const int64_t shift : {0, 1}) {
     const Tensor out = shifted(on_device(numbers(weight.sizes(), dtype, 7)), shift);
     const Tensor sum = binary(exact(out), dweight, BinaryOp::Add);
@@ -83,7 +83,7 @@ TEST_CASE("views that are not dense are copied first") {
   const Tensor x = on_device(numbers({2, 9, 8, 3}, kFloat32, 1));
   const Tensor weight = on_device(numbers({3, 3, 5, 6}, kFloat32, 2));
   const Tensor biases = on_device(numbers({5, 2}, kFloat32, 3));
-  // Channels last, every second kernel row.
+  // Channels last, and every second kernel row.
   check_passes(view::permute(x, {0, 3, 1, 2}), view::slice(view::permute(weight, {2, 1, 3, 0}), 2, 0, 6, 2),
                view::select(biases, 1, 1), {});
   check_passes(view::slice(view::permute(x, {0, 3, 1, 2}), 2, 1, 7), view::permute(weight, {2, 1, 0, 3}), {},
@@ -214,7 +214,7 @@ TEST_CASE("what is no convolution is refused before the library sees it") {
                   ShapeError);
   CHECK_THROWS_AS(conv2d_backward_weight(made({1, 2, 2, 2}), x, {2, 3, 3, 3}, {}, zeros({2, 3, 3, 3}), true),
                   DeviceError);
-  // Too large for cuDNN, and for any memory: only asked, never touched.
+  // Too large for cuDNN and for any memory: only planned, never accessed.
   library::ConvolutionCall huge;
   huge.shape = {.batch = 1 << 20,
                 .channels = 1,

@@ -1,4 +1,5 @@
-// Losses against classes: the CUDA column beside the CPU's. Bad targets are told late (device_error_test.cpp).
+// Classification losses: CUDA kernels, compared with the CPU's. Invalid targets are reported late
+// (device_error_test.cpp).
 #include "on_device.h"
 
 #include <brigade/core/cuda/stream.h>
@@ -11,7 +12,7 @@ using namespace brigade::kernels;
 
 namespace {
 
-// exp and log of two libraries, sums in another order.
+// Allows for two implementations of exp and log, and another summation order.
 double loss_tolerance(DType dtype) {
   return dtype == kFloat64 ? 1e-12 : dtype == kFloat32 ? 1e-5 : 2 * tolerance(dtype);
 }
@@ -53,7 +54,7 @@ TEST_CASE(
       const Tensor weight = unary(numbers({count}, dtype, 3), UnaryOp::Abs);
       for (const Reduction reduction : kReductions) {
         CAPTURE(static_cast<int>(reduction));
-        // Plain, weighted, smoothed, both.
+        // Plain, with weights, with label smoothing, with both.
         for (const int kind : {0, 1, 2, 3}) {
           CAPTURE(kind);
           ClassLossOptions options{reduction, -100, kind % 2 == 1 ? weight : Tensor(), kind >= 2 ? 0.3 : 0.0};
@@ -85,14 +86,14 @@ TEST_CASE(
 }
 
 TEST_CASE("cross entropy of many rows, of views, of infinities, and where every target is ignored") {
-  // More losses than one block adds up.
+  // More losses than one block sums.
   const Tensor logits = numbers({20'003, 3}, kFloat32, 1);
   const Tensor target = classes({20'003}, 3, 2);
   for (const Reduction reduction : {Reduction::Mean, Reduction::Sum}) {
     const CrossEntropy there = cross_entropy(on_device(logits), on_device(target), {reduction, 2});
     const CrossEntropy here = cross_entropy(logits, target, {reduction, 2});
     CHECK(difference(there.loss, here.loss) <= 1e-5);
-    // The same bits each time.
+    // The result has the same bits on each run.
     const CrossEntropy again = cross_entropy(on_device(logits), on_device(target), {reduction, 2});
     CHECK(difference(again.loss, on_cpu(there.loss)) == 0);
   }
@@ -121,7 +122,7 @@ TEST_CASE("cross entropy of many rows, of views, of infinities, and where every 
     const Tensor same = full({5}, static_cast<double>(at), kInt64);
     CHECK(difference(cross_entropy(on_device(special), on_device(same), {Reduction::None, -1}).loss,
                      cross_entropy(special, same, {Reduction::None, -1}).loss) <= 1e-6);
-    // The same as columns.
+    // The same along strided columns.
     const auto columns = [](const Tensor& x) { return view::unsqueeze(view::transpose(x, 0, 1), 0); };
     const Tensor position = full({1, 5}, static_cast<double>(at), kInt64);
     CHECK(difference(cross_entropy(columns(on_device(special)), on_device(position), {Reduction::None, -1}).loss,

@@ -1,4 +1,4 @@
-// What holds of collectives on tensors of a device, whichever way they go.
+// Checks of collectives on device tensors, for any backend.
 #pragma once
 
 #include "on_device.h"
@@ -48,7 +48,7 @@ inline void check_collectives(dist::ProcessGroup& group, Device device, const st
   }
 }
 
-// A collective follows what is queued before it, and what is queued after it sees the result.
+// A collective waits for the work queued before it, and work queued after it sees the result.
 inline void check_stream_order(dist::ProcessGroup& group, Device device) {
   const int ranks = group.size();
   for (int round = 0; round < 25; ++round) {
@@ -62,7 +62,7 @@ inline void check_stream_order(dist::ProcessGroup& group, Device device) {
     const dist::WorkPtr first = group.all_reduce(x);
     const dist::WorkPtr second = group.all_reduce(y);
     if (round % 2) group.progress();
-    // Waited for in another order than they were called in; and a collective of the CPU comes between.
+    // The waits come in another order than the calls, with a CPU collective in between.
     if (round % 3 == 0) {
       const Tensor on_cpu = full({3}, 1.0 * group.rank());
       group.all_reduce(on_cpu)->wait();

@@ -1,4 +1,4 @@
-// Errors that kernels find: told where the host synchronises, once, with the operation, the position and the value.
+// Errors detected by kernels: reported once, at the next host synchronization, with the operation, position, and value.
 #include "on_device.h"
 
 #include <brigade/core/cuda/device.h>
@@ -30,7 +30,7 @@ TEST_CASE("a bad target is passed over, and an error of the next call that synch
                        doctest::Contains("cross_entropy: target 4 at position 1 is not a class 0..3 (found late, by a "
                                          "kernel on cuda:0; with CUDA_LAUNCH_BLOCKING=1"),
                        IndexError);
-  // Told once; the kernel has run to its end.
+  // The error is reported once; the kernel has run to its end.
   const std::vector<double> values = on_cpu(found).to_vector<double>();
   CHECK(values[0] == doctest::Approx(std::log(4.0)));
   CHECK(values[1] == 0);
@@ -88,7 +88,7 @@ TEST_CASE("an error found late names the line of the user's call, on any stream,
 }
 
 TEST_CASE("a captured kernel reports at each replay") {
-  const int device = cuda::device_count() - 1;  // in the emulation one whose report does not exist yet
+  const int device = cuda::device_count() - 1;  // in the emulation, a device without an error report yet
   const cuda::DeviceGuard device_guard(device);
   const TensorOptions options(kFloat32, Device(kCUDA, device));
   const Tensor logits = zeros({2, 4}, options);
@@ -101,7 +101,7 @@ TEST_CASE("a captured kernel reports at each replay") {
   Tensor loss;
   {
     const cuda::StreamGuard guard(side);
-    empty({1000}, options);  // memory for the capture
+    empty({1000}, options);  // gives the capture cached memory
     cuda::check(cudaStreamBeginCapture(side.get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
     loss = cross_entropy(logits, target, {Reduction::None, -100}).loss;
     cuda::check(cudaStreamEndCapture(side.get(), &graph), "cudaStreamEndCapture");

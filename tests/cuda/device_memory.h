@@ -1,4 +1,4 @@
-// For tests of memory and of graphs.
+// Helpers for tests of memory and graphs.
 #pragma once
 
 #include "on_device.h"
@@ -8,7 +8,7 @@
 
 namespace brigade::test {
 
-// Where nothing is in use or kept.
+// Starts from a state without used or cached memory.
 inline void start_afresh() {
   cuda::synchronize();
   cuda::empty_cache();

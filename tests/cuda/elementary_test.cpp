@@ -1,4 +1,4 @@
-// The CUDA columns of elementary.h and binary_function.h beside the CPU's: every function, dtype and layout.
+// CUDA kernels of elementary.h and binary_function.h, compared with the CPU's: every function, dtype, and layout.
 #include "on_device.h"
 
 #include <brigade/kernels/binary_function.h>
@@ -9,7 +9,7 @@ using namespace brigade::kernels;
 
 namespace {
 
-// Two libraries; float32 of the CPU is within 3 units of the last place.
+// Allows for two implementations; float32 on the CPU is within 3 units in the last place.
 double function_tolerance(DType dtype) {
   return dtype == kFloat32 ? 4 * 0x1p-23 : dtype == kFloat64 ? 1e-14 : tolerance(dtype);
 }

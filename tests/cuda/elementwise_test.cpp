@@ -1,5 +1,5 @@
-// The CUDA column of elementwise.h beside the CPU's: every operation and dtype, sizes around a vector, a block and a
-// grid, dense, strided, broadcast, unaligned and empty operands.
+// CUDA kernels of elementwise.h, compared with the CPU's: every operation and dtype, sizes around a vector, a block,
+// and a grid; dense, strided, broadcast, unaligned, and empty operands.
 #include "on_device.h"
 
 #include <brigade/kernels/common/elementwise_functors.h>
@@ -16,10 +16,10 @@ const std::vector<CompareOp> kCompare{CompareOp::Equal,     CompareOp::NotEqual,
 
 bool is_defined(BinaryOp op, DType dtype) { return dtype != kBool || (op != BinaryOp::Sub && op != BinaryOp::Div); }
 
-// 0 in the divisor of integers becomes float32, so division is always defined; it is the sizes that matter.
+// Integer operands are divided in float32, so a divisor of 0 is harmless. Only the sizes matter here.
 const std::vector<int64_t> kSizes{0, 1, 3, 255, 1024, 4096, 4097, 16384 + 5};
 
-// The same values, with gaps between them.
+// The same values with gaps in between.
 Tensor strided_on_device(const Tensor& x) {
   Shape sizes = x.sizes();
   sizes.push_back(3);
@@ -91,7 +91,7 @@ TEST_CASE("binary operations broadcast, and take strided, transposed and unalign
     const Tensor square = numbers({65, 65}, dtype, 3);
     CHECK(difference(binary(view::transpose(on_device(square), 0, 1), on_device(square), BinaryOp::Add),
                      binary(view::transpose(square, 0, 1), square, BinaryOp::Add)) == 0);
-    // Dense, but not where a vector may start.
+    // Dense, but unaligned.
     const Tensor long_one = numbers({5001}, dtype, 4);
     const Tensor late = view::slice(on_device(long_one), 0, 1, 5001);
     CHECK(difference(binary(late, late, BinaryOp::Mul),
@@ -110,8 +110,8 @@ TEST_CASE("unary operations, and a NaN stays one") {
     for (const DType dtype : kFloatingDTypes) {
       CAPTURE(name(dtype));
       for (const int64_t size : {int64_t{1}, int64_t{4099}}) {
-        const Tensor x = numbers({size}, dtype);  // half of them negative: Log and Sqrt give NaN
-        const double bound = dtype == kFloat32 ? 1e-5 : tolerance(dtype);  // expf
+        const Tensor x = numbers({size}, dtype);  // half are negative, so Log and Sqrt give NaN
+        const double bound = dtype == kFloat32 ? 1e-5 : tolerance(dtype);  // error of expf
         CHECK(difference(unary(on_device(x), UnaryOp(op)), unary(x, UnaryOp(op))) <= bound);
         CHECK(difference(unary(strided_on_device(x), UnaryOp(op)), unary(x, UnaryOp(op))) <= bound);
       }
@@ -147,7 +147,7 @@ TEST_CASE("copies cast between all dtypes, dense and strided, within the device 
     for (const DType to : kAllDTypes) {
       CAPTURE(name(from));
       CAPTURE(name(to));
-      // Small and not negative: every dtype can hold it.
+      // Small and nonnegative, so that every dtype can represent the values.
       const Tensor x = cast(unary(numbers({3, 5, 41}, kFloat64), UnaryOp::Abs), from);
       const Tensor expected = cast(x, to);
       CHECK(difference(cast(on_device(x), to), expected) == 0);
@@ -190,7 +190,7 @@ TEST_CASE("fill, and sums and products in place") {
       both([](const Tensor& a, const Tensor&) { scale_inplace(a, 2); });
     }
   }
-  // Around the target, nothing is touched.
+  // Memory around the target must stay unchanged.
   const Tensor wide = on_device(zeros({5000}));
   fill(view::slice(wide, 0, 3, 4998), 2);
   const auto values = on_cpu(wide).to_vector<float>();

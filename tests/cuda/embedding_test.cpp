@@ -1,4 +1,4 @@
-// Rows by index and their gradients: the CUDA column beside the CPU's.
+// Embedding rows and their gradients: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
 #include <brigade/core/cuda/device.h>
@@ -9,7 +9,7 @@ using namespace brigade::kernels;
 
 namespace {
 
-// Indices 0..rows-1; a third of them are row 1 where there is one.
+// Indices 0..rows-1; a third of them are row 1, if it exists.
 Tensor indices(const Shape& sizes, int64_t rows) {
   const Tensor result = empty(sizes, kInt64);
   for (int64_t i = 0; i < result.numel(); ++i)
@@ -17,7 +17,7 @@ Tensor indices(const Shape& sizes, int64_t rows) {
   return result;
 }
 
-// Parts of a row are added up on their own where the row has many positions.
+// A row with many positions is summed in parts.
 double sum_tolerance(DType dtype) { return dtype == kFloat64 ? 1e-13 : dtype == kFloat32 ? 2e-5 : tolerance(dtype); }
 
 }  // namespace
@@ -90,14 +90,14 @@ TEST_CASE("gradients of rows: few and many rows, hot rows over several tiles, pa
 TEST_CASE(
     "gradients of rows that fit one tile have the bits of a sum in order of positions, and all the same each time") {
   const int64_t count = 5003;
-  const int64_t rows = 66'000;  // three digits
+  const int64_t rows = 66'000;  // three radix digits
   const Tensor chosen = empty({count}, kInt64);
   for (int64_t i = 0; i < count; ++i)
     chosen.data_ptr<int64_t>()[i] = (i % 700) * 94;  // up to eight positions each
   const Tensor grad = numbers({count, 4}, kFloat32, 2);
   const Tensor there = on_cpu(embedding_backward(on_device(grad), on_device(chosen), {.rows = rows}));
   std::vector<float> sums(static_cast<size_t>(rows) * 4, 0.0F);
-  // A row whose positions lie on both sides of a border between tiles of 256 is added up in two parts.
+  // A row whose positions cross a border between tiles of 256 is summed in two parts.
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t k = 0; k < 4; ++k)
       sums[static_cast<size_t>(chosen.data_ptr<int64_t>()[i] * 4 + k)] += grad.data_ptr<float>()[i * 4 + k];

@@ -1,4 +1,4 @@
-// Windows as columns: the CUDA column beside the CPU's.
+// unfold and fold: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
 #include <brigade/kernels/fold.h>

@@ -1,4 +1,4 @@
-// Kernels over many tensors: the CUDA column beside the CPU's. (Steps of optimizers: optimizer_test.cpp.)
+// Kernels over many tensors: CUDA, compared with the CPU's. (Optimizer steps: optimizer_test.cpp.)
 #include "tensor_pairs.h"
 
 #include <brigade/kernels/foreach.h>
@@ -28,14 +28,14 @@ TEST_CASE("unscale: every place of what is not finite is seen, and found_inf sta
         const Tensor found = on_device(zeros({1}));
         foreach_unscale(grads.there, on_device(full({}, 0.5)), found);
         CHECK(on_cpu(found).to_vector<float>() == std::vector<float>{1});
-        // The rest is unscaled all the same.
+        // All other elements are unscaled nevertheless.
         fill(view::slice(grads.here[tensor], 0, at, at + 1), bad);
         foreach_unscale(grads.here, full({}, 0.5), zeros({}));
         CHECK(grads.difference() == 0);
       }
     }
   }
-  // By 1 it only looks.
+  // With a factor of 1, only the check for non-finite values runs.
   const Pair grads(kMixed, kFloat16, 1, 1);
   foreach_unscale(grads.there, on_device(ones({1})), on_device(zeros({})));
   CHECK(grads.difference() == 0);
@@ -144,7 +144,7 @@ TEST_CASE("tensors on two devices are refused") {
   CHECK_THROWS_AS(
       foreach_sgd_step(one, std::vector<Tensor>{ones({3})}, {}, SgdParams{0.1, 0, 0, 0, false, false, false}),
       ShapeError);
-  // Nothing moved.
+  // Nothing changed.
   CHECK(on_cpu(one[0]).to_vector<float>() == std::vector<float>(3, 1));
 }
 

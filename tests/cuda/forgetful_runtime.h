@@ -1,4 +1,4 @@
-// The runtime of the devices with a planted bug: streams do not wait for events.
+// A device runtime with a planted bug: streams do not wait for events.
 #pragma once
 
 #include <brigade/core/cuda/stream.h>
@@ -12,7 +12,7 @@ namespace brigade::test {
 
 enum class Forgotten {
   Nothing,
-  WaitsOfOthers,   // streams that are current for a while do not wait for the thread's own
+  WaitsOfOthers,   // temporarily current streams do not wait for the thread's own
   WaitsOfCurrent,  // the thread's own stream does not wait for others
 };
 
@@ -24,20 +24,20 @@ inline Waits& waits_of_thread() {
   thread_local Waits waits;
   return waits;
 }
-// From now on, on this thread, whose stream is the current one.
+// Takes effect on this thread, whose own stream is the current one.
 inline void forget_waits(Forgotten forgotten, Device device) {
   waits_of_thread() = {.forgotten = forgotten, .own = cuda::current_stream(device.index).get()};
 }
 
 class ForgetfulRuntime final : public DeviceRuntime {
  public:
-  // In the place of the runtime that there is, while it lives; nothing that was made by it may live longer.
+  // Replaces the registered runtime during its lifetime; objects that it creates must not outlive it.
   ForgetfulRuntime() : real_(device_runtime(Device(kCUDA, 0))) { register_device_runtime(kCUDA, *this); }
   ~ForgetfulRuntime() override { register_device_runtime(kCUDA, real_); }
   ForgetfulRuntime(const ForgetfulRuntime&) = delete;
   ForgetfulRuntime& operator=(const ForgetfulRuntime&) = delete;
 
-  // How many waits were left out so far, on all threads.
+  // The number of waits left out so far, over all threads.
   int left_out() const noexcept { return left_out_; }
 
   int count() const noexcept override { return real_.count(); }

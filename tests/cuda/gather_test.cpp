@@ -1,4 +1,4 @@
-// Reading and writing by index, and the places of what is not zero: the CUDA column beside the CPU's.
+// Indexed reads and writes, and nonzero: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
 #include <brigade/core/cuda/device.h>
@@ -18,7 +18,7 @@ Tensor indices(const Shape& sizes, int64_t count) {
   return result;
 }
 
-// Sums of the same numbers in parts.
+// The same numbers are summed in parts.
 double sum_tolerance(DType dtype) { return dtype == kFloat64 ? 1e-13 : dtype == kFloat32 ? 1e-5 : tolerance(dtype); }
 
 Scatter on_device(const Scatter& how) {
@@ -132,7 +132,7 @@ TEST_CASE("a bad index is passed over and told later, with the operation that me
     CAPTURE(each.what);
     const Tensor y = each.call();
     CHECK_THROWS_WITH_AS(cuda::synchronize(), doctest::Contains(each.what), IndexError);
-    cuda::synchronize();  // told once
+    cuda::synchronize();  // each error is reported once
     CHECK(on_cpu(y).to_vector<float>() == each.left);
   }
   CHECK_THROWS_AS(gather(x, 0, zeros({2, 2}, kInt64)), DeviceError);

@@ -1,4 +1,4 @@
-// The memory of CUDA graphs: whose it is, and when it comes back.
+// The memory of CUDA graphs: its owner, and when it is released.
 #include "device_memory.h"
 
 #include <brigade/core/cuda/allocator.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-// What is made on the device and not destroyed; known of the emulated one only.
+// Device objects that are not yet destroyed; counted in the emulation only.
 size_t live_objects() {
 #if __has_include(<simt/runtime.h>)
   return simt::live_objects();
@@ -52,7 +52,7 @@ TEST_CASE("memory of a capture is reused inside of it, by nobody else while the 
     graph->capture_end();
     CHECK(taken[1] == taken[0]);
     CHECK(taken[2] == taken[0]);
-    // The stream of the capture, and everybody else, finds none of it.
+    // Neither the capture stream nor any other stream gets memory of the graph.
     cuda::empty_cache();
     std::vector<Tensor> others;
     for (int i = 0; i < 5; ++i) {
@@ -73,7 +73,7 @@ TEST_CASE("memory of a capture is reused inside of it, by nobody else while the 
   CHECK(values(kept) == std::vector<float>(1000, 5));
   graph->reset();
   CHECK(graph->pool() == 0);
-  // What is held stays, as ordinary memory.
+  // Memory still referenced stays valid, as ordinary memory.
   CHECK(values(kept) == std::vector<float>(1000, 5));
   cuda::synchronize();
   cuda::empty_cache();
@@ -157,7 +157,7 @@ TEST_CASE("two graphs that share a pool share memory, which lives as long as eit
   second.reset();
   CHECK(cuda::allocator_stats(0).graph_pools == 0);
   CHECK(cuda::allocator_stats(0).bytes_reserved < reserved);
-  // The number of a pool that was emptied may be used again.
+  // The id of a released pool may be used again.
   cuda::Graph third;
   third.capture([&] { kernels::copy(result, kernels::unary(x, kernels::UnaryOp::Neg)); }, pool);
   third.replay();
@@ -184,7 +184,7 @@ TEST_CASE("a second stream joins the capture; blocks that it has used are kept u
     }
     a = Tensor();
     CHECK(cuda::allocator_stats(0).waiting_blocks == waiting + 1);
-    // Not taken by what comes next here, which the side stream has not been told to wait for.
+    // The next allocation must not take this block, since the side stream has not been waited for.
     const Tensor c = kernels::unary(x, kernels::UnaryOp::Neg);
     CHECK(c.raw_data() != address);
     kernels::fill(c, -1);
@@ -199,7 +199,7 @@ TEST_CASE("a second stream joins the capture; blocks that it has used are kept u
     graph.replay();
     CHECK(difference(y, expected) < tolerance(kFloat32));
   }
-  for (int i = 0; i < 2; ++i) {  // the first asks where the side stream is
+  for (int i = 0; i < 2; ++i) {  // the first pass determines how far the side stream is
     cuda::empty_cache();
     cuda::synchronize();
   }
@@ -243,7 +243,7 @@ TEST_CASE("page-locked memory that a captured copy reads is the graph's until it
     const cuda::Stream stream = cuda::current_stream();
     cuda::check(cudaMemcpyAsync(x.raw_data(), numbers, 1024, cudaMemcpyHostToDevice, stream.get()), "cudaMemcpyAsync");
     cuda::record_pinned(numbers, stream);
-    const Allocation first = cuda::pinned_allocate(1 << 20);  // the system may be asked, too
+    const Allocation first = cuda::pinned_allocate(1 << 20);  // allocating from the system is allowed, too
     first.deleter(first.data, first.context, 1 << 20);
   });
   staged.deleter(staged.data, staged.context, 1024);

@@ -1,4 +1,4 @@
-// CUDA graphs: capture and replay, their random numbers, and what a capture does not allow.
+// CUDA graphs: capture and replay, random numbers, and operations that a capture rejects.
 #include "device_memory.h"
 
 #include <brigade/core/cuda/allocator.h>
@@ -66,11 +66,11 @@ TEST_CASE("a captured step does, replay by replay, what it does by itself") {
   graph.capture([&] { captured.step(); });
   CHECK(graph.nodes() >= 10);
   CHECK(default_generator().offset() == before);
-  CHECK(values(captured.w) == weights);  // nothing ran
+  CHECK(values(captured.w) == weights);  // a capture runs nothing
   for (uint64_t i = 1; i < 6; ++i) {
     captured.set_input(i);
     if (i == 3) {
-      captured.step();  // between replays by itself, from the same generator
+      captured.step();  // an eager step between replays, from the same generator
     } else {
       graph.replay();
     }
@@ -92,7 +92,7 @@ TEST_CASE("replays draw from the generator's present seed and position; others h
   graph.register_generator(own);
   manual_seed(3);
   graph.capture([&] {
-    // As a checkpoint does: the generator goes back for a while, and the numbers are those of the first time.
+    // As in activation checkpointing: the generator is rewound temporarily, and the numbers repeat.
     const RandomGenerator start = default_generator();
     draw(a, default_generator());
     const RandomGenerator now = default_generator();
@@ -115,7 +115,7 @@ TEST_CASE("replays draw from the generator's present seed and position; others h
     CHECK(default_generator().offset() == reference.offset());
     CHECK(own.offset() == own_reference.offset());
   }
-  // From the generator of the thread that replays.
+  // Numbers come from the generator of the replaying thread.
   std::thread([&] {
     manual_seed(99);
     graph.replay();
@@ -182,7 +182,7 @@ TEST_CASE("an exception in the step ends the capture: streams, memory and random
   graph.capture([&] { kernels::fill(x, 6); });
   graph.replay();
   CHECK(values(x) == std::vector<float>(1000, 6));
-  // A graph that goes in the middle of its capture takes the capture with it.
+  // A graph that is destroyed during its capture ends the capture.
   {
     const cuda::StreamGuard guard(side);
     cuda::Graph unfinished;
@@ -201,7 +201,7 @@ TEST_CASE("waiting for the device inside of a capture is an error that says so")
                        cuda::CudaError);
   CHECK_THROWS_WITH_AS(graph.capture([&] { cuda::synchronize(); }), doctest::Contains(reason), cuda::CudaError);
   CHECK_THROWS_WITH_AS(graph.capture([&] { values(x); }), doctest::Contains(reason), cuda::CudaError);
-  // An error that the step hides comes out at the end.
+  // An error that the step swallows is reported when the capture ends.
   CHECK_THROWS_WITH_AS(graph.capture([&] {
     try {
       cuda::synchronize();
@@ -210,7 +210,7 @@ TEST_CASE("waiting for the device inside of a capture is an error that says so")
     }
   }),
                        doctest::Contains("an earlier call broke the capture"), cuda::CudaError);
-  // What is given back in a capture that is broken already is not lost either.
+  // Memory freed during a broken capture is not lost, either.
   const uint64_t in_use = cuda::allocator_stats(0).blocks.bytes_in_use;
   Tensor more = filled(3 << 20, 1);
   CHECK_THROWS_AS(graph.capture([&] {
@@ -274,7 +274,7 @@ TEST_CASE("misuse of a graph is an error in words, and harms no capture") {
   graph.reset();
   CHECK_THROWS_WITH_AS(graph.capture([] { manual_seed(1); }), contains("seeded, replaced or set back"), DeviceError);
   CHECK(default_generator().replay() == nullptr);
-  // An empty capture is no mistake.
+  // An empty capture is not an error.
   graph.capture([] {});
   graph.replay();
   CHECK(graph.nodes() == 0);

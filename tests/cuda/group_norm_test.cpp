@@ -1,4 +1,4 @@
-// Group norm: the CUDA column beside the CPU's.
+// Group norm: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
 #include <brigade/kernels/group_norm.h>
@@ -8,7 +8,7 @@ using namespace brigade::kernels;
 
 namespace {
 
-// Statistics in the type of x, where the CPU has double.
+// The device computes statistics in the compute type of x, the CPU in double.
 double bound(DType dtype) { return (dtype == kFloat64 || dtype == kFloat32 ? 8 : 2) * tolerance(dtype); }
 
 constexpr double kEps = 1e-2;
@@ -17,7 +17,7 @@ struct Row {
   Shape sizes;
   int64_t groups;
 };
-// Rows and planes shorter and longer than what a warp and a block take, odd and whole vectors, samples without planes.
+// Rows and planes shorter and longer than a warp and a block process, odd and whole vectors, samples without planes.
 const std::vector<Row> kRows{{{3, 6}, 2},         {{5, 8, 3}, 4},       {{2, 4, 8, 8}, 2},   {{2, 4, 5, 5, 3}, 1},
                              {{1, 4, 48, 64}, 2}, {{1, 2, 130, 80}, 2}, {{1, 2, 67, 77}, 1}, {{1, 1, 17, 301}, 1},
                              {{2, 3, 32, 32}, 3}, {{4, 2, 1, 16}, 2},   {{1, 2, 96, 100}, 1}};
@@ -40,7 +40,7 @@ TEST_CASE("group norm, forward and backward") {
       const Tensor x = cast(binary_scalar(numbers(row.sizes, kFloat64), 1, BinaryOp::Add, false), dtype);
       const Tensor grad = numbers(row.sizes, dtype, 2);
       const double sums = bound(dtype) * std::sqrt(static_cast<double>(x.numel() / channels[0]));
-      // Parameters of the same dtype, of another, and none.
+      // Parameters of the same dtype, of another dtype, or none.
       for (const int kind : {0, 1, 2}) {
         CAPTURE(kind);
         const DType parameters = kind == 0 ? dtype : dtype == kBFloat16 ? kFloat32 : kBFloat16;

@@ -1,4 +1,4 @@
-// Resizing: the CUDA column beside the CPU's.
+// Resizing: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
 #include <brigade/kernels/interpolate.h>
@@ -8,7 +8,7 @@ using namespace brigade::kernels;
 
 namespace {
 
-// Positions may differ in the last bit, and with them weights: the error grows with the position.
+// Positions may differ in the last bit, and so do the weights: the error grows with the position.
 double weight_tolerance(DType dtype) {
   return dtype == kFloat64 ? 1e-12 : dtype == kFloat32 ? 2e-5 : 2 * tolerance(dtype);
 }
@@ -20,15 +20,15 @@ struct Row {
 };
 const std::vector<Row> kRows{
     {{2, 3, 4, 5}, {8, 10}},              // doubled
-    {{2, 3, 4, 5}, {4, 5}},               // as it is
+    {{2, 3, 4, 5}, {4, 5}},               // unchanged
     {{1, 2, 7, 9}, {3, 4}},               // smaller
-    {{1, 2, 3, 4}, {11, 13}},             // larger, no whole factor
+    {{1, 2, 3, 4}, {11, 13}},             // larger by a non-integer factor
     {{2, 1, 5, 5}, {1, 12}},              // to a row
     {{2, 1, 1, 1}, {3, 4}},               // from a point
-    {{1, 1, 40, 37}, {3, 70}},            // much smaller one way
+    {{1, 1, 40, 37}, {3, 70}},            // much smaller along one dimension
     {{1, 1, 2, 3}, {61, 101}},            // much larger
-    {{1, 2, 6, 7}, {10, 4}, {1.7, 0.6}},  // positions by factors
-    {{1, 1, 5, 4}, {6, 4}, {1.3, 1.2}},   // a factor that changes no size
+    {{1, 2, 6, 7}, {10, 4}, {1.7, 0.6}},  // positions from scale factors
+    {{1, 1, 5, 4}, {6, 4}, {1.3, 1.2}},   // scale factors that change no size
     {{1, 1, 100, 100}, {33, 299}, {0.333, 2.99}},
     {{0, 3, 4, 4}, {8, 8}},
 };

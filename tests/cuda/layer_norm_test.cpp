@@ -1,4 +1,4 @@
-// Layer norm and RMS norm: the CUDA column beside the CPU's.
+// Layer norm and RMS norm: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
 #include <brigade/kernels/layer_norm.h>
@@ -8,16 +8,16 @@ using namespace brigade::kernels;
 
 namespace {
 
-// Statistics in the type of x, where the CPU has double.
+// The device computes statistics in the compute type of x, the CPU in double.
 double bound(DType dtype) { return (dtype == kFloat64 || dtype == kFloat32 ? 8 : 2) * tolerance(dtype); }
 
-constexpr double kEps = 1e-2;  // so that a row of one value has no huge factor
+constexpr double kEps = 1e-2;  // keeps the scale of a one-element row small
 
 struct Row {
   Shape sizes;
-  int dims = 1;  // of the normalized_shape
+  int dims = 1;  // length of normalized_shape
 };
-// Rows shorter and longer than what a warp and a block hold, odd and whole vectors, several dimensions, one row, many.
+// Rows shorter and longer than a warp and a block hold, odd and whole vectors, several dimensions, one row, many rows.
 const std::vector<Row> kRows{{{5, 1}},    {{3, 7}},    {{9, 32}},    {{2, 3, 64}},   {{4, 6, 10}, 2},
                              {{3, 500}},  {{2, 1024}}, {{2, 2049}},  {{1, 5000}},    {{1, 16400}},
                              {{301, 40}}, {{700, 3}},  {{129, 264}}, {{2, 3, 4}, 3}, {{5, 2, 1}, 1}};
@@ -57,7 +57,7 @@ TEST_CASE("layer norm and RMS norm, forward and backward") {
       const Tensor grad = numbers(row.sizes, dtype, 2);
       const int64_t rows = row.sizes.numel() / shape.numel();
       const double sums = bound(dtype) * std::sqrt(static_cast<double>(rows));
-      // Parameters of the same dtype, of another, and none.
+      // Parameters of the same dtype, of another dtype, or none.
       for (const int kind : {0, 1, 2}) {
         CAPTURE(kind);
         const DType parameters = kind == 0 ? dtype : dtype == kBFloat16 ? kFloat32 : kBFloat16;
@@ -136,7 +136,7 @@ TEST_CASE("rows that start where no vector may, rows that are not dense, and non
       const Tensor w = view::slice(weights, 0, skipped, 64 + skipped);
       const LayerNormGrads expected = run(here, w);
       const LayerNormGrads found = run(far, view::slice(on_device(weights), 0, skipped, 64 + skipped));
-      const double allowed = 16 * bound(dtype);  // of y as well
+      const double allowed = 16 * bound(dtype);  // includes the error of y
       check_close(found.x, expected.x, allowed);
       check_close(found.weight, expected.weight, allowed);
       check_close(found.bias, expected.bias, allowed);

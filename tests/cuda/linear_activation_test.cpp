@@ -1,5 +1,5 @@
-// Linear layers with an activation in cuBLASLt's epilogue (its stand-in's in the emulation), and without it where the
-// library's rules do not allow one, beside the CPU's in float64.
+// Linear layers with an activation in cuBLASLt's epilogue (in the emulation, its stand-in's) and, where the library's
+// rules forbid that, without it; compared with the CPU in float64.
 #include "products.h"
 
 #include <brigade/core/cuda/device.h>
@@ -24,11 +24,11 @@ struct Form {
 constexpr Form kForms[] = {
     {FusedActivation::Relu, false}, {FusedActivation::GeluTanh, false}, {FusedActivation::GeluTanh, true}};
 
-// LibrarysChoice: the stand-in has no algorithm (for odd operands of half types, and a bias of a single column). What
-// cuBLASLt has is its affair.
+// LibrarysChoice: the stand-in has no algorithm (for odd operands of half types, and for a bias of a single column),
+// while cuBLASLt may or may not have one.
 enum class Fused : uint8_t { Yes, No, LibrarysChoice };
 
-// Against the CPU in float64; how often the library was called and what it computed.
+// Compares with the CPU in float64, and checks whether the library applied the activation.
 void check_form(const Tensor& x, const Tensor& weight, const Tensor& bias, const Form& form, Fused fused) {
   CAPTURE(to_string(x.sizes()));
   CAPTURE(to_string(weight.sizes()));
@@ -47,7 +47,7 @@ void check_form(const Tensor& x, const Tensor& weight, const Tensor& bias, const
   }
   CHECK(found.y.dtype() == dtype);
   CHECK(found.y.is_contiguous());
-  // Not fused, a half type is rounded before the activation as well, whose slope is at most 1.13.
+  // If not fused, a half type is also rounded before the activation, whose derivative is at most 1.13.
   CHECK(difference(exact(found.y), expected.y) <= 2.2 * bound(dtype, weight.sizes()[1]));
   CHECK(found.pre.defined() == form.keep_pre);
   if (form.keep_pre) {
@@ -97,7 +97,7 @@ TEST_CASE("what GELU was taken of is kept by the library when its rows are multi
       const Tensor bias = on_device(numbers({n}, dtype, 3));
       for (const Tensor& added : {bias, Tensor()}) {
         check_form(x, weight, added, {FusedActivation::GeluTanh, true}, n % 8 == 0 ? Fused::Yes : Fused::No);
-        // Nothing is kept: no such rule.
+        // Without a kept pre-activation, this rule does not apply.
         const bool has_one = kEmulated && (n > 1 || !added.defined());
         const Fused alone = has_one || n % 8 == 0 ? Fused::Yes : Fused::LibrarysChoice;
         check_form(x, weight, added, {FusedActivation::GeluTanh, false}, alone);
@@ -110,7 +110,7 @@ TEST_CASE("what GELU was taken of is kept by the library when its rows are multi
 TEST_CASE("odd sizes and operands that start anywhere") {
   for (const DType dtype : {kFloat32, kFloat16, kBFloat16}) {
     CAPTURE(name(dtype));
-    // The stand-in takes float32 of any alignment.
+    // The stand-in takes float32 operands of any alignment.
     const Fused odd = kEmulated && dtype == kFloat32 ? Fused::Yes : Fused::LibrarysChoice;
     for (const int64_t k : {int64_t{1}, int64_t{35}, int64_t{129}}) {
       const Tensor x = on_device(numbers({9, k}, dtype, 1));
@@ -171,7 +171,8 @@ TEST_CASE("each form is planned once, also one that the library has no algorithm
     for (const Form& form : kForms)
       CHECK(plans_made(x, weight, added, form) == 0);
   }
-  // Of rows of 47 elements: asked for, and in the emulation those of linear in its place, with the bias and without.
+  // Rows of 47 elements: one plan for the query, and in the emulation those of linear instead, with and without the
+  // bias.
   const Tensor odd = on_device(numbers({10, 47}, kFloat16, 1));
   const Tensor odd_weight = on_device(numbers({24, 47}, kFloat16, 2));
   CHECK(plans_made(odd, odd_weight, bias, kForms[0]) >= (kEmulated ? 3 : 1));
@@ -211,7 +212,7 @@ TEST_CASE("far out GELU is 0 or the identity, and a NaN stays one") {
   const auto pre = on_cpu(found.pre).to_vector<float>();
   CHECK(pre[0] == -40);
   CHECK(std::isnan(pre[16]));
-  // ReLU: what the library makes of a NaN is not documented.
+  // ReLU: the library does not document its result for a NaN.
   const Tensor relu = linear_activation(on_device(x), on_device(weight), {}, FusedActivation::Relu, false).y;
   const float of_nan = on_cpu(relu).to_vector<float>()[16];
   CHECK((std::isnan(of_nan) || of_nan == 0));
@@ -224,7 +225,7 @@ TEST_CASE("a captured linear layer with GELU runs with each replay") {
   const Tensor odd_weight = on_device(numbers({13, 40}, kFloat32, 3));
   const Tensor bias = on_device(numbers({40}, kFloat32, 4));
   LinearActivation hidden, out;
-  // The second is not fused, and nothing was planned before the capture.
+  // The second layer is not fused, and no plan was made before the capture.
   const auto step = [&] {
     hidden = linear_activation(x, weight, bias, FusedActivation::GeluTanh, true);
     out = linear_activation(hidden.y, odd_weight, {}, FusedActivation::GeluTanh, true);

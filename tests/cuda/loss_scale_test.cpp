@@ -1,4 +1,5 @@
-// A loss scale on the device, and a step of SGD that reads there what the host does not know: beside the CPU's.
+// A loss scale on the device, and an SGD step that reads values there which the host does not know: compared with the
+// CPU.
 #include "tensor_pairs.h"
 
 #include <brigade/kernels/loss_scale.h>

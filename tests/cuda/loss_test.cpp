@@ -1,4 +1,4 @@
-// Losses of an input and a target: the CUDA column beside the CPU's.
+// Losses of an input and a target: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
 #include <brigade/kernels/loss.h>
@@ -8,7 +8,7 @@ using namespace brigade::kernels;
 
 namespace {
 
-// exp and log of two libraries, sums in another order.
+// Allows for two implementations of exp and log, and another summation order.
 double loss_tolerance(DType dtype) {
   return dtype == kFloat64 ? 1e-12 : dtype == kFloat32 ? 1e-5 : 2 * tolerance(dtype);
 }
@@ -21,7 +21,7 @@ const std::vector<PairLoss> kLosses{
     {PairLossKind::KlDivergence}, {PairLossKind::KlDivergenceLog},
 };
 
-// In 0.05 .. 0.95 where the loss is of probabilities, normal numbers elsewhere.
+// Values in 0.05 .. 0.95 for losses of probabilities, normal numbers otherwise.
 Tensor values(PairLossKind kind, const Shape& sizes, DType dtype, uint64_t seed, bool target) {
   const bool bounded = kind == PairLossKind::BinaryCrossEntropy || (kind == PairLossKind::KlDivergence && target);
   if (!bounded) return numbers(sizes, dtype, seed);

@@ -1,4 +1,4 @@
-// Tensors of more than eight dimensions, none of which merges with its neighbour, beside the CPU.
+// Tensors of more than eight dimensions that cannot be merged, compared with the CPU.
 #include "on_device.h"
 
 #include <brigade/kernels/amax.h>
@@ -11,7 +11,7 @@ using namespace brigade::kernels;
 
 namespace {
 
-// A view of 11 dimensions in the order in which they do not lie.
+// A view of 11 dimensions in an order other than that of memory.
 Tensor turned(const Tensor& x) {
   Shape order;
   for (int d = x.dim() - 1; d >= 0; --d)

@@ -1,4 +1,4 @@
-// Matrix products through cuBLASLt (its stand-in in the emulation) beside the CPU's, in float64.
+// Matrix products through cuBLASLt (its stand-in in the emulation), compared with the CPU in float64.
 #include "products.h"
 
 #include <brigade/core/cuda/device.h>
@@ -16,7 +16,7 @@ namespace library = brigade::kernels::cuda;
 
 namespace {
 
-// matmul of a and b, as they are and into `out`, against the CPU in float64.
+// Checks the product of a and b, and the product written to `out`, against the CPU in float64.
 void check_product(const Tensor& a, const Tensor& b, bool ta, bool tb) {
   CAPTURE(to_string(a.sizes()));
   CAPTURE(to_string(b.sizes()));
@@ -28,7 +28,7 @@ void check_product(const Tensor& a, const Tensor& b, bool ta, bool tb) {
   const Tensor found = matmul(a, b, {.transpose_a = ta, .transpose_b = tb});
   CHECK(found.dtype() == dtype);
   CHECK(difference(exact(found), expected) <= bound(dtype, k));
-  // Into memory that starts anywhere, over what it holds and added to it.
+  // Writes to unaligned memory: accumulating and overwriting.
   const Tensor out = shifted(on_device(numbers(expected.sizes(), dtype, 7)), 3);
   const Tensor sum = binary(exact(out), expected, BinaryOp::Add);
   CHECK(matmul(a, b, {.transpose_a = ta, .transpose_b = tb, .out = out, .accumulate = true}).is_same(out));
@@ -62,8 +62,8 @@ TEST_CASE("leading dimensions broadcast, in as few calls as strides allow") {
     uint64_t calls;
   };
   for (const Row& row : std::vector<Row>{{{2, 3, 4}, {4, 5}, 1},           // one matrix of 6 rows
-                                         {{2, 3, 1, 4}, {4, 5}, 1},        // of 6 rows, too
-                                         {{4, 5}, {3, 5, 2}, 1},           // three products with one left side
+                                         {{2, 3, 1, 4}, {4, 5}, 1},        // also one of 6 rows
+                                         {{4, 5}, {3, 5, 2}, 1},           // three products with the same left operand
                                          {{3, 2, 4, 5}, {3, 2, 5, 6}, 1},  // six products
                                          {{3, 2, 4, 5}, {2, 5, 6}, 3},
                                          {{2, 1, 3, 4}, {1, 5, 4, 2}, 2},
@@ -82,7 +82,7 @@ TEST_CASE("leading dimensions broadcast, in as few calls as strides allow") {
       CHECK(library_calls() - before == row.calls);
     }
   }
-  // More products than a grid takes.
+  // More products than a grid can hold.
   const Tensor a = on_device(numbers({40000, 1, 2}, kFloat32, 1));
   const Tensor b = on_device(numbers({40000, 2, 1}, kFloat32, 2));
   const uint64_t before = library_calls();
@@ -158,8 +158,8 @@ TEST_CASE("linear keeps leading dimensions and adds the bias in the same call") 
 }
 
 TEST_CASE("linear adds its product to the bias where the library has no algorithm that adds one") {
-  // The stand-in has none for a single column, nor for operands of half types whose rows are no words. What cuBLASLt has
-  // is its affair.
+  // The stand-in has no such algorithm for a single column, nor for half operands whose row size is not a multiple of 4
+  // bytes. cuBLASLt may or may not have one.
   for (const DType dtype : kFloatingDTypes) {
     CAPTURE(name(dtype));
     for (const auto& [m, n, k] :
@@ -183,7 +183,7 @@ TEST_CASE("linear adds its product to the bias where the library has no algorith
         }
         if (again) CHECK(after.made == before.made);
       }
-      // Operands and bias that start anywhere.
+      // Unaligned operands and bias.
       CHECK(difference(exact(kernels::linear(shifted(x, 1), shifted(weight, 3), shifted(bias, 1))), expected) <=
             bound(dtype, k));
     }
@@ -191,7 +191,7 @@ TEST_CASE("linear adds its product to the bias where the library has no algorith
 }
 
 TEST_CASE("float32 stays float32 unless TF32 is allowed") {
-  // 1 + 2^-12 is a float32, and no TF32.
+  // 1 + 2^-12 is representable in float32 but not in TF32.
   const int64_t size = 128;
   const Tensor a = on_device(full({size, size}, 1.0 + 1.0 / 4096));
   const Tensor b = on_device(full({size, size}, 1.0));
@@ -224,7 +224,7 @@ TEST_CASE("a problem is planned once, for its sizes, layout, dtype and alignment
   CHECK(plans_made([&] { matmul(cast(a, kFloat16), cast(b, kFloat16), {}); }) == 1);
   CHECK(plans_made([&] { matmul(a, clone(view::transpose(b, 0, 1)), {.transpose_b = true}); }) == 1);
   CHECK(plans_made([&] { kernels::linear(a, clone(view::transpose(b, 0, 1)), on_device(zeros({8}))); }) == 1);
-  // What a thread planned serves the next one.
+  // Plans made by one thread are reused by the next.
   uint64_t made = 0;
   const auto in_thread = [&] { made = plans_made([&] { matmul(a, b, {}); }); };
   std::thread(in_thread).join();
@@ -297,7 +297,7 @@ TEST_CASE("a captured product runs with each launch of its graph") {
   stream.synchronize();
   device::check(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
   product();
-  // A handle that is made only now allocates.
+  // A handle that is created only now allocates memory.
   struct Handle {
     cudaError_t code = cudaMalloc(&memory, 256);
     void* memory;

@@ -1,4 +1,4 @@
-// Tensors on the device under test, and what the CPU says beside them.
+// Device tensors for tests, and comparisons with the CPU.
 #pragma once
 
 #include <brigade/core/factory.h>
@@ -19,7 +19,7 @@ namespace brigade::test {
 
 inline const Device kDevice(kCUDA, 0);
 
-// With the same strides where the source is a view of everything it holds, dense otherwise.
+// Keeps the strides if the source is a view of its whole storage; otherwise the copy is dense.
 inline Tensor on_device(const Tensor& x) {
   Tensor result = empty(x.sizes(), {x.dtype(), kDevice});
   kernels::copy(result, x);
@@ -32,10 +32,10 @@ inline Tensor on_cpu(const Tensor& x) {
   return result;
 }
 
-// In float64, on the CPU; an undefined tensor stays so.
+// Converts to float64 on the CPU; an undefined tensor stays undefined.
 inline Tensor exact(const Tensor& x) { return x.defined() ? kernels::cast(on_cpu(x), kFloat64) : x; }
 
-// The same numbers `elements` past the start of what was allocated.
+// The same numbers, stored `elements` past the start of the allocation.
 inline Tensor shifted(const Tensor& x, int64_t elements) {
   const Tensor room = empty({x.numel() + elements}, x.options());
   const Tensor result = view::as_strided(room, x.sizes(), contiguous_strides(x.sizes()), elements);
@@ -43,7 +43,7 @@ inline Tensor shifted(const Tensor& x, int64_t elements) {
   return result;
 }
 
-// Normal numbers (whole ones for integers), the same each time.
+// Normal numbers (whole numbers for integers), deterministic.
 inline Tensor numbers(const Shape& sizes, DType dtype, uint64_t seed = 1) {
   RandomGenerator generator(seed);
   const Tensor x = empty(sizes, kFloat64);
@@ -52,7 +52,7 @@ inline Tensor numbers(const Shape& sizes, DType dtype, uint64_t seed = 1) {
   return kernels::cast(x, dtype);
 }
 
-// Largest difference relative to the larger of 1 and the CPU's value; infinite where one is a NaN and the other not.
+// The largest difference relative to the larger of 1 and the CPU's value; infinite if only one value is NaN.
 inline double difference(const Tensor& found, const Tensor& expected) {
   const auto a = on_cpu(found).to_vector<double>();
   const auto b = expected.to_vector<double>();
@@ -65,7 +65,7 @@ inline double difference(const Tensor& found, const Tensor& expected) {
   return worst;
 }
 
-// One rounding of the dtype, with room for functions that the device computes by other means.
+// One rounding of the dtype, plus the error of functions that the device implements differently.
 inline double tolerance(DType dtype) {
   switch (dtype) {
     case kFloat64: return 1e-14;

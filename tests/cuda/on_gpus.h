@@ -1,4 +1,4 @@
-// Ranks with a device each, over NCCL: threads of this process, beside a group of threads.
+// Runs ranks with one device each over NCCL: threads of this process, with a thread group as the control group.
 #pragma once
 
 #include <brigade/core/device_runtime.h>
@@ -15,14 +15,14 @@ namespace brigade::test {
 
 using OnGpu = std::function<void(const dist::ProcessGroupPtr& group, Device device)>;
 
-// false, with a word about it, where there are not as many devices.
+// Returns false, with a message, if there are fewer devices than ranks.
 inline bool has_gpus_for(int ranks) {
   if (device_count(DeviceType::CUDA) >= ranks) return true;
   MESSAGE("left out: ", ranks, " ranks over NCCL need as many GPUs");
   return false;
 }
 
-// false where there are not as many devices.
+// Returns false if there are fewer devices than ranks.
 inline bool on_gpus(int ranks, const OnGpu& body, std::chrono::milliseconds timeout = std::chrono::seconds(30)) {
   if (!has_gpus_for(ranks)) return false;
   dist::run_threads(
@@ -36,7 +36,7 @@ inline bool on_gpus(int ranks, const OnGpu& body, std::chrono::milliseconds time
   return true;
 }
 
-// What each rank's body throws, "" for nothing.
+// The exception message of each rank's body; "" if it throws nothing.
 inline std::vector<std::string> errors_of(int ranks, const OnGpu& body,
                                           std::chrono::milliseconds timeout = std::chrono::seconds(5)) {
   std::vector<std::string> errors(static_cast<size_t>(ranks));

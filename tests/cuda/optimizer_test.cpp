@@ -1,4 +1,4 @@
-// Steps of optimizers over many parameters: the CUDA column beside the CPU's.
+// Optimizer steps over many parameters: CUDA kernels, compared with the CPU's.
 #include "tensor_pairs.h"
 
 #include <near.h>
@@ -13,14 +13,14 @@ using namespace brigade::kernels;
 
 namespace {
 
-// The CPU may fuse products with sums where the device does not (x86-64-v3 beside the emulation); a centered RMSprop,
-// which divides by the root of a difference, shows that most.
+// The CPU may fuse multiply-adds that the device does not (x86-64-v3 compared with the emulation); centered RMSprop,
+// which divides by the root of a difference, is affected most.
 double step_tolerance(DType dtype) {
   return dtype == kFloat32 ? 2e-5 : dtype == kFloat64 ? 1e-12 : 10 * tolerance(dtype);
 }
 
-// Parameters, gradients and as much state as any step needs, on both sides; calls body for every dtype, alignment and
-// mixture of sizes.
+// Parameters, gradients, and enough state for any step, on both sides; compare_steps calls its step for every dtype,
+// alignment, and mix of sizes.
 struct Lists {
   Pair params, grads, first, second, third;
   double difference() const {
@@ -131,7 +131,7 @@ TEST_CASE("RMSprop steps of many parameters") {
     }
   });
   compare_steps([](const Lists& x) {
-    // A mean of gradients within the mean of their squares, so that the variance is positive.
+    // Gradient averages small enough against the averages of squares that the variance is positive.
     foreach_scale(x.third.here, 0.1, Tensor());
     foreach_scale(x.third.there, 0.1, Tensor());
     for (const auto* lists : {&x.first, &x.second}) {
@@ -163,7 +163,7 @@ TEST_CASE("Adagrad and Adadelta steps of many parameters") {
 
 TEST_CASE("Lion steps of many parameters") {
   compare_steps([](const Lists& x) {
-    // A direction is never near 0 here: all numbers are positive.
+    // Update directions are never close to 0 here, since all numbers are positive.
     const LionParams l{1e-2, 0.9, 0.99, 0.1, false};
     foreach_lion_step(x.params.here, x.grads.here, x.first.here, l);
     foreach_lion_step(x.params.there, x.grads.there, x.first.there, l);

@@ -1,4 +1,4 @@
-// Orthonormal columns: the CUDA column beside the CPU's.
+// Orthonormalization of columns: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
 #include <brigade/kernels/orthogonalize.h>

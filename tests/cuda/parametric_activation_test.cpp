@@ -1,4 +1,4 @@
-// The CUDA column of parametric_activation.h beside the CPU's: every kind, dtype and layout.
+// CUDA kernels of parametric_activation.h, compared with the CPU's: every kind, dtype, and layout.
 #include "on_device.h"
 
 #include <brigade/kernels/parametric_activation.h>
@@ -9,7 +9,7 @@ using namespace brigade::kernels;
 TEST_CASE("activations by kind and their gradients") {
   for (int i = 0; i < kActivations; ++i) {
     const auto kind = Activation(i);
-    // Borders in order for Hardtanh, a positive width for the shrinking ones.
+    // Ordered bounds for Hardtanh, a positive width for the shrink functions.
     const ActivationParams params =
         kind == Activation::Hardtanh ? ActivationParams{-1, 2, 0} : ActivationParams{0.5, 1.5, 1.25};
     CAPTURE(i);

@@ -1,4 +1,4 @@
-// Pooling: the CUDA column beside the CPU's.
+// Pooling: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
 #include <brigade/kernels/pool.h>

@@ -1,4 +1,4 @@
-// What tests of matrix products on a device share.
+// Helpers for tests of matrix products on a device.
 #pragma once
 
 #include "on_device.h"
@@ -7,14 +7,14 @@
 
 namespace brigade::test {
 
-// Of the library: what its stand-in has no algorithm for is known.
+// Whether the library is the stand-in, for which it is known which algorithms it lacks.
 #if __has_include(<simt/runtime.h>)
 constexpr bool kEmulated = true;
 #else
 constexpr bool kEmulated = false;
 #endif
 
-// Sums of k products of numbers around 3, rounded once to the dtype.
+// For sums of k products of numbers around 3, rounded once to the dtype.
 inline double bound(DType dtype, int64_t k) {
   const double sum = (dtype == kFloat64 ? 1e-14 : 1e-6) * 10 * std::sqrt(static_cast<double>(k) + 1);
   return sum + (is_half(dtype) ? tolerance(dtype) : 0);

@@ -1,4 +1,4 @@
-// Sums, means and extremes: the CUDA column beside the CPU's.
+// Sums, means, and extremes: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
 #include <brigade/kernels/reduce.h>
@@ -10,7 +10,7 @@ using namespace brigade::kernels;
 
 namespace {
 
-// Additions in another order: the error grows with the root of the length at most.
+// Another summation order: the error grows at most with the root of the length.
 double sum_tolerance(DType dtype, int64_t length) {
   const double unit = dtype == kFloat64 ? 1e-15 : 1e-6;
   const double rounding = is_half(dtype) ? tolerance(dtype) : 0;
@@ -65,13 +65,13 @@ TEST_CASE("sums and means over rows, columns, middles and scattered dimensions")
     CHECK(difference(sum(view::transpose(on_device(x), 0, 1), {.dims = {0}}),
                      sum(view::transpose(x, 0, 1), {.dims = {0}})) <= sum_tolerance(dtype, 40));
   }
-  // So long that the pieces of a row are a long row themselves.
+  // So long that the partial sums of a row are themselves a long row.
   for (const DType dtype : kFloatingDTypes) {
     const int64_t length = (int64_t{1} << 23) + 40000;
     CHECK(on_cpu(sum(on_device(full({length}, 0x1p-10, dtype)), {})).to_vector<double>()[0] ==
           doctest::Approx(static_cast<double>(length) * 0x1p-10).epsilon(tolerance(dtype)));
   }
-  // The same bits each time.
+  // The result has the same bits on each run.
   const Tensor x = on_device(numbers({300, 333}, kFloat32));
   const auto first = on_cpu(sum(x, {})).to_vector<float>();
   for (int i = 0; i < 5; ++i)
@@ -93,7 +93,7 @@ TEST_CASE("rows and columns that start where no vector may, rows of odd lengths"
       const Tensor there = late(on_device(whole));
       CHECK(difference(sum(there, {.dims = {1}}), sum(here, {.dims = {1}})) <= sum_tolerance(dtype, length));
       CHECK(difference(sum(there, {.dims = {0}}), sum(here, {.dims = {0}})) <= sum_tolerance(dtype, rows));
-      // Columns are added up in the same order wherever they start.
+      // Columns are summed in the same order wherever they start in memory.
       CHECK(difference(sum(clone(there), {.dims = {0}}), on_cpu(sum(there, {.dims = {0}}))) == 0);
       CHECK(difference(sum(on_device(here), {.dims = {1}}), sum(here, {.dims = {1}})) <= sum_tolerance(dtype, length));
     }
@@ -106,7 +106,7 @@ TEST_CASE("extremes and where they are: the first of equals, and a NaN wins") {
     for (const auto& [sizes, dim] : std::vector<std::pair<Shape, int>>{
              {{1}, 0}, {{31}, 0}, {{5, 32}, 1}, {{33, 4}, 0}, {{2, 700, 3}, 1}, {{0, 4}, 1}}) {
       CAPTURE(to_string(sizes));
-      const Tensor x = numbers(sizes, dtype);  // integers repeat
+      const Tensor x = numbers(sizes, dtype);  // integers contain duplicates
       const auto compare = [](const Extremes& found, const Extremes& expected) {
         CHECK(difference(found.values, expected.values) == 0);
         CHECK(difference(found.indices, expected.indices) == 0);

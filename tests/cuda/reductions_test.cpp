@@ -1,4 +1,4 @@
-// Products, extremes, norms, variances and logsumexp over dimensions: the CUDA column beside the CPU's.
+// Products, extremes, norms, variances, and logsumexp over dimensions: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
 #include <brigade/kernels/amax.h>
@@ -18,8 +18,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct Row {
   Shape sizes, dims;
 };
-// Short and long rows, columns in one piece and in several, a row of several pieces, dimensions that do not lie beside
-// each other.
+// Short and long rows, columns in one and in several pieces, a row of several pieces, nonadjacent dimensions.
 const std::vector<Row> kRows{
     {{7}, {}},          {{5, 33}, {1}},   {{5, 33}, {0}},      {{9, 513}, {1}}, {{0, 3}, {1}}, {{3, 20, 35}, {1}},
     {{2, 700, 3}, {1}}, {{300, 65}, {0}}, {{4, 5, 6}, {0, 2}}, {{50001}, {}},   {{}, {}}};
@@ -66,7 +65,7 @@ TEST_CASE("the largest and the smallest, and products, of every dtype") {
       const Tensor there = on_device(x);
       CHECK(difference(kernels::amax(there, row.dims, false), kernels::amax(x, row.dims, false)) == 0);
       CHECK(difference(kernels::amin(there, row.dims, true), kernels::amin(x, row.dims, true)) == 0);
-      // Near 1, so that a product of many stays in range; int64 wraps around in any order.
+      // Near 1, so that a product of many factors stays in range; int64 overflow wraps around in any order.
       const Tensor factors =
           is_floating_point(dtype)
               ? kernels::cast(kernels::binary_scalar(kernels::binary_scalar(kernels::cast(x, kFloat64), 1e-3,

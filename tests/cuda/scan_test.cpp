@@ -1,4 +1,4 @@
-// Running results: the CUDA column beside the CPU's.
+// Scans: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
 #include <brigade/kernels/scan.h>
@@ -8,12 +8,12 @@ using namespace brigade::kernels;
 
 namespace {
 
-// The CPU adds float32 up in double, and one by one; the device in another order.
+// The CPU adds float32 sequentially in double; the device adds in another order.
 double scan_tolerance(DType dtype) {
   return dtype == kFloat64 ? 1e-12 : dtype == kFloat32 ? 2e-5 : 2 * tolerance(dtype);
 }
 
-// Of a size that products keep for a while.
+// Near 1, so that products stay in range for a while.
 Tensor near_one(const Shape& sizes, DType dtype, uint64_t seed = 1) {
   const Tensor x = numbers(sizes, kFloat64, seed);
   if (dtype == kUInt8 || dtype == kBool) return cast(compare_scalar(x, -8, CompareOp::Greater), dtype);
@@ -25,7 +25,7 @@ Tensor near_one(const Shape& sizes, DType dtype, uint64_t seed = 1) {
               dtype);
 }
 
-// Short rows, columns, middles, rows of several tiles, and long ones that are cut into pieces.
+// Short rows, columns, middle dimensions, rows of several tiles, and long rows that are cut into pieces.
 const std::vector<std::pair<Shape, int>> kRows{{{}, 0},         {{0}, 0},        {{1}, 0},       {{5, 33}, 1},
                                                {{33, 5}, 0},    {{3, 40, 4}, 1}, {{2, 2050}, 1}, {{4, 0, 3}, 1},
                                                {{2, 20000}, 1}, {{12345}, 0}};

@@ -1,4 +1,4 @@
-// Ends the program with 77 (skipped, for CTest) where there is no GPU.
+// Ends the program with status 77 (skipped, for CTest) if there is no GPU.
 #include <brigade/core/cuda/device.h>
 
 #include <cstdio>

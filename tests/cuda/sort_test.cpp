@@ -1,4 +1,4 @@
-// Order along a dimension: the CUDA column beside the CPU's. There is one right result, so nothing may differ.
+// Sorting and topk: CUDA kernels, compared with the CPU's. The result is unique, so nothing may differ.
 #include "on_device.h"
 
 #include <brigade/kernels/sort.h>
@@ -8,7 +8,7 @@ using namespace brigade::kernels;
 
 namespace {
 
-// With many equals, NaN, infinities and both zeros where there are such.
+// Many equal values; floating dtypes also get NaN, infinities, and both zeros.
 Tensor mixed(const Shape& sizes, DType dtype, uint64_t seed = 1) {
   const Tensor x = numbers(sizes, kFloat64, seed);
   auto* const values = x.data_ptr<double>();
@@ -48,7 +48,7 @@ TEST_CASE("rows that a block sorts, several or one, and rows that are sorted by 
         check_same(sort(on_device(x), dim, descending), sort(x, dim, descending));
     }
   }
-  // So long a row that several tiles are counted one by one.
+  // A row so long that several tiles are counted one after another.
   const Tensor longer = mixed({1, 5000}, kFloat32);
   check_same(sort(on_device(longer), 1, false), sort(longer, 1, false));
 }
@@ -68,11 +68,11 @@ TEST_CASE("the first k, by selection and by sorting whole rows") {
       }
     }
   }
-  // More than a block collects.
+  // More elements than a block collects.
   const Tensor many = mixed({2, 2500}, kFloat16);
   check_same(topk(on_device(many), 1025, 1, true), topk(many, 1025, 1, true));
   check_same(topk(on_device(many), 1024, 1, false), topk(many, 1024, 1, false));
-  // All alike: the first ones.
+  // All equal: the first ones win.
   const Tensor same = full({2, 2100}, 1.5, kFloat32);
   check_same(topk(on_device(same), 7, 1, true), topk(same, 7, 1, true));
   check_same(sort(on_device(same), 1, true), sort(same, 1, true));

@@ -25,7 +25,7 @@ TEST_CASE("devices are counted, described and chosen for a scope") {
       CHECK(cuda::current_device() == 1);
     }
     CHECK(cuda::current_device() == 0);
-    // From one device to another and back, in order with what is queued on both.
+    // A copy to another device and back, ordered with the work queued on both.
     const Tensor x = on_device(numbers({1000}, kFloat32));
     const Tensor there = empty({1000}, {kFloat32, Device(kCUDA, 1)});
     kernels::copy(there, x);
@@ -104,7 +104,7 @@ TEST_CASE("page-locked memory is kept for reuse, but not while a copy still read
   const Allocation first = cuda::pinned_allocate(1000);
   std::memset(first.data, 1, 1000);
   const Tensor x = empty({1000}, {kUInt8, kDevice});
-  // The memory of x may still be written by what its stream has to do for whoever had it before.
+  // The memory of x may still be written by work of its previous owner on its stream.
   cuda::Event free_to_use;
   free_to_use.record(cuda::current_stream());
   free_to_use.block(side);

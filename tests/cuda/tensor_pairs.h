@@ -1,4 +1,4 @@
-// Lists of tensors that lie on both sides, for kernels over many tensors.
+// Lists of tensors on both sides, for kernels over many tensors.
 #pragma once
 
 #include "on_device.h"
@@ -10,13 +10,13 @@
 
 namespace brigade::test {
 
-// The same tensors on both sides. Each may start where no vector may.
+// The same tensors on both sides, optionally unaligned.
 struct Pair {
   std::vector<Tensor> here, there;
 
   Pair(const std::vector<int64_t>& sizes, DType dtype, uint64_t seed, int64_t late = 0) {
     for (size_t i = 0; i < sizes.size(); ++i) {
-      // Not negative: second moments are among them.
+      // Nonnegative, since they also serve as second moments.
       const Tensor whole = kernels::unary(numbers({sizes[i] + late}, dtype, seed + 100 * i), kernels::UnaryOp::Abs);
       here.push_back(kernels::clone(view::slice(whole, 0, late, sizes[i] + late)));
       there.push_back(view::slice(on_device(whole), 0, late, sizes[i] + late));
@@ -30,7 +30,7 @@ struct Pair {
   }
 };
 
-// Around a piece, tiny, empty; and more of them than one launch takes.
+// Sizes around a piece, tiny, and empty; and more tensors than one launch takes.
 inline const std::vector<int64_t> kMixed{20000, 1, 0, 8192, 8193, 7, 8191, 3, 64, 0, 5000, 2};
 inline std::vector<int64_t> many() {
   std::vector<int64_t> sizes;
@@ -39,8 +39,7 @@ inline std::vector<int64_t> many() {
   return sizes;
 }
 
-// Which of a parameter's tensors start where no vector may: bit 0 the parameter's own and others, bit 1 one of its
-// state.
+// Which tensors of a parameter are unaligned: bit 0 the parameter and others, bit 1 one of its state tensors.
 inline const std::vector<std::pair<int64_t, std::vector<int64_t>>> kStarts{
     {0, kMixed}, {3, kMixed}, {2, kMixed}, {0, many()}};
 

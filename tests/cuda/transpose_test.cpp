@@ -1,5 +1,5 @@
-// Copies between layouts that are dense along different dimensions (kernels/cuda/detail/transpose.h): bits equal to the
-// CPU's, and through tiles where both dimensions are long enough.
+// Copies between layouts that are dense along different dimensions (kernels/cuda/detail/transpose.h): bit-identical to
+// the CPU, and through tiles if both dimensions are long enough.
 #include "on_device.h"
 
 #include <brigade/core/cuda/error.h>
@@ -11,14 +11,14 @@ using namespace brigade::kernels;
 
 namespace {
 
-// Both dense.
+// Both tensors must be dense.
 bool same_bits(const Tensor& found, const Tensor& expected) {
   const Tensor here = on_cpu(found);
   return here.sizes() == expected.sizes() && here.dtype() == expected.dtype() &&
          std::memcmp(here.raw_data(), expected.raw_data(), static_cast<size_t>(expected.nbytes())) == 0;
 }
 
-// What an error says about the kernel that was launched last.
+// Reads from an error message which kernel was launched last.
 bool was_transposed() {
   try {
     brigade::cuda::check(cudaErrorInvalidValue, "a question");
@@ -28,7 +28,7 @@ bool was_transposed() {
   return false;
 }
 
-// clone(x), of a tensor on the device.
+// clone(x) of a device tensor; checks whether tiles were used.
 Tensor transposed_clone(const Tensor& x, bool through_tiles = true) {
   brigade::cuda::note_launch("nothing", std::source_location::current());
   const Tensor result = clone(x);
@@ -40,7 +40,7 @@ struct Case {
   Shape sizes, order;
 };
 
-// The permutation that undoes another.
+// The inverse permutation.
 Shape inverse(const Shape& order) {
   Shape result = order;
   for (int d = 0; d < order.size(); ++d)
@@ -52,16 +52,16 @@ Shape inverse(const Shape& order) {
 
 TEST_CASE("permuted tensors are copied through tiles, in every dtype, and back into a permuted target") {
   const std::vector<Case> cases{
-      {{16, 16}, {1, 0}},                   // a part of a tile
+      {{16, 16}, {1, 0}},                   // part of a tile
       {{32, 64}, {1, 0}},                   // whole tiles of 4 and 8 bytes
       {{64, 128}, {1, 0}},                  // of 1 and 2
-      {{131, 67}, {1, 0}},                  // several, and what remains
-      {{17, 300}, {1, 0}},                  // longer than high
+      {{131, 67}, {1, 0}},                  // several, and a remainder
+      {{17, 300}, {1, 0}},                  // wider than high
       {{2, 19, 5, 7}, {0, 2, 3, 1}},        // NCHW to NHWC
       {{2, 5, 7, 19}, {0, 3, 1, 2}},        // and back
-      {{2, 18, 3, 21}, {0, 2, 3, 1}},       // keys of attention, transposed per head
-      {{17, 3, 20}, {2, 1, 0}},             // what is between them becomes a batch
-      {{2, 17, 1, 3, 18}, {3, 4, 0, 2, 1}}  // two dimensions of a batch, in another order
+      {{2, 18, 3, 21}, {0, 2, 3, 1}},       // attention keys, transposed per head
+      {{17, 3, 20}, {2, 1, 0}},             // the middle dimension becomes a batch
+      {{2, 17, 1, 3, 18}, {3, 4, 0, 2, 1}}  // two batch dimensions, reordered
   };
   for (const DType dtype : kAllDTypes) {
     CAPTURE(name(dtype));
@@ -92,10 +92,10 @@ TEST_CASE("short, single, empty, dense and cast copies do not go through tiles, 
   }
   const Tensor x = numbers({20, 40}, kFloat32);
   CHECK(same_bits(transposed_clone(on_device(x), false), x));
-  // Dense along one dimension on both sides.
+  // Dense along the same dimension on both sides.
   const auto every_other = [](const Tensor& all) { return view::slice(all, 0, 0, 20, 2); };
   CHECK(same_bits(transposed_clone(every_other(on_device(x)), false), clone(every_other(x))));
-  // The source is dense along none.
+  // The source is dense along no dimension.
   const auto gaps = [](const Tensor& all) { return view::transpose(view::slice(all, 1, 0, 40, 2), 0, 1); };
   CHECK(same_bits(transposed_clone(gaps(on_device(x)), false), clone(gaps(x))));
   CHECK(same_bits(cast(view::transpose(on_device(x), 0, 1), kFloat16), cast(view::transpose(x, 0, 1), kFloat16)));
@@ -110,7 +110,7 @@ TEST_CASE("views with offsets and gaps, and broadcast batches, are transposed wi
     };
     CHECK(same_bits(transposed_clone(part(on_device(x))), clone(part(x))));
 
-    // Into the part of a larger tensor.
+    // Copies into a part of a larger tensor.
     const Tensor values = numbers({2, 87, 66}, dtype, 2);
     const Tensor here = clone(x);
     const Tensor there = on_device(x);
@@ -131,7 +131,7 @@ TEST_CASE("views with offsets and gaps, and broadcast batches, are transposed wi
 TEST_CASE("a transposed copy keeps the bits of every NaN") {
   std::vector<float> numbers(20 * 33);
   for (size_t i = 0; i < numbers.size(); ++i) {
-    const uint32_t bits = 0x7f80'0001U + static_cast<uint32_t>(i) * 5077U;  // signalling and quiet ones
+    const uint32_t bits = 0x7f80'0001U + static_cast<uint32_t>(i) * 5077U;  // signaling and quiet NaNs
     std::memcpy(&numbers[i], &bits, sizeof bits);
   }
   const Tensor x = empty({20, 33}, kFloat32);

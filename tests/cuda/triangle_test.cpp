@@ -1,4 +1,4 @@
-// Triangles, and copies of views that run backwards: the CUDA column beside the CPU's.
+// Triangles, and copies of reversed views: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
 #include <brigade/kernels/common/reversed.h>

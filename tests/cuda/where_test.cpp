@@ -1,4 +1,4 @@
-// The CUDA columns of where.h, clamp.h and ternary.h beside the CPU's: every dtype and layout.
+// CUDA kernels of where.h, clamp.h, and ternary.h, compared with the CPU's: every dtype and layout.
 #include "on_device.h"
 
 #include <brigade/kernels/clamp.h>
@@ -67,7 +67,7 @@ TEST_CASE("clamp and its gradient: every dtype and layout") {
 TEST_CASE("addcmul, addcdiv and lerp: every floating dtype and layout") {
   for (const DType dtype : kFloatingDTypes) {
     CAPTURE(name(dtype));
-    const double bound = 4 * tolerance(dtype);  // fused or not
+    const double bound = 4 * tolerance(dtype);  // with or without fused multiply-add
     for (const int64_t size : {0, 1, 4099}) {
       const Tensor a = numbers({size}, dtype, 1);
       const Tensor b = numbers({size}, dtype, 2);
@@ -75,7 +75,7 @@ TEST_CASE("addcmul, addcdiv and lerp: every floating dtype and layout") {
       for (const TernaryOp op : {TernaryOp::Addcmul, TernaryOp::Addcdiv, TernaryOp::Lerp}) {
         CAPTURE(static_cast<int>(op));
         const Tensor expected = ternary(a, b, c, op, 0.5);
-        // Terms cancel: the difference is relative to the largest of them.
+        // Terms may cancel: the error is relative to the largest of them.
         const Tensor found = ternary(on_device(a), on_device(b), on_device(c), op, 0.5);
         CHECK(difference(found, expected) <= 16 * bound);
         CHECK(difference(ternary(shifted(on_device(a), 1), on_device(b), on_device(c), op, 0.5), expected) <=

@@ -57,7 +57,7 @@ TEST_CASE("files of the version for Python, and an archive, are told as such") {
   CHECK(error_of([&] {
           data::CIFAR10{folder.text()};
         }).starts_with("CIFAR-10: " + folder / "cifar-10-binary.tar.gz is an archive; unpack it (tar xf)"));
-  // Beside what was unpacked from it, it is in nobody's way.
+  // An archive next to its unpacked files is ignored.
   write_bytes(folder / "test_batch.bin", test::cifar_records(1, 4));
   CHECK(data::CIFAR10(folder.text(), data::Mode::kTest).size() == 1);
 }

@@ -60,7 +60,7 @@ TEST_CASE("a shuffled loader has another order in each epoch, and the same in th
   CHECK(second.numbers != first.numbers);
   loader.set_epoch(0);
   CHECK(pass_of(loader) == first);
-  CHECK(pass_of(loader) == second);  // goes on by itself
+  CHECK(pass_of(loader) == second);  // the next epoch, without set_epoch()
   loader.set_epoch(7);
   CHECK(loader.epoch() == 7);
   CHECK(pass_of(loader).indices != first.indices);

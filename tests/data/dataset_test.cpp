@@ -35,7 +35,7 @@ TEST_CASE("an example of a TensorDataset is a row of each tensor, and a batch is
   CHECK(batch.data.to_vector<int>() == std::vector<int>{9, 10, 11, 0, 1, 2, 9, 10, 11});
   CHECK(batch.data.sizes() == Shape{3, 3});
   CHECK(batch.target.to_vector<int>() == std::vector<int>{1, 7, 1});
-  // The same as one by one.
+  // get_batch() equals get() of each example.
   std::vector<data::Example> one_by_one;
   for (const int64_t index : chosen)
     one_by_one.push_back(dataset.get(index));
@@ -98,7 +98,7 @@ TEST_CASE("random_split shares out every example once, the same way for the same
 
   CHECK(data::random_split(dataset, {60, 40, 3}, 5)[1]->indices() == parts[1]->indices());
   CHECK(data::random_split(dataset, {60, 40, 3}, 6)[1]->indices() != parts[1]->indices());
-  // A part answers with the examples below it.
+  // A part returns the examples of the dataset below it.
   const int64_t below = parts[1]->indices()[7];
   CHECK(parts[1]->get(7).data.item<int64_t>() == below);
   CHECK(parts[1]->get_batch(std::vector<int64_t>{7, 7})->target.to_vector<int64_t>() ==

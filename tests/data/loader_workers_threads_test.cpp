@@ -24,7 +24,7 @@ using test::pass_of;
 
 namespace {
 
-// Notes who asks, and lets nobody pass a closed gate.
+// Records the threads that call get(), and blocks them at example `closed_at` until the gate is opened.
 struct Watched : Augmented {
   using Augmented::Augmented;
   mutable std::mutex mutex;
@@ -80,13 +80,13 @@ TEST_CASE("workers make the batches, and not more of them ahead than they may") 
   const auto dataset = std::make_shared<Watched>(100);
   data::DataLoader loader(dataset, {.batch_size = 1, .num_workers = 2, .prefetch_factor = 3});
   auto batch = loader.begin();
-  // The first was taken, and six more are made without being asked for.
+  // The first batch was taken, and the workers make six more ahead.
   dataset->note_taken();
   REQUIRE(dataset->wait_until_asked(7));
-  CHECK(!dataset->wait_until_asked(8, 50ms));  // time for a mistake
+  CHECK(!dataset->wait_until_asked(8, 50ms));  // gives a mistake time to show
   for (; batch != loader.end(); ++batch)
     dataset->note_taken();
-  // Six, and the one that the loader has given while nobody has noted it here.
+  // Six, and the batch that the loader has handed out but this test has not noted yet.
   CHECK(dataset->most_ahead <= 7);
   CHECK(dataset->asked == 100);
   CHECK(!dataset->threads.contains(std::this_thread::get_id()));
@@ -113,7 +113,7 @@ TEST_CASE("an error comes at the turn of its batch, names the example and holds 
     }
     CHECK(caught);
     CHECK(seen.indices == std::vector<std::vector<int64_t>>{{0, 1, 2, 3}, {4, 5, 6, 7}});
-    CHECK(loader.state_dict().numbers[1].second == 2);  // where a repaired program goes on
+    CHECK(loader.state_dict().numbers[1].second == 2);  // where a fixed program resumes
   }
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("a worker that does not come back is a TimeoutError that names the exa
   REQUIRE(told.size() == 1);
   CHECK(told[0].starts_with("DataLoader: a worker is still at example 3 (batch 1 of epoch 0), 50 ms after"));
   set_warning_handler(before);
-  // It ends when it can, with what it uses.
+  // The worker ends when it can, and releases the dataset.
   dataset->open_gate();
   const auto latest = std::chrono::steady_clock::now() + 60s;
   while (dataset.use_count() > 2 && std::chrono::steady_clock::now() < latest)  // the loader's and this one

@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kImages = "train-images-idx3-ubyte";
 constexpr const char* kLabels = "train-labels-idx1-ubyte";
 
-// What is said of a folder with these two files.
+// The error message for a folder with these two files.
 std::string message_of(const std::string& images, const std::string& labels) {
   const TemporaryFolder folder;
   write_bytes(folder / kImages, images);

@@ -1,4 +1,4 @@
-// The position in the data is saved and loaded: training goes on in the middle of an epoch, bit for bit.
+// Saving and loading the position in the data: training resumes in the middle of an epoch, bit for bit.
 #include <brigade/autograd/functional.h>
 #include <brigade/data/data_loader.h>
 #include <brigade/data/tensor_dataset.h>
@@ -61,7 +61,7 @@ TEST_CASE("a training that is resumed in the middle of an epoch has the same los
   const test::TemporaryFolder folder;
   const std::vector<double> whole = train(0, 30, "", 0, "");
   REQUIRE(whole.size() == 30);
-  // Ten batches are an epoch: in its middle, at its last batch, at its first.
+  // An epoch has ten batches: saves in its middle, at its last batch, and at its first.
   for (const int at : {4, 10, 11, 17, 20}) {
     CAPTURE(at);
     const std::string file = folder / std::to_string(at);

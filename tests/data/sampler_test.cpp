@@ -24,7 +24,7 @@ TEST_CASE("a sequential sampler counts up, and a random one gives every index on
   sampler.set_epoch(1);
   CHECK(sampler.indices() != first);
   CHECK(sampler.size() == 50);
-  // The stream of a seed is fixed: what was trained once can be trained again.
+  // The stream of a seed is fixed, so that a training can be reproduced.
   CHECK(data::permutation(6, 1) == data::permutation(6, 1));
   CHECK(data::permutation(6, 1) != data::permutation(6, 2));
   CHECK(data::permutation(8, 7) == data::RandomSampler(8, 7).indices());
@@ -37,7 +37,7 @@ TEST_CASE("a permutation puts every index everywhere about as often") {
     for (size_t i = 0; i < 4; ++i)
       ++at[i][order[i]];
   }
-  // 1000 each; six deviations of a binomial distribution.
+  // 1000 expected each; the bound is six standard deviations of the binomial distribution.
   for (const auto& row : at)
     for (const int count : row)
       CHECK(std::abs(count - 1000) < 165);

@@ -1,4 +1,4 @@
-// Results beside those that were kept.
+// Compares results with the stored ones of PyTorch.
 #include "differential/fixture.h"
 
 #include <brigade/core/error.h>
@@ -32,7 +32,7 @@ std::map<std::string, Expected> expected_of(const nlohmann::json& object) {
   return expected;
 }
 
-// A few roundings of the element.
+// Allows for a few roundings of the element.
 double relative_bound(DType dtype) {
   switch (dtype) {
     case DType::Float64: return 1e-12;
@@ -62,7 +62,8 @@ bool same(const Snapshot& actual, const Expected& expected) {
 using Expectations = std::map<std::string, Expected>;
 using Snapshots = std::map<std::string, Snapshot>;
 
-// The first name that differs; "" when none does. What is not expected at all was left out of the file.
+// The first name whose value differs; "" if none does. Names missing from `expected` were omitted from the file on
+// purpose and are not compared.
 std::string first_different(const Expectations& expected, const Snapshots& actual) {
   for (const auto& [name, wanted] : expected) {
     const auto found = actual.find(name);
@@ -77,7 +78,7 @@ std::string beside(const std::string& what, const Expectations& expected, const 
          (found == actual.end() ? "nothing" : found->second.to_text());
 }
 
-// Where the text of a difference comes from, so that a shorter program can be asked for the same.
+// The actual value in the message of a difference; shrunken() keeps it unchanged while it removes lines.
 std::string found_in(const Snapshots& snapshots, const std::string& name) {
   const auto found = snapshots.find(name);
   return found == snapshots.end() ? "nothing" : found->second.to_text();

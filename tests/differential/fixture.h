@@ -1,4 +1,4 @@
-// A program with what PyTorch gave for it, and how far from that a result may lie.
+// A program, PyTorch's results for it, and how far our results may differ.
 #pragma once
 
 #include "differential/program.h"
@@ -12,22 +12,22 @@ namespace brigade::differential {
 
 struct Expected {
   Snapshot snapshot;
-  double bound = 0;  // of each element's distance, besides a few roundings of the element itself
+  double bound = 0;  // tolerance per element, in addition to a few roundings of the element
 };
 
 struct Fixture {
   Program program;
-  std::vector<size_t> refused;  // lines
+  std::vector<size_t> refused;  // line numbers
   std::map<std::string, Expected> variables, gradients;
 };
 
-// One for each line of a gzipped file. Throws IoError, ValueError.
+// Reads one fixture per line of a gzipped file. Throws IoError, ValueError.
 std::vector<Fixture> read_fixtures(const std::string& path);
 
-// What differs first, in one line; "" when nothing does.
+// The first difference, in one line; "" if there is none.
 std::string difference(const Fixture& fixture, const Result& result);
 
-// The program without the lines that what differs does not depend on: those without which it comes out the same.
+// The program without the lines that do not affect the difference: removing them leaves the wrong value the same.
 Program shrunken(const Fixture& fixture, const Result& result);
 
 }  // namespace brigade::differential

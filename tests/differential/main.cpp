@@ -1,5 +1,5 @@
 // differential run PROGRAMS RESULTS [--trace]   runs each program of a file, for run.py
-// differential check FIXTURES...                compares with what PyTorch gave, for ctest
+// differential check FIXTURES...                compares with PyTorch's results, for ctest
 #include "differential/fixture.h"
 #include "differential/run.h"
 
@@ -15,7 +15,8 @@ namespace {
 using namespace brigade;
 using namespace brigade::differential;
 
-// A line of results after each program, written out at once: after a crash their number says which program it was.
+// Writes a line of results after each program and flushes it: after a crash, the number of lines identifies the
+// program.
 int run_programs(const std::string& from, const std::string& to, bool with_trace) {
   std::ifstream programs(from);
   if (!programs) throw IoError("cannot open " + from);

@@ -1,4 +1,4 @@
-// Programs from JSON, and as text for people.
+// Parses programs from JSON and prints them as readable text.
 #include "differential/program.h"
 
 #include <brigade/core/error.h>

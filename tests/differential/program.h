@@ -1,4 +1,4 @@
-// A program: straight lines over named tensors, as a line of JSON that both sides read (README.md has the format).
+// A program: straight-line code over named tensors, stored as a line of JSON that both sides read (format: README.md).
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,9 +10,9 @@ namespace brigade::differential {
 
 struct Line {
   std::string op;
-  std::vector<std::string> in;  // names; "" where the operation is given no tensor
+  std::vector<std::string> in;  // names; "" for an omitted tensor
   nlohmann::json args = nlohmann::json::object();
-  std::vector<std::string> out;  // names; fewer than the results is allowed
+  std::vector<std::string> out;  // names; may be fewer than the results
 };
 
 struct Program {
@@ -20,10 +20,10 @@ struct Program {
   std::vector<Line> lines;
 };
 
-// Throws ValueError for an object that is no program.
+// Throws ValueError if the object is not a program.
 Program parse_program(const nlohmann::json& object);
 
-// One line of text for each line: "c = add(a, b, {"alpha":2})".
+// One line of text per program line: "c = add(a, b, {"alpha":2})".
 std::string to_text(const Program& program);
 
 }  // namespace brigade::differential

@@ -1,4 +1,4 @@
-// From lines to results.
+// Executes the lines of a program and collects results.
 #include "differential/run.h"
 
 #include "differential/step.h"
@@ -20,7 +20,7 @@ std::string kind_of(const Error& error) {
   return "Error";
 }
 
-// Names of tensors may stand in the arguments too.
+// Arguments may contain names of tensors, too.
 bool all_set(const Session& session, const Line& line) {
   std::vector<std::string> needed = line.in;
   if (line.args.contains("gradient")) needed.push_back(line.args["gradient"]);
@@ -29,7 +29,7 @@ bool all_set(const Session& session, const Line& line) {
   return true;
 }
 
-// What is wrong with how a line was written, rather than with what it asks for; "" when nothing is.
+// What is malformed about a line, as opposed to invalid in what it asks for; "" if nothing is.
 std::string how_malformed(const Arguments& args, const std::string& message) {
   for (const char* phrase : {"the operation needs the argument", "argument '", "the operation takes an input"})
     if (message.starts_with(phrase)) return message;

@@ -1,5 +1,5 @@
-// Runs a program line by line. A line that is refused leaves its results unset, and lines that need them are passed
-// over; a refused backward ends the program, since which gradients it had reached by then is nobody's promise.
+// Runs a program line by line. A refused line leaves its results unset, and lines that need them are skipped; a refused
+// backward ends the program, since it is unspecified which gradients it had accumulated by then.
 #pragma once
 
 #include "differential/program.h"
@@ -19,10 +19,10 @@ struct Refusal {
 
 struct Result {
   std::vector<Refusal> refusals;
-  std::map<std::string, Snapshot> variables, gradients;  // in the end; names without a tensor are left out
-  // After each line: its results, or the tensor it worked on. Only when asked for.
+  std::map<std::string, Snapshot> variables, gradients;  // at the end; undefined tensors are omitted
+  // After each line: its results, or the tensor it modified. Filled only with `with_trace`.
   std::vector<std::map<std::string, Snapshot>> trace;
-  // A line that this program cannot run, which is the fault of whoever wrote it; "" otherwise.
+  // Describes a malformed line, which is an error of the program's author; "" if there is none.
   std::string malformed;
 
   nlohmann::json to_json() const;

@@ -1,4 +1,4 @@
-// Tensors as bytes, in base64 in JSON.
+// Tensors as bytes, base64 in JSON.
 #include "differential/snapshot.h"
 
 #include <brigade/core/factory.h>

@@ -1,4 +1,4 @@
-// What is seen of a tensor: dtype, shape, the bytes of its elements, whether it requires grad.
+// The observable state of a tensor: dtype, shape, element bytes, requires_grad.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -16,14 +16,14 @@ struct Snapshot {
   std::string bytes;  // row-major, little-endian
   bool requires_grad = false;
 
-  // Copies the elements now.
+  // Copies the elements at the time of the call.
   static Snapshot of(const Tensor& tensor);
   // {"dtype", "shape", "data": base64, "requires_grad"}; throws ValueError when the bytes do not fit the shape.
   static Snapshot from_json(const nlohmann::json& object);
   nlohmann::json to_json() const;
 
   std::vector<double> values() const;
-  // "float32 [2, 2] [1, 2, 3, 4]"; long ones are shortened
+  // "float32 [2, 2] [1, 2, 3, 4]"; long tensors are abbreviated.
   std::string to_text() const;
 
   bool operator==(const Snapshot& other) const = default;

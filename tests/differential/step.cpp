@@ -1,4 +1,4 @@
-// The steps that the families' files have added.
+// The registry of steps, filled by the family files.
 #include "differential/step.h"
 
 namespace brigade::differential {

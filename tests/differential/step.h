@@ -1,5 +1,5 @@
-// What a line of a program does. Each family's file in steps/ adds its own from a static object; a name that none of
-// them has is an operation of the table (lab/reference/operation.h).
+// The steps that program lines execute. Each family file in steps/ registers its steps from a static object; any other
+// name is an operation of the table (lab/reference/operation.h).
 #pragma once
 
 #include "differential/program.h"
@@ -20,10 +20,10 @@ using lab::reference::Arguments;
 using lab::reference::Inputs;
 using lab::reference::Outputs;
 
-// What a running program holds.
+// The state of a running program.
 struct Session {
   std::map<std::string, Tensor> variables;
-  std::vector<std::unique_ptr<AutoGradMode>> grad_modes;  // those that are open, the innermost last
+  std::vector<std::unique_ptr<AutoGradMode>> grad_modes;  // active ones, innermost last
 };
 
 struct Call {
@@ -39,7 +39,7 @@ struct AddSteps {
   AddSteps(std::initializer_list<std::pair<const char*, Step>> steps);
 };
 
-// Null when there is none.
+// Returns null for an unknown name.
 Step find_step(const std::string& name);
 
 }  // namespace brigade::differential

@@ -1,4 +1,4 @@
-// What gathers under no_sync is reduced by the next synced backward, whatever that one reaches.
+// Gradients accumulated under no_sync are reduced by the next synced backward, whatever that backward reaches.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -13,7 +13,7 @@ using namespace mechanisms;  // NOLINT: the cases are about this network
 
 namespace {
 
-// A loss that depends on no parameter of a wrapper.
+// Runs a backward of a loss that depends on no parameter of a wrapper.
 void backward_of_something_else() {
   const Tensor other = ones({3}, kFloat64);
   other.requires_grad_();
@@ -36,7 +36,7 @@ void step_of(Ddp& ddp, optim::Optimizer& optimizer, int rank, int step, int reac
   optimizer.step();
 }
 
-// The sum of the ranks' losses in `step`, as step_of() makes them.
+// The sum of the losses of `rank` in `step`, as step_of() makes them.
 Tensor summed_loss(Net& one, int rank, int step, int reaching) {
   const Tensor first = loss_of(one(batch_of(rank, step)));
   return rank >= reaching ? first + loss_of(one(batch_of(rank, step + 50))) : first;
@@ -72,7 +72,7 @@ const AddRankCase add_gathered_is_reduced(
     everywhere({2, 3}));
 
 void check_gathered_in_join(const std::string& backend, int ranks) {
-  // Rank r has 1 + r steps, none of whose synced micro-batches reach anything.
+  // Rank r has 1 + r steps; their synced micro-batches reach no parameter.
   manual_seed(1);
   Net one;
   optim::SGD plain(one->parameters(), {.lr = 0.1, .momentum = 0.9});
@@ -98,7 +98,7 @@ void check_gathered_in_join(const std::string& backend, int ranks) {
 const AddRankCase add_gathered_in_join("join: a synced micro-batch that reaches nothing reduces what has gathered",
                                        &check_gathered_in_join, everywhere({2, 3}));
 
-// A second network's backward is none of the wrapper's, with or without gradients that gather.
+// A backward of something else reduces nothing, whether or not the wrapper has accumulated gradients.
 std::string check_another_backward(const dist::ProcessGroupPtr& group) {
   Net net;
   Ddp ddp(net, group);
@@ -120,7 +120,7 @@ const AddRankCase add_another_backward(
     "gradients that gather wait for a backward through a synced forward, or for the step", &check_another_backward,
     everywhere({2}));
 
-// One rank clears what a micro-batch has gathered, or what was averaged of it, before the one that is reduced.
+// One rank, or all, clear the gradients of a micro-batch, local or averaged, before the next reduced backward.
 std::string check_cleared(const dist::ProcessGroupPtr& group, bool averaged) {
   for (const bool to_none : {true, false}) {
     for (const bool on_all : {false, true}) {
@@ -146,7 +146,7 @@ std::string check_cleared(const dist::ProcessGroupPtr& group, bool averaged) {
       if (verdict.kind != "uneven_micro_batches" || verdict.iteration != (averaged ? 2 : 1) ||
           verdict.ranks != std::vector<int>{0})
         return verdict.message;
-      // One that was averaged counts in full, and was kept by mistake on some ranks, or cleared on others.
+      // An averaged micro-batch counts in full: some ranks kept it by mistake, or the others cleared it by mistake.
       const bool kept =
           verdict.message.find("rank 1: 2 (1 averaged before, the latest at dist/accumulation_cases.cpp:") !=
           std::string::npos;
@@ -165,7 +165,7 @@ const AddRankCase add_cleared_micro_batch(
     "a micro-batch that one rank clears is missing in its gradients, and told; one that all clear is not",
     &check_cleared_micro_batch, everywhere({3}));
 
-// What has gathered is clipped before it is reduced, each rank's by its own norm.
+// Accumulated gradients are clipped before they are reduced, on each rank by its own norm.
 std::string check_clipped_early(const dist::ProcessGroupPtr& group) {
   for (const bool views : {true, false}) {
     for (const bool early : {true, false}) {
@@ -204,7 +204,8 @@ struct GivesNothing : autograd::Function<GivesNothing> {
   static std::vector<Tensor> backward(autograd::AutogradContext&, const std::vector<Tensor>&) { return {Tensor()}; }
 };
 
-// A layer has gathered and was cleared, and then no gradient comes along the path that the plan sees; weights were written meanwhile.
+// A layer accumulates a gradient that is then cleared, a weight is written, and the next backward delivers no gradient
+// along the path in the plan.
 std::string check_cleared_and_cut(const dist::ProcessGroupPtr& group) {
   Net net;
   Ddp ddp(net, group);
@@ -225,7 +226,7 @@ std::string check_cleared_and_cut(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_cleared_and_cut("a layer that has gathered, was cleared, and gets no gradient ends no run",
                                       &check_cleared_and_cut, everywhere({2}));
 
-// An accumulation that goes on from gradients that a checkpoint kept, each rank its own.
+// An accumulation that resumes from the gradients of a checkpoint, which differ between ranks.
 std::string check_resumed(const dist::ProcessGroupPtr& group, bool synced) {
   const auto first_of = [](Net& net, int rank) {
     std::vector<Tensor> gradients;

@@ -1,4 +1,4 @@
-// Advice of a program's own: asked after each backward that is reduced, and its words are kept on all ranks.
+// Advice that a program adds: it is asked after each reduced backward, and its verdicts are kept on all ranks.
 #include "rank_case.h"
 
 #include <brigade/autograd/functional.h>
@@ -16,8 +16,8 @@ namespace brigade::test::advice_cases {
 
 namespace {
 
-// Speaks in the third backward of a network whose layer is called "watched"; throws on rank 0 in the first of one with
-// "thrown", and makes an error in the first of one with "wrong". The other tests of this program do not hear of it.
+// Gives a verdict in the third backward of a network whose layer is called "watched"; throws on rank 0 in the first
+// backward of one with "thrown", and returns an error in that of one with "wrong". Silent in all other tests.
 class OfTheTest final : public dist::Advice {
  public:
   std::optional<dist::Verdict> examine(dist::FinishedBackward& backward) override {
@@ -48,7 +48,7 @@ struct NetImpl : nn::Module {
 };
 BRIGADE_MODULE(Net);
 
-// Four rows, other numbers on each rank.
+// Four rows, with different numbers on each rank.
 void backward(dist::DistributedDataParallel<Net>& ddp, int rank) {
   square(ddp(full({4, 3}, 1.0 + rank))).mean().backward();
 }
@@ -80,8 +80,8 @@ std::string check_gradients(dist::ProcessGroup& group, const Net& net) {
   return "";
 }
 
-// What `failing` does in the first backward leaves everything as after any other: the gradients are reduced, buckets are
-// rebuilt on all ranks, and the next backward, a local one, is not taken for it.
+// After the first backward, which `failing` runs, everything is as after any other: the gradients are reduced, buckets
+// are rebuilt on all ranks, and the next backward, a local one, is not taken for a reduced one.
 std::string check_failure(const dist::ProcessGroupPtr& group, const char* layer,
                           const std::function<std::string(const std::function<void()>&)>& failing) {
   Net net(layer);

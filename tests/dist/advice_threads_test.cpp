@@ -1,5 +1,5 @@
-// The advice that Brigade gives at the end of a backward, from numbers that are made up; each kind has a twin that is
-// healthy, where nothing may be said and no rank is asked.
+// Brigade's own advice at the end of a backward, on synthetic numbers. Each kind has a healthy twin, which must give no
+// verdict and need no exchange between ranks.
 #include "fake_backward.h"
 
 #include <brigade/autograd/meta.h>
@@ -22,7 +22,7 @@ namespace {
 
 void change_nothing(int, FakeBackward&) {}
 
-// The backwards in which something was said, from 1.
+// The backwards that gave a verdict, counted from 1.
 std::vector<size_t> said(const Advised& advised) {
   std::vector<size_t> backwards;
   for (size_t i = 0; i < advised.verdicts.size(); ++i) {
@@ -137,7 +137,7 @@ TEST_CASE("gradient_outlier is told after six backwards in a row, and the count 
     backwards.push_back(large);
   const Advised advised = test::advise("gradient_outlier", 3, backwards);
   CHECK(said(advised) == std::vector<size_t>{12});
-  CHECK(exchanges(advised) == 11);  // none in the sound one, none when it was said
+  CHECK(exchanges(advised) == 11);  // none in the sound backward, none after the verdict
   const dist::Verdict& verdict = *advised.verdicts[11];
   CHECK(verdict.cause.kind == CauseKind::NormOutlier);
   CHECK(verdict.ranks == std::vector<int>{2});
@@ -198,7 +198,7 @@ TEST_CASE("slow_rank names rank and parameter after four backwards in a row, onc
       constexpr int64_t kMs = 1'000'000;
       backward.found.late = true;
       backward.seen.began = kMs;
-      // The last parameter comes first; it has no gradient on rank 0.
+      // The last parameter is ready first; it has no gradient on rank 0.
       backward.seen.ready = {rank == which ? 41 * kMs : 5 * kMs, 3 * kMs, rank == 0 ? 0 : 2 * kMs};
     };
   };

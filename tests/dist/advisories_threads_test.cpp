@@ -1,4 +1,4 @@
-// What DDP warns of, and what it must not warn of.
+// Which advisories DDP gives, and where it must give none.
 #include "on_ranks.h"
 
 #include <brigade/autograd/functional.h>
@@ -18,7 +18,7 @@ namespace {
 
 using Scale = std::function<double(int rank, int step)>;
 
-// Backwards with a loss scaled per rank and step; the kinds of what was advised, each with the step and the ranks.
+// Runs backwards with a loss scaled per rank and step. Returns the kind of each advisory, with its step and ranks.
 std::string advised(const dist::ProcessGroupPtr& group, const Scale& loss_scale, const Scale& hook_scale = {}) {
   nn::Linear net(3, 2);
   dist::DistributedDataParallel ddp(net, group);
@@ -29,7 +29,7 @@ std::string advised(const dist::ProcessGroupPtr& group, const Scale& loss_scale,
   for (; step < 12; ++step) {
     net->zero_grad();
     const size_t before = ddp.advisories().size();
-    const Tensor scale = full({}, loss_scale(group->rank(), step));  // a number would be compared with the others'
+    const Tensor scale = full({}, loss_scale(group->rank(), step));  // a plain number would be compared between ranks
     (square(ddp(x)).mean() * scale).backward();
     for (size_t i = before; i < ddp.advisories().size(); ++i) {
       const dist::Verdict& verdict = ddp.advisories()[i];
@@ -170,7 +170,7 @@ TEST_CASE("ranks that train on the same data are told so after ten backwards, an
                           }),
                     "same_batches at 9;");
     });
-    // Norms that are alike by chance: each rank has one of the two samples, turned by the sign.
+    // Norms that are equal by chance: the ranks' samples differ only in sign.
     test::expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) {
       nn::Linear net(3, 2);
       net->bias.requires_grad_(false);
@@ -181,7 +181,7 @@ TEST_CASE("ranks that train on the same data are told so after ten backwards, an
       }
       return expect(ddp.advisories().empty() ? "" : ddp.advisories()[0].kind, "");
     });
-    // Those that are not finite are alike whatever the data.
+    // Non-finite norms are equal whatever the data.
     test::expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) {
       return expect(kinds(group,
                           [&](int step) {

@@ -1,4 +1,4 @@
-// The step after an uneven join: which optimizers go on, and what the ranks hold then.
+// The step after an uneven join: which optimizers can continue, and what the ranks hold then.
 #include "join_net.h"
 #include "rank_case.h"
 
@@ -28,7 +28,7 @@ void check_sgd_after_join(const std::string& backend, int ranks) {
   Net one = seeded_net();
   optim::SGD plain(one->parameters(), {.lr = 0.1});
   train_reference(one, plain, ranks);
-  // With the gradients of the last batch once more, and then on batches of all.
+  // One more step with the gradients of the last batch, then steps on batches of all ranks.
   plain.step();
   for (int s = 0; s < 3; ++s) {
     plain.zero_grad();
@@ -93,7 +93,7 @@ std::string refused_after_join(const dist::ProcessGroupPtr& group, const Options
                                             "ZeroRedundancyOptimizer", "throw_on_early_termination"});
   if (!wrong.empty()) return wrong;
   if (values_of(net->parameters()) != before) return "a refused step moved something";
-  // A new one goes on.
+  // A new optimizer works.
   Optimizer fresh(net->parameters(), options);
   train_step(ddp, fresh, group->rank(), 31);
   return dist::verify_consistency(*group, net).consistent() ? "" : "the step of a new optimizer";
@@ -107,7 +107,7 @@ const AddRankCase add_adam_after_join(
     }),
     everywhere({2, 3}));
 
-// After an uneven join all ranks, or the last alone, load the state that they had before it.
+// After an uneven join, all ranks or only the last one load the optimizer state from before the join.
 std::string loaded_after_join(const dist::ProcessGroupPtr& group, bool on_all) {
   Net net = seeded_net();
   Ddp ddp(net, group);
@@ -140,7 +140,7 @@ const AddRankCase add_loaded_after_join(
     }),
     everywhere({2, 3}));
 
-// An epoch after the other, each in a join of its own.
+// Two epochs, each in a join of its own.
 template <class Optimizer, class Options>
 std::string second_epoch_in_join(const dist::ProcessGroupPtr& group, const Options& options, bool renews) {
   Net net = seeded_net();

@@ -1,4 +1,4 @@
-// Memory of a group: numbers of elements whose bytes do not fit are refused.
+// ProcessGroup::allocate() refuses element counts whose size in bytes overflows.
 #include <brigade/dist/groups/threads/run_threads.h>
 
 #include <doctest/doctest.h>

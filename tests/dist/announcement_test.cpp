@@ -1,4 +1,4 @@
-// What a launcher is told of errors, and which of them it takes for the same.
+// Announcing errors to a launcher, and which of them count as the same error.
 #include <brigade/dist/errors/announcement.h>
 #include <brigade/dist/groups/collective_errors.h>
 
@@ -16,7 +16,7 @@ namespace {
 using dist::RankName;
 using dist::Verdict;
 
-// What the launcher gets when `raise` makes an error.
+// The key that the launcher receives when `raise` reports an error.
 std::string key_of(const std::function<void()>& raise) {
   const dist::AnnouncementSocket socket;
   REQUIRE(socket.fd() >= 0);

@@ -1,4 +1,4 @@
-// An autocast that one rank alone trains under is told when it has lasted, once.
+// DDP reports, once, a rank that has trained under another autocast than the others for several backwards.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 

@@ -1,4 +1,4 @@
-// DDP under autocast: gradients are float32, and the mean of the ranks' own.
+// DDP under autocast: gradients are float32, and are the mean of the ranks' gradients.
 #include "mechanisms_net.h"
 #include "on_ranks.h"
 
@@ -25,7 +25,7 @@ void backward_twice(Model& model, int rank, const std::function<void(const Tenso
   loss_of(model(batch_of(rank, 1).to(kFloat32)).to(kFloat32)).backward();
 }
 
-// Without DDP: the mean over the ranks.
+// The mean over the ranks, computed without DDP.
 Values mean_of_gradients(int ranks, bool checkpointed) {
   Values mean;
   for (int rank = 0; rank < ranks; ++rank) {

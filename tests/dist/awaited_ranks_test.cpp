@@ -1,4 +1,4 @@
-// Waiting for other ranks in a store: when it ends, and whom it names.
+// Waiting for other ranks through a store: when the wait ends, and which rank its error names.
 #include <brigade/dist/rendezvous/awaited_ranks.h>
 #include <brigade/dist/rendezvous/launch/node_exits.h>
 
@@ -19,7 +19,7 @@ struct Meeting {
   dist::TcpStoreServer server{"127.0.0.1", 0};
   std::shared_ptr<dist::Store> store = dist::connect_tcp_store("127.0.0.1", server.port(), 5s);
 
-  // The text of the error in which rank `rank` of `size` ends that waits for rank `other`.
+  // The text of the error that ends the wait of rank `rank` of `size` for rank `other`.
   template <class E>
   std::string wait(int rank, int size, int other, std::chrono::milliseconds timeout, const dist::RankNames& names = {},
                    const std::string& prefix = "group") const {
@@ -36,10 +36,10 @@ struct Meeting {
 }  // namespace
 
 TEST_CASE("a wait for a rank ends at once when the launcher says that its process has ended, or the attempt") {
-  // As a rank of a launcher's attempt sees it.
+  // The environment of a rank in attempt 1 of a launcher.
   const ScopedEnvironment second{{"BRIGADE_AGENT_STORE", "1"}, {"TORCHELASTIC_RESTART_COUNT", "1"}};
   const Meeting meeting;
-  // What is said of another attempt does not count.
+  // Entries of another attempt are ignored.
   meeting.store->set(dist::rank_ended_key(0, 1), "exited with status 9");
   meeting.store->set(dist::attempt_over_key(0), "1 9 0\nnode 1 failed with status 9: long ago");
   CHECK(meeting.wait<TimeoutError>(0, 2, 1, 20ms) ==
@@ -56,7 +56,7 @@ TEST_CASE("a wait for a rank ends at once when the launcher says that its proces
       meeting.wait<PeerError>(0, 2, 1, 1h) ==
       "rendezvous: rank 0 stopped waiting for rank 1: the process of rank 1 exited with status 0 before it joined; check the output "
       "of rank 1");
-  // Who came before it ended has come.
+  // A rank that joined before its process ended counts as joined.
   meeting.store->set("group/there", "x");
   dist::AwaitedRanks others(*meeting.store, "group", 0, 2, 1h, {});
   CHECK(others.get("group/there", 1) == "x");
@@ -65,7 +65,7 @@ TEST_CASE("a wait for a rank ends at once when the launcher says that its proces
 TEST_CASE("who waits for a rank that waits itself names the one that is at fault, by its number in the job") {
   const Meeting meeting;
   const dist::RankNames second_host({2, 3});
-  // Rank 3 waits for rank 2 on its host, which never joins, and rank 1 for rank 3.
+  // Rank 3 waits for rank 2 on its host, which never joins; rank 1 waits for rank 3.
   CHECK(meeting.wait<TimeoutError>(1, 2, 0, 20ms, second_host, "group/host1") ==
         "rendezvous: rank 3 waited 20 ms for rank 2, which did not join");
   CHECK(meeting.wait<TimeoutError>(1, 4, 3, 20ms) ==

@@ -1,4 +1,4 @@
-// The model of several tests: three layers, of which the middle one can be left out.
+// The model of several tests: three layers, the middle one of which can be skipped.
 #pragma once
 
 #include <brigade/autograd/functional.h>

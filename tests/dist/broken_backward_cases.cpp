@@ -1,4 +1,4 @@
-// After a backward whose collectives broke, later ones throw what broke: none stays local without a word.
+// After a backward whose collectives failed, later backwards throw the same error: none silently stays local.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -12,7 +12,7 @@ using namespace mechanisms;  // NOLINT: the cases are about this network
 
 namespace {
 
-// Backwards after `broke`, with and without a forward of the wrapper, throw an E of that text and leave no gradient.
+// Later backwards, with and without a forward of the wrapper, throw an E with the text `broke` and leave no gradient.
 template <class E>
 std::string check_later(Ddp& ddp, Net& net, const std::string& broke) {
   const Tensor x = batch_of(0, 1);
@@ -51,7 +51,7 @@ void check_time_out(const std::string& backend, int ranks) {
         Net net;
         Ddp ddp(net, group);
         if (group->rank() == ranks - 1) {
-          // Alive and elsewhere: its peers give up, and a later call learns of that.
+          // Alive but busy elsewhere: the peers give up, and a later call of this rank reports it.
           std::string left = "nothing";
           while (left == "nothing")
             left = text_of<DistError>([&] { group->monitored_barrier(std::chrono::seconds(5)); });
@@ -101,8 +101,8 @@ struct GeneratorNetImpl : nn::Module {
 };
 BRIGADE_MODULE(GeneratorNet);
 
-// The step of a generator: its critic is frozen, so no rank reaches a parameter of the critic's wrapper, and its first bucket
-// has said so when the backward fails.
+// A generator step with a frozen critic: no rank reaches a parameter of the critic's wrapper, and the wrapper's first
+// bucket has already reported so when the backward fails.
 std::string check_frozen_critic(const dist::ProcessGroupPtr& group) {
   GeneratorNet net;
   nn::Linear critic(4, 4);

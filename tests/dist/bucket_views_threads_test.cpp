@@ -1,4 +1,4 @@
-// What gradients that are views of buckets cannot do is said, once, where it happens.
+// DDP warns, once and at the place, of what gradients that are views of buckets cannot do.
 #include "mechanisms_net.h"
 #include "on_ranks.h"
 
@@ -12,7 +12,7 @@ using namespace brigade::test::mechanisms;  // NOLINT: the cases are about this 
 
 namespace {
 
-// The warnings of all ranks while `body` runs on two of them.
+// Runs `body` on two ranks and returns the warnings of both.
 std::vector<std::string> warnings_of(const test::Body& body) {
   std::mutex mutex;
   std::vector<std::string> found;

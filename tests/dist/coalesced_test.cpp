@@ -1,4 +1,4 @@
-// Collectives that are issued together as one, and what is said of two that differ.
+// Collectives that are issued together as one, and the reported difference between two of them.
 #include <brigade/dist/errors/coalesced.h>
 #include <brigade/dist/errors/mismatch.h>
 
@@ -77,7 +77,7 @@ TEST_CASE("what differs in parts is told, and nothing is told of collectives by 
   CHECK(difference(part(1, 2, 4), part(1, 3, 4)) == "rank 0 issues 2 collectives together here, rank 1 3");
   CHECK(difference(reduced(35), reduced(30, kFloat32, "3 coalesced: 10, 20")) == "nothing");
   CHECK(difference(three, three) == "nothing");
-  // The size of the same part is the rule of one call.
+  // A different size in the same part is left to the comparison of single calls.
   CHECK(difference(part(2, 3, 4), part(2, 3, 5)) == "nothing");
 }
 

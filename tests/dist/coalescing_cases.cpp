@@ -35,7 +35,7 @@ std::string first_of(const std::vector<std::string>& wrong) {
   return "";
 }
 
-// More of them than a rank may have posted (shm: 32); dtypes and operations of their own.
+// More collectives than a rank may have posted at once (shm: 32), with different dtypes and operations.
 std::string reduced_together(const ProcessGroupPtr& group) {
   const int n = group->size(), own = group->rank();
   std::vector<Tensor> sums;
@@ -117,7 +117,7 @@ std::string refused(const ProcessGroupPtr& group) {
     together.end()->wait();
   }
   wrong.insert(wrong.end(), {is("x", x, n), is("y", y, n)});
-  // Of no calls.
+  // A manager without calls.
   CoalescingManager nothing(group);
   nothing.end()->wait();
   const dist::ProcessGroupPtr low = dist::new_group(group, {0});
@@ -128,7 +128,7 @@ std::string refused(const ProcessGroupPtr& group) {
 }
 const AddRankCase refused_case("what a coalescing manager cannot collect is refused in words, and it goes on", refused);
 
-// Nothing is posted, on no rank, and the works say why.
+// No rank posts anything, and the works report why.
 std::string left_by_exception(const ProcessGroupPtr& group) {
   const Tensor x = filled(4, 1);
   WorkPtr work;
@@ -148,8 +148,8 @@ std::string left_by_exception(const ProcessGroupPtr& group) {
 const AddRankCase exception_case("an exception that leaves the block of a coalescing manager issues nothing",
                                  left_by_exception);
 
-// The last rank collects something else. A rank that still waits for an earlier part than the one that differs is told of
-// it by the rank that has found it.
+// The last rank collects something else. A rank that still waits for a part before the differing one learns of the
+// difference from the rank that found it.
 void differ(const std::string& backend, int ranks, const std::vector<int64_t>& sizes, const std::vector<int64_t>& odd,
             const std::vector<std::string>& parts) {
   const auto body = [&](const ProcessGroupPtr& group) {

@@ -1,4 +1,5 @@
-// The numbers that ranks compare of a collective, its words, and what a rank does, there and back through memory and JSON.
+// CollectiveInfo and RankActivity: the numbers that ranks compare, their text, and round trips through shared memory
+// and JSON.
 #include <brigade/dist/errors/collective_info.h>
 #include <brigade/dist/errors/rank_activity.h>
 #include <brigade/dist/errors/wire.h>
@@ -33,7 +34,7 @@ CollectiveInfo bucket() {
 }
 
 using Change = std::function<void(CollectiveInfo&)>;
-// Each makes another collective of one.
+// Each change makes it a different collective.
 std::vector<Change> changes() {
   return {[](CollectiveInfo& info) { info.kind = CollectiveKind::Broadcast; },
           [](CollectiveInfo& info) { info.op = dist::ReduceOp::Sum; },
@@ -57,7 +58,7 @@ std::vector<Change> changes() {
           [](CollectiveInfo& info) { info.mixed_dtype = true; }};
 }
 
-// Through the memory that ranks of a host share.
+// A round trip through the memory that the ranks of a host share.
 CollectiveInfo through_memory(const CollectiveInfo& info) {
   dist::shm::Header header;
   const auto texts = std::make_unique<dist::shm::HeaderTexts>();

@@ -29,8 +29,8 @@ Tensor filled(dist::ProcessGroup& group, int64_t n, DType dtype, bool in_place) 
   return tensor;
 }
 
-// Of which dtypes and sizes. Threads have them all; processes, which add by the same functions, two of each, and all where
-// the environment says BRIGADE_ALL_DTYPES=1 (scripts/nightly.sh).
+// The dtypes and sizes of a reduction. Threads test all of them; processes, which add with the same functions, test two
+// of each, or all when BRIGADE_ALL_DTYPES=1 is set in the environment (scripts/nightly.sh).
 struct Reduced {
   std::vector<DType> dtypes{kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUInt8};
   std::vector<int64_t> sizes{0, 1, 63, 1000, 5003};
@@ -88,7 +88,7 @@ std::string check_other_collectives(const dist::ProcessGroupPtr& group) {
         if (detail::element_as_double(x, i) != value(root, i)) return "broadcast";
       }
     }
-    // In pieces, where a transport has them.
+    // Large enough for a transport to split it into pieces.
     const Tensor x = filled(*group, 400'003, kFloat32, in_place);
     group->broadcast(x, {.root = n_ranks - 1})->wait();
     for (int64_t i = 0; i < x.numel(); i += 331) {

@@ -51,7 +51,7 @@ TEST_CASE("a rank that does not come is a timeout which names it, on every backe
           const Tensor x = group->allocate(10, kFloat32);
           group->all_reduce(x)->wait();
           if (group->rank() == 1) {
-            // Busy with something else for longer than the other is willing to wait.
+            // Busy with something else for longer than the other rank's timeout.
             return gave_up.wait_for(1) ? "" : "nobody gave up";
           }
           const test::SharedCount::AddAtEnd adds{gave_up};

@@ -60,7 +60,7 @@ TEST_CASE("a rank that leaves, aborts, or throws is named to those who wait for 
       CHECK(outcome[static_cast<size_t>(r)].error == "PeerError");
       CHECK(outcome[static_cast<size_t>(r)].seconds < 5);
     }
-    // One of them hears it from rank 2, the other perhaps from the first.
+    // One of them learns it from rank 2, the other perhaps from the first one.
     const std::string both = outcome[0].text + outcome[1].text;
     CHECK(both.find("rank 2") != std::string::npos);
     CHECK(both.find(std::string(how) == "aborts" ? "the data ran out" : "left") != std::string::npos);

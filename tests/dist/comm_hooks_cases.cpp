@@ -11,7 +11,7 @@ using namespace mechanisms;  // NOLINT: the cases are about this network
 
 namespace {
 
-// The mean over the ranks of a float64 tensor, computed by each from all.
+// The mean over the ranks of a float64 tensor, which each rank computes from the values of all.
 Values mean_over(dist::ProcessGroup& group, const Tensor& tensor) {
   Values mean(static_cast<size_t>(tensor.numel()), 0);
   const std::string mine(static_cast<const char*>(tensor.raw_data()), tensor.nbytes());
@@ -63,8 +63,8 @@ void check_hooks(const std::string& backend, int ranks) {
   expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) {
     return compare(train(group, {.reduce_dtype = kFloat32}, [](Ddp&) {}), expected, 1e-6);
   });
-  // Low rank: lossy, the same on all ranks, and what is lost comes later (error feedback): the sum over many rounds of
-  // a constant gradient approaches the sum of what was meant.
+  // Low rank: lossy, the same on all ranks, and later rounds make up for what is lost (error feedback): the sum over
+  // many rounds of a constant gradient approaches the sum of the exact means.
   expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     const auto hook = dist::powersgd_hook({.matrix_approximation_rank = 1, .min_compression_rate = 1});
     RandomGenerator generator(7 + static_cast<uint64_t>(group->rank()));
@@ -73,7 +73,7 @@ void check_hooks(const std::string& backend, int ranks) {
     Values sum(64, 0);
     const Tensor buffer = group->allocate(64, kFloat64);
     constexpr int kRounds = 200;
-    for (int round = -2; round < kRounds; ++round) {  // two plain ones first
+    for (int round = -2; round < kRounds; ++round) {  // two uncompressed rounds first
       const Tensor gradient = view::as_strided(buffer, {8, 8}, {8, 1}, 0);
       gradient.copy_(meant);
       hook->run(*group, dist::GradBucket(0, true, buffer, {meant}, {gradient}), {.op = dist::ReduceOp::Avg}, {})
@@ -92,7 +92,7 @@ void check_hooks(const std::string& backend, int ranks) {
     other->load_state_dict(hook->state_dict());
     return other->state_dict().size() == hook->state_dict().size() && !hook->state_dict().empty() ? "" : "state";
   });
-  // A mean of lower rank than the approximation: nothing is lost, though columns of P depend on others.
+  // A mean of lower rank than the approximation: nothing is lost, though the columns of P are linearly dependent.
   for (const DType dtype : {kFloat64, kFloat32}) {
     expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
       const auto hook = dist::powersgd_hook({.matrix_approximation_rank = 7, .min_compression_rate = 0.1});
@@ -101,7 +101,7 @@ void check_hooks(const std::string& backend, int ranks) {
       const Values mean = mean_over(*group, meant.to(kFloat64));
       const Tensor buffer = group->allocate(64, dtype);
       const Tensor gradient = view::as_strided(buffer, {8, 8}, {8, 1}, 0);
-      for (int round = 0; round < 22; ++round) {  // two plain ones first
+      for (int round = 0; round < 22; ++round) {  // two uncompressed rounds first
         gradient.copy_(meant);
         hook->run(*group, dist::GradBucket(0, true, buffer, {meant}, {gradient}), {.op = dist::ReduceOp::Avg}, {})
             ->wait();
@@ -111,7 +111,7 @@ void check_hooks(const std::string& backend, int ranks) {
       return "";
     });
   }
-  // Only one, and only before the first backward.
+  // Only one hook is allowed, and only before the first backward.
   expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     Net net;
     Ddp ddp(net, group);
@@ -136,7 +136,7 @@ void check_noop(const std::string& backend, int ranks) {
     });
     return compare(train(group, {}, [](Ddp& ddp) { ddp.register_comm_hook(dist::noop_hook()); }), expected);
   });
-  // Where rank 0 has nearly all of the mean, what it keeps is as large as a sum that nobody divided: it is meant here.
+  // When rank 0 contributes nearly all of the mean, its own gradient is as large as an undivided sum: intended here.
   manual_seed(1);
   Net alone;
   loss_of(alone(batch_of(0, 0))).backward();

@@ -1,4 +1,4 @@
-// A network of which a switch cuts off the first layer.
+// A network with a switch that detaches its first layer.
 #pragma once
 
 #include <brigade/nn/nn.h>

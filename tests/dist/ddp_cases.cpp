@@ -36,7 +36,7 @@ std::string same_everywhere(dist::ProcessGroup& group, const std::vector<Tensor>
   return "";
 }
 
-// The values of the layers, by name.
+// Copies the values of the layers by name.
 void copy_values(Net& from, Net& to) { to->load_state_dict(from->state_dict(), false); }
 
 std::vector<int> all_but(int ranks, int left_out) {
@@ -47,8 +47,8 @@ std::vector<int> all_but(int ranks, int left_out) {
   return result;
 }
 
-// Runs a step that must raise a ReductionError, then a sound step, and says what was wrong with either. The errors of
-// all ranks must be one text; it is returned by the first argument.
+// Runs a step that must raise a ReductionError, then a correct step, and returns what was wrong with either. The errors
+// of all ranks must have the same text.
 std::string fail_then_recover(const dist::ProcessGroupPtr& group, Net& net, dist::DistributedDataParallel<Net>& ddp,
                               const std::function<void()>& failing,
                               const std::function<std::string(const dist::ReductionError&)>& judge) {
@@ -98,7 +98,7 @@ void check_same_as_one_process(const std::string& backend, int ranks) {
       CAPTURE(bucket_mb);
       CAPTURE(set_to_none);
       expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
-        // Ranks start apart: construction makes them equal to rank 0.
+        // Ranks start with different weights: construction makes them equal to rank 0's.
         manual_seed(group->rank() == 0 ? 1 : 99);
         Net net;
         dist::DistributedDataParallel ddp(net, group, {.bucket_cap_mb = bucket_mb, .first_bucket_mb = bucket_mb});
@@ -216,7 +216,7 @@ void check_failure_in_backward(const std::string& backend, int ranks) {
       };
       const char* expected = no_history ? "does not require grad and does not have a grad_fn" : "the hook gave up";
       if (group->rank() == 1) {
-        // The rank that fails gets its own error; the others hear of it.
+        // The rank that fails gets its own error; the other ranks get a ReductionError that quotes it.
         try {
           failing();
           return "nothing was raised";
@@ -257,7 +257,7 @@ std::string check_find_unused(const dist::ProcessGroupPtr& group) {
   manual_seed(2);
   Net net;
   const Tensor spare = net->register_parameter("spare", ones({3}));
-  // A gradient of an earlier phase on a parameter that nobody uses stays as it is, to the bit.
+  // A gradient of an earlier phase on a parameter that no rank uses stays unchanged, bit for bit.
   spare.set_grad(full({3}, 0.1));
   dist::DistributedDataParallel ddp(net, group,
                                     {.find_unused_parameters = true, .bucket_cap_mb = 1e-4, .first_bucket_mb = 1e-4});

@@ -1,4 +1,4 @@
-// Options of a wrapper: what they accept, and that the ranks agree on them.
+// Options of a wrapper: which values they accept, and that the ranks have to agree on them.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -31,7 +31,7 @@ std::string check_caps(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_caps("a bucket without a cap holds everything", &check_caps, everywhere({2}));
 
 std::string check_agreement(const dist::ProcessGroupPtr& group) {
-  // What the last rank has, and how the error says it.
+  // The options of the last rank, and parts of the error's text.
   struct Row {
     dist::DDPOptions options;
     std::vector<std::string> parts;
@@ -56,7 +56,7 @@ std::string check_agreement(const dist::ProcessGroupPtr& group) {
         [&] { Ddp(net, group, group->rank() == last ? row.options : dist::DDPOptions()); }, parts);
     if (!wrong.empty()) return wrong;
   }
-  // What is a rank's own; and the order of names.
+  // Ranks may differ in gradient_as_bucket_view and in the order of names.
   Net net;
   const bool first = group->rank() == 0;
   Ddp ddp(net, group,
@@ -82,7 +82,7 @@ std::string check_ignored_in_backward(const dist::ProcessGroupPtr& group) {
     {
       Ddp ddp(net, group, {.parameters_and_buffers_to_ignore = ignored});
       if (in_backward) {
-        // One that fails half-way leaves nothing behind.
+        // A call that fails half-way leaves nothing behind.
         int made = 0;
         const auto failing = [&](std::vector<Tensor> parameters) {
           if (++made == 3) throw ValueError("no third optimizer");
@@ -135,7 +135,7 @@ std::string check_buffers_in_eval(const dist::ProcessGroupPtr& group) {
     if (rank == 0) ddp(x);  // alone
   }
   if (statistics.to_vector<float>()[0] != 1.0F + static_cast<float>(rank)) return "an evaluation without gradients";
-  // As PyTorch: in the first forward, and in the first after each one that syncs.
+  // As in PyTorch, buffers are copied in the first forward and in the first one after each forward that syncs.
   const auto is_copied = [&](bool syncs) {
     set_apart();
     if (syncs) {
@@ -154,7 +154,7 @@ std::string check_buffers_in_eval(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_buffers_in_eval("the first forward after one that syncs copies rank 0's buffers, in eval() too",
                                       &check_buffers_in_eval, everywhere({2, 3}));
 
-// Of parameters that were not ready nothing says which comes first.
+// A model with unused layers before and after the used one: no ready time orders their parameters.
 struct PartlyUsedImpl : nn::Module {
   nn::Linear before{nullptr}, used{nullptr}, after{nullptr};
   PartlyUsedImpl() {

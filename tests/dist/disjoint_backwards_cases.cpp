@@ -1,4 +1,4 @@
-// Strict mode where several backwards reach the parameters together, with errors in the next forward as in PyTorch.
+// Strict mode when several backwards together reach the parameters: errors come in the next forward, as in PyTorch.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -69,7 +69,7 @@ void check_disjoint(const std::string& backend, int ranks) {
 const AddRankCase add_disjoint("two strict backwards over disjoint parameters are one step", &check_disjoint,
                                everywhere({2, 3}));
 
-// At once is the default: whether a second backward follows is not known then.
+// By default the error comes in the first backward, when it is not known whether a second one follows.
 std::string check_option_named(const dist::ProcessGroupPtr& group) {
   for (const auto report_at : {dist::ReducerOptions::ReportAt::Backward, dist::ReducerOptions::ReportAt::NextForward}) {
     Heads heads;
@@ -97,7 +97,7 @@ std::string check_still_missing(const dist::ProcessGroupPtr& group) {
   Heads heads;
   dist::DistributedDataParallel ddp(heads, group, {.report_at = dist::ReducerOptions::ReportAt::NextForward});
   const Tensor x = batch_of(group->rank(), 0);
-  // What is missing after all backwards is an error, once; the same parameters again are no help.
+  // Parameters that all backwards miss are an error, once; reaching the same parameters again does not help.
   for (int round = 0; round < 2; ++round) {
     heads->zero_grad();
     ddp(x).first.backward();
@@ -110,7 +110,7 @@ std::string check_still_missing(const dist::ProcessGroupPtr& group) {
   first.backward();
   const std::string wrong = expect_error<dist::ReductionError>([&] { ddp(x); }, {"b.weight"});
   if (!wrong.empty()) return wrong;
-  // A complete backward, and what a third one misses, is looked at on its own.
+  // After a complete backward, the next backward is judged on its own.
   heads->zero_grad();
   const auto again = ddp(x);
   (again.first + again.second).backward();
@@ -120,7 +120,7 @@ std::string check_still_missing(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_still_missing("what no backward before the next forward has reached is an error there",
                                     &check_still_missing, everywhere({2}));
 
-// The last rank cuts off one of three losses, whose parameters the others have reached: it alone is told of.
+// The last rank detaches one of three losses, whose parameters the others reach: only the last rank is reported.
 std::string check_missing_on_one(const dist::ProcessGroupPtr& group) {
   mechanisms::Net net;  // a, b and c
   dist::DistributedDataParallel ddp(net, group, {.report_at = dist::ReducerOptions::ReportAt::NextForward});

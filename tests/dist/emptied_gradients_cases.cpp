@@ -1,5 +1,5 @@
-// Gradient hooks that leave nothing of one rank's gradient: told with the line of the hook after three backwards, and not
-// where the gradient was zero by itself, or is on all ranks.
+// Gradient hooks that zero one rank's gradient: reported with the line of the hook after three backwards, but not where
+// the gradient was zero by itself or is zero on all ranks.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 using Hook = std::function<Tensor(const Tensor& gradient, int rank, int step)>;
 
-// Four steps with a hook on one weight; `dead`: of the last rank, whose loss does not depend on it.
+// Four steps with a hook on one weight. The loss of the last rank is multiplied by `weight_of_last`.
 std::vector<dist::Verdict> train_with(const dist::ProcessGroupPtr& group, const Hook& hook, unsigned* line = nullptr,
                                       double weight_of_last = 1) {
   manual_seed(1);

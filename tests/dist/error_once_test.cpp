@@ -13,7 +13,7 @@ namespace {
 
 using Said = std::vector<std::pair<int, std::string>>;
 
-// What is shown when ranks say these lines in this order and then end, as "rank: line".
+// The shown lines, as "rank: line", when ranks print the lines of `said` in this order and then end.
 std::vector<std::string> shown(ErrorOnce& errors, const Said& said, std::vector<std::string>* brief = nullptr) {
   std::vector<std::string> all;
   int ranks = 0;
@@ -91,7 +91,7 @@ TEST_CASE("lines that only begin like an error pass as they are") {
     errors.announce(rank, "first", "cause: x\nnumber 1\nfix: y");
     errors.announce(rank, "second", "cause: x\nnumber 2\nfix: y");
   }
-  // Rank 0 says the second; rank 1 is cut off in the middle, so its words are shown although rank 0's are.
+  // Rank 0 prints the second error; rank 1 is cut off in the middle of it, so its lines are shown too.
   CHECK(shown(errors, {{0, "cause: x"},
                        {0, "something else"},
                        {0, "cause: x"},

@@ -1,5 +1,5 @@
-// What a wrapper says of its parameters at any time: who used them, when they were reduced, who holds them, who wrote
-// them last.
+// What DDP explains of its parameters at any time: which ranks used them, when they were reduced, which optimizer holds
+// them, and what wrote them last.
 #include "branching_net.h"
 #include "rank_case.h"
 
@@ -49,7 +49,7 @@ std::string expect_same(const std::string& found, const std::string& expected) {
   return found == expected ? "" : fmt::format("found '{}', expected '{}'", found, expected);
 }
 
-// The first that is wrong.
+// The first result that is not "".
 std::string first_of(std::initializer_list<std::string> results) {
   for (const std::string& each : results) {
     if (!each.empty()) return each;
@@ -75,7 +75,7 @@ std::string check_use(const dist::ProcessGroupPtr& group) {
   std::string all;
   for (int r = 0; r < n; ++r)
     all += fmt::format("{}{}", r > 0 ? " " : "", r);
-  // With two ranks, or on the only user, the flags leave one answer.
+  // With two ranks, or on the only user, the flags determine which ranks used it.
   const bool clear = rank == 0 || n == 2;
   return first_of({expect_same(before, "used=- users=- by=not known bucket=- ready=- last=0"),
                    expect_same(first, fmt::format("used=1 users={} by=[{}] bucket=0 ready=4 last=1", n, all)),
@@ -86,7 +86,7 @@ std::string check_use(const dist::ProcessGroupPtr& group) {
                    expect_same(third, "used=0 users=0 by=[] bucket=0 ready=- last=2")});
 }
 
-// The ranks have told each other in the error: all know who did not use what.
+// The error exchanges the flags of all ranks: each knows which ranks used a parameter.
 std::string check_after_an_error(const dist::ProcessGroupPtr& group) {
   BranchingNet net;
   Wrapper ddp(net, group);
@@ -113,7 +113,7 @@ std::string check_buckets(const dist::ProcessGroupPtr& group) {
   std::string found;
   for (const dist::ExplainedParameter& each : ddp.explain().parameters)
     found += fmt::format("{} {} {}; ", each.name, each.bucket.value_or(99), each.ready.value_or(99));
-  // In the order of the reducer, told by itself.
+  // The buckets and ready order, from the reducer itself.
   std::string expected;
   const auto layout = ddp.reducer().layout();
   for (const auto& [name, parameter] : static_cast<const nn::Module&>(*net.ptr()).named_parameters()) {
@@ -189,7 +189,7 @@ std::string check_writes(const dist::ProcessGroupPtr& group) {
   if (problem.empty()) problem = expect_same(written("a.weight"), fmt::format("mul_ at {}", edited));
   if (problem.empty()) problem = expect_same(written("b.weight"), fmt::format("zero_ at {}", edited + 1));
   if (problem.empty()) problem = expect_same(written("a.bias"), fmt::format("step of SGD at {}", stepped));
-  net->a->bias.bump_version();  // as one who writes to its bytes
+  net->a->bias.bump_version();  // as code that writes its bytes does
   if (problem.empty()) problem = expect_same(written("a.bias"), fmt::format("not known at {}", stepped));
   for (int i = 0; i < 20000; ++i) {  // more than the log of all writes keeps
     const NoGradGuard no_grad;
@@ -225,7 +225,7 @@ std::string check_no_collective(const dist::ProcessGroupPtr& group) {
   Wrapper ddp(net, group);
   backward(ddp, group->rank());
   const uint64_t before = group->flight_recorder().entries().back().sequence;
-  for (int i = 0; i < group->rank() + 1; ++i)  // not as often on each rank
+  for (int i = 0; i < group->rank() + 1; ++i)  // a different number of calls on each rank
     static_cast<void>(ddp.explain());
   return group->flight_recorder().entries().back().sequence == before ? "" : "explain() called a collective";
 }

@@ -104,7 +104,7 @@ void check_loop(const std::string& backend, int ranks) {
 const AddRankCase add_loop("[002.1] [004.4] a loop on a Fabric gives the weights of the loop by hand, to the bit",
                            &check_loop, everywhere({2, 3}));
 
-// In PyTorch the gradients of a student that is called round its wrapper stay local.
+// In PyTorch the gradients of a student that is called without its wrapper stay local.
 std::string reduces_a_submodule(const ProcessGroupPtr& group) {
   Fabric fabric(cpu(), group);
   manual_seed(1);
@@ -123,7 +123,7 @@ std::string reduces_a_submodule(const ProcessGroupPtr& group) {
   for (const std::string& theirs : group->all_gather_text(mine)) {
     if (theirs != mine) return "the gradients differ between the ranks";
   }
-  // And they are the mean of what each rank has alone.
+  // They are the mean of the gradients that each rank computes alone.
   TwoLayers alone;
   alone->load_state_dict(student->state_dict());
   mean(square(alone(batch) - teacher(batch))).backward();
@@ -218,7 +218,7 @@ std::string exchanges(const ProcessGroupPtr& group) {
 const AddRankCase add_exchanges("all_reduce, all_gather and broadcast give what they say", &exchanges,
                                 everywhere({2, 3}));
 
-// Trains on, from a file or not; the bits of the weights and of the loss scale.
+// Trains, optionally from and to a checkpoint file. Returns the bits of the weights and of the loss scale.
 std::string trained(Fabric& fabric, const std::string& from, const std::string& to, int steps) {
   manual_seed(2);
   TwoLayers net;
@@ -272,7 +272,7 @@ void check_files(const std::string& backend, int ranks) {
 const AddRankCase add_files("a training is saved and resumed to the bit; a failure on one rank is one on all",
                             &check_files, everywhere({2}));
 
-// A loader of one rank that takes batches of all ranks goes on where those of several ranks were.
+// A loader on one rank, whose batches are those of all ranks together, resumes where the loaders of several ranks were.
 std::string on_one_rank(const ProcessGroupPtr& group) {
   const int ranks = group->size();
   Fabric many(cpu(), group), one(cpu(), dist::make_thread_groups(1).front());

@@ -44,12 +44,12 @@ Tensor batch_of(const ProcessGroupPtr& group, int step, int64_t width) {
   return randn({4, width}, kFloat32, &random);
 }
 
-// A generator and a discriminator share one wrapper, whose strategy takes no unused parameters.
+// A generator and a discriminator share one wrapper, whose strategy does not allow unused parameters.
 std::string toggles(const ProcessGroupPtr& group) {
   Fabric fabric(cpu(), group);
   manual_seed(1);
   Gan net;
-  net->discriminator->bias.requires_grad_(false);  // stays so, whatever is toggled
+  net->discriminator->bias.requires_grad_(false);  // stays frozen, whatever is toggled
   optim::SGD of_generator(net->generator->parameters(), {.lr = 0.1});
   optim::SGD of_discriminator(net->discriminator->parameters(), {.lr = 0.1});
   auto [model, opt_g, opt_d] = fabric.setup(net, of_generator, of_discriminator);
@@ -86,7 +86,7 @@ const AddRankCase add_toggles("a toggled optimizer alone gets gradients, and no 
 // The order in which a loop steps and clears.
 enum class Style { ClearFirst, ClearAll, ClearAfter };
 
-// Three Adams after one backward; returns the scales that were in use. `fabric` null: by hand.
+// Three Adams after one backward; returns the scales that were in use. `on_fabric` false: by hand.
 std::string three_adams(const ProcessGroupPtr& group, Style style, bool on_fabric) {
   dist::FabricOptions options = cpu("16-mixed", 4194304);  // overflows at first
   Fabric fabric(options, group);
@@ -178,7 +178,7 @@ std::string alternates(const ProcessGroupPtr& group) {
         fabric.untoggle_optimizer(*each);
       }
     }
-    // Three updates double it: they go on while the steps do.
+    // Three updates double the scale, so it has to grow in six steps.
     if (fabric.scaler().get_scale() < 2048)
       return fmt::format("the scale is {} in style {}", fabric.scaler().get_scale(), static_cast<int>(style));
   }
@@ -229,7 +229,7 @@ std::string plain_backward(const ProcessGroupPtr& group) {
     mechanisms::loss_of(model(batch_of(group, first, 4))).backward();
     const std::string before = bits_of(net->parameters());
     const std::string phrase = first == 0 ? "but _scale is None" : "comes from a loss that was not scaled";
-    // Whichever looks at the gradients first.
+    // Whichever reads the gradients first, the step or clipping.
     for (const bool clips : {false, true}) {
       const auto use = [&, &opt = optimizer] {
         if (clips) fabric.clip_gradients(opt, {.max_norm = 1});
@@ -246,7 +246,7 @@ std::string plain_backward(const ProcessGroupPtr& group) {
 const AddRankCase add_plain("a plain backward() under 16-mixed is an error before the step, with what to call",
                             &plain_backward, everywhere({2}));
 
-// A schedule that each rank feeds with its own loss (row 003, DIV-15): before the first step with rates that differ.
+// A schedule that each rank feeds with its own loss (row 003, DIV-15): an error before the first step at unequal rates.
 std::string own_loss(const ProcessGroupPtr& group) {
   Fabric fabric(cpu(), group);
   manual_seed(1);
@@ -267,7 +267,7 @@ std::string own_loss(const ProcessGroupPtr& group) {
   const std::string wrong = expect_error<dist::ConsistencyError>(
       [&] { step(1); }, {"lr of group 0 differs", "all_reduce the loss or metric"});
   if (!wrong.empty()) return wrong;
-  // As it should be.
+  // The correct program averages the loss.
   sgd.set_lr(0, 0.1);
   optim::ReduceLROnPlateau averaged(sgd, {.patience = 0});
   for (int i = 0; i < 3; ++i) {

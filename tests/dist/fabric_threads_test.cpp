@@ -1,4 +1,4 @@
-// What a Fabric is told, whom it starts, and what it does on one rank.
+// Fabric: its options, the ranks that it launches, and its behavior on one rank.
 #include <brigade/autograd/functional.h>
 #include <brigade/core/warning.h>
 #include <brigade/dist/ddp/model_averaging.h>
@@ -141,7 +141,7 @@ TEST_CASE("a module computes in the precision, and gives float32 back") {
       CHECK(y.dtype() == row.result);
     }
     CHECK(model->fc->weight.dtype() == row.parameters);
-    // Round the wrapper: in the region only where it is asked for.
+    // Without the wrapper, a layer runs under autocast only inside of fabric.autocast().
     if (amp::find_precision(row.precision).autocast) {
       CHECK(model->fc(ones({1, 3})).dtype() == kFloat32);
       const auto region = fabric.autocast();
@@ -211,7 +211,7 @@ namespace {
 
 enum class Averaged : uint8_t { ByNobody, BySetup, ByWrapper, ByHand, InOnePiece, ParameterByParameter, AtTheEnd };
 
-// What is said in five steps on two ranks; parameters are averaged after the fourth, or when all is done.
+// The warnings of five steps on two ranks; parameters are averaged after the fourth step, or at the end.
 std::vector<std::string> said_of(Averaged by) {
   std::vector<std::string> said;
   std::mutex mutex;
@@ -236,7 +236,7 @@ std::vector<std::string> said_of(Averaged by) {
         if (by == Averaged::ByHand) fabric.group()->all_reduce(parameter.grad(), {.op = dist::ReduceOp::Avg})->wait();
       }
       optimizer.step();
-      fabric.all_reduce(1.0);  // of a metric, which averages nothing
+      fabric.all_reduce(1.0);  // of a metric: averages no gradients
       if (step != 3) continue;
       if (by == Averaged::InOnePiece) dist::average_parameters(*fabric.group(), net->parameters());
       const NoGradGuard no_grad;
@@ -351,7 +351,7 @@ TEST_CASE("clip_gradients clips by norm or by value, of what the scaler has divi
     fabric.clip_gradients(optimizer, {.clip_val = 3.5});
     CHECK(weight.grad().to_vector<double>() == std::vector<double>{3, -3.5});
     CHECK(optimizer.step());
-    // Not finite: an error where nobody would skip the step, and a step that is skipped where somebody does.
+    // Non-finite gradients: with a scaler the step is skipped, without one clipping is an error.
     optimizer.zero_grad();
     fabric.backward((weight * tensor<float>({INFINITY, 1})).sum());
     const auto clip = [&] { fabric.clip_gradients(optimizer, {.max_norm = 1}); };

@@ -1,5 +1,5 @@
-// Advice on backwards that never ran: their numbers are made up, and the ranks are threads, so that what one rank tells the
-// others is read by them.
+// Runs advice on fake backwards with synthetic numbers. The ranks are threads, so that the exchanges between them are
+// real.
 #pragma once
 
 #include <brigade/dist/diagnosis/advice.h>
@@ -16,7 +16,7 @@
 namespace brigade::test {
 
 struct FakeBackward final : dist::FinishedBackward {
-  // Of one rank: three parameters that every rank used, in two buckets, and nothing to look at.
+  // The backward of one rank: three parameters that every rank used, in two buckets, and nothing unusual.
   explicit FakeBackward(dist::ProcessGroupPtr among) : group(std::move(among)) {
     at.ranks = group->size();
     found.users.assign(3, group->size());
@@ -57,11 +57,11 @@ struct FakeBackward final : dist::FinishedBackward {
   int exchanges = 0;
 };
 
-// One more backward of a rank: changes its numbers.
+// Sets the numbers of one more backward of a rank.
 using Change = std::function<void(int rank, FakeBackward& backward)>;
 
-// What advice says of backwards, one after another, and how often it asked the other ranks. The same on every rank, or a
-// check fails.
+// The verdicts of advice on consecutive backwards, and how often it asked the other ranks. A check fails unless both
+// are the same on every rank.
 struct Advised {
   std::vector<std::optional<dist::Verdict>> verdicts;  // one per backward
   std::vector<int> exchanges;                          // in each

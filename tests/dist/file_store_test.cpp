@@ -1,4 +1,4 @@
-// The file store is for its user alone: what others could have planted or changed is refused.
+// The file store belongs to its user alone: files that other users could have planted or changed are refused.
 #include <brigade/dist/rendezvous/store.h>
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A folder for the test, and a umask that lets everybody in.
+// A folder for the test, and a umask that masks no permission.
 class Place {
  public:
   Place() : umask_(umask(0)) {

@@ -1,4 +1,4 @@
-// Who is named as the first to fail, from how ranks ended and what they left.
+// Finds the rank that failed first, from how the ranks ended and the error records that they left.
 #include <brigade/dist/rendezvous/launch/first_failure.h>
 
 #include <doctest/doctest.h>
@@ -22,12 +22,12 @@ TEST_CASE("the earliest own error was first, however early the consequences are 
   CHECK(find_first_failure({{{0, 20, 134, SIGABRT, false, because(15, 1)}, {1, 30, 134, SIGABRT, false, own(10)}}})
             .rank == 1);
   CHECK(find_first_failure({{{0, 20, 1, 0, false, own(18)}, {1, 30, 1, 0, false, own(12)}}}).rank == 1);
-  // Without a file an error is at its end, and still before every consequence.
+  // Without a record, an error counts at the end of its process, and still comes before every consequence.
   CHECK(find_first_failure({{{0, 20, 1, 0, false, because(15, 1)}, {1, 30, 7, 0, false, {}}}}).rank == 1);
   CHECK(find_first_failure({{{0, 20, 1, 0, false, own(5)}, {1, 10, 7, 0, false, {}}}}).rank == 0);
-  // Who was told to end has no error of its own but the one it has left.
+  // A rank that was told to end has no error of its own except a recorded one.
   CHECK(find_first_failure({{{0, 20, 1, 0, false, because(15, 1)}, {1, 30, 143, SIGTERM, true, own(9)}}}).rank == 1);
-  // A signal from outside is no consequence, even after one that the rank got over.
+  // A signal from outside is not a consequence, even after a consequence that the rank survived.
   CHECK(find_first_failure({{{0, 20, 1, 0, false, because(8, 1)}, {1, 30, 139, SIGSEGV, false, because(3, 0)}}}).rank ==
         1);
   CHECK(find_first_failure({{{0, 20, 0, 0, false, because(15, 1)}}}).rank == -1);
@@ -52,7 +52,7 @@ TEST_CASE("a rank that others gave up on while it still ran was first, and the s
   CHECK(first.exit_code == 134);
   // It caught the signal.
   CHECK(find_first_failure({{{0, 20, 134, SIGABRT, false, because(15, 1)}, {1, 30, 0, 0, true, {}}}}).awaited);
-  // Whoever waited itself has said so, and whoever is not named has nothing to do with it.
+  // A rank that waited itself has recorded so, and a rank that no record names is not involved.
   CHECK(
       find_first_failure({{{0, 20, 134, SIGABRT, false, because(15, 1)}, {1, 30, 143, SIGTERM, true, because(18, 2)}}})
           .rank == 0);
@@ -72,7 +72,7 @@ TEST_CASE("a rank that gave up because of another leads to that one, who has lef
                                             {2, 30, 143, SIGTERM, true, {}}}});
   CHECK(awaited.rank == 2);
   CHECK(awaited.awaited);
-  // In a circle nobody is at fault.
+  // In a cycle of waiting ranks none is at fault.
   CHECK(
       find_first_failure({{{0, 20, 134, SIGABRT, false, because(15, 1)}, {1, 21, 134, SIGABRT, false, because(16, 0)}}})
           .rank == 0);

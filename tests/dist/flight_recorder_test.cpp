@@ -29,7 +29,7 @@ json read(const std::filesystem::path& file) {
   return json::parse(in);
 }
 
-// The files whose names begin so, in the order of their names.
+// The files whose names begin with `prefix`, sorted by name.
 std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder, const std::string& prefix) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {

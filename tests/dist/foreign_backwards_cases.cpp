@@ -1,5 +1,5 @@
-// Backwards that are not the wrapper's own, on one rank, between its forward and its backward; and losses that look
-// like them.
+// Backwards of other models on one rank, between the wrapper's forward and its backward, and losses that look like
+// them.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 

@@ -1,5 +1,5 @@
-// A loss without a history on one rank, where it has two reasons to choose from: parameters that were frozen, and a detach()
-// that belongs there. A GAN whose halves have a wrapper each.
+// A loss without a history on one rank that has two possible causes: frozen parameters, and a detach() that is correct.
+// The model is a GAN whose halves have a wrapper each.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -39,7 +39,7 @@ struct Lines {
   unsigned frozen = 0, detached_by_mistake = 0, frozen_by_design = 0;
 };
 
-// Each step trains the judge on detached results, then the generator by a frozen judge; the last rank makes the mistake.
+// Each step trains the judge on detached results, then the generator with a frozen judge. The last rank errs.
 Values train_gan(const dist::ProcessGroupPtr& group, int ranks, Mistake mistake, Lines& lines) {
   manual_seed(1);
   GeneratorNet generator;
@@ -76,7 +76,7 @@ Values train_gan(const dist::ProcessGroupPtr& group, int ranks, Mistake mistake,
   return values;
 }
 
-// What the others are told of a rank whose backward was refused; "", or the text.
+// Checks the error of the other ranks when the backward of `rank` was refused. Returns "" or its text.
 std::string told_as_failed(const Error& error, int rank) {
   const auto* const reported = dynamic_cast<const dist::ReductionError*>(&error);
   if (!reported) return error.what();
@@ -121,7 +121,7 @@ const AddRankCase add_mistakes(
     "a loss without a history names what was frozen, where a detach() has done no harm before", &check_mistakes,
     everywhere({2, 3}));
 
-// Two critics with a wrapper each, in one loss (SAC), of which the last rank has thawed none.
+// Two critics with a wrapper each in one loss (SAC); the last rank has thawed neither.
 std::string check_twins(const dist::ProcessGroupPtr& group) {
   JudgeNet first, second;
   dist::DistributedDataParallel<JudgeNet> ddp_first(first, group), ddp_second(second, group);
@@ -149,7 +149,7 @@ std::string check_twins(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_twins("a loss of several wrappers without a history on one rank is told as that", &check_twins,
                             everywhere({2, 3}));
 
-// The others exchange something in their backward before they reduce.
+// The other ranks run a collective in their backward before they reduce.
 std::string check_exchange(const dist::ProcessGroupPtr& group) {
   nn::Sequential net(nn::Linear(4, 4), dist::SyncBatchNorm(4, group));
   dist::DistributedDataParallel<nn::Sequential> ddp(net, group);

@@ -1,4 +1,4 @@
-// A Gloo group whose store has gone: nothing is said of ranks that could not be asked for.
+// A Gloo group whose store is gone: errors claim nothing about ranks whose activity could not be looked up.
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/rendezvous/store.h>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// What rank 0 gets that waits in vain, in a group whose store goes once all have met.
+// The error of rank 0, whose wait times out in a group whose store ends once all ranks have met.
 std::string time_out_without_store(int size) {
   auto server = std::make_unique<dist::TcpStoreServer>("127.0.0.1", 0);
   const int port = server->port();

@@ -1,4 +1,4 @@
-// Strangers at the listeners of a Gloo group while its ranks meet: the ranks connect to each other as without them.
+// Strangers connect to the listeners of a Gloo group while its ranks meet: the ranks still reach each other.
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/process_group.h>
@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// The TCP sockets of this process that listen.
+// The listening TCP sockets of this process.
 std::vector<sockaddr_in> listeners() {
   std::vector<sockaddr_in> found;
   std::error_code ignored;
@@ -57,7 +57,7 @@ int open_descriptors() {
   return static_cast<int>(std::distance(begin(all), end(all)));
 }
 
-// What a stranger does with a connection; it stays open until all is over.
+// What a stranger does with a connection, which stays open until the end.
 using Deed = std::function<void(int fd, std::mt19937& numbers)>;
 
 void send_words(int fd, const std::string& words) {
@@ -75,8 +75,8 @@ struct Deeds {
   Deed act;
 };
 
-// Three ranks meet, the last one late, while strangers visit every listener again and again; then they sum. What each
-// got, or its error.
+// Three ranks meet, the last one late, while strangers visit every listener again and again; then the ranks compute a
+// sum. Returns what each rank got, or its error.
 std::vector<std::string> meet(const Deed& act, int& visits) {
   const std::string made = (std::filesystem::temp_directory_path() / "brigade-test-XXXXXX").string();
   std::string folder = made;

@@ -1,5 +1,5 @@
-// Gradients that are put in place or changed by hand between reduction and step: only other values on some rank are an
-// error.
+// Gradients that are set or changed by hand between reduction and step: an error only if some rank then has other
+// values.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -28,7 +28,7 @@ void scale_all_alike(const dist::ProcessGroupPtr&, Net& net, int) {
   }
 }
 
-// One rank does in two operations what the others do in one.
+// Rank 0 runs another operation than the others, with the same result.
 void scale_otherwise(const dist::ProcessGroupPtr& group, Net& net, int) {
   for (const Tensor& parameter : net->parameters()) {
     if (group->rank() == 0) {
@@ -132,7 +132,7 @@ void check_found(const std::string& backend, int ranks) {
 const AddRankCase add_found("gradients set or changed by hand to other values on some rank are found", &check_found,
                             everywhere({2, 3}));
 
-// More writes than a thread's log once held.
+// More writes than a small log per thread would hold.
 std::string check_many_parameters(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   nn::Sequential net;
@@ -150,7 +150,7 @@ std::string check_many_parameters(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_many_parameters("an edit is found among those of 400 other gradients", &check_many_parameters,
                                       everywhere({2}));
 
-// Rank 0 puts a clone in place, which changes nothing; the last one edits what was reduced: that is told, and its line.
+// Rank 0 sets clones, which changes nothing; the last rank edits a reduced gradient, which is reported with its line.
 std::string check_edit_beside_clone(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Net net;
@@ -179,7 +179,7 @@ std::string check_edit_beside_clone(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_edit_beside_clone("an edit on one rank is told beside clones on another",
                                         &check_edit_beside_clone, everywhere({2, 3}));
 
-// A teacher that no wrapper knows, in a module of its own, and a parameter of no module, beside the wrapped network.
+// An unwrapped teacher in a module of its own, and a parameter of no module, next to the wrapped network.
 struct TeacherImpl : nn::Module {
   Net net{nullptr};
   TeacherImpl() { net = register_module("net", Net()); }

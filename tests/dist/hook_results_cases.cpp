@@ -1,5 +1,5 @@
-// What a communication hook leaves: gradients that are not the same on all ranks are told before the step, and what it
-// reduces is not taken for the user's own doing.
+// Results of communication hooks: gradients that differ between ranks are reported before the step, and what a hook
+// reduces is not taken for averaging by hand.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 using Start = std::function<dist::WorkPtr(dist::ProcessGroup&, const dist::GradBucket&)>;
 
-// Gradient by gradient, issued together; but for the first `left_out`.
+// Averages each gradient by itself, issued together, except the first `left_out`.
 dist::WorkPtr average_each(dist::ProcessGroup& group, const dist::GradBucket& bucket, size_t left_out) {
   dist::CoalescingManager together(dist::ProcessGroupPtr(&group, [](dist::ProcessGroup*) {}));
   for (size_t i = left_out; i < bucket.gradients().size(); ++i)
@@ -56,7 +56,7 @@ const AddRankCase add_each_by_itself("a hook that reduces each gradient by itsel
                                      &check_each_by_itself, everywhere({2, 3}));
 
 std::string check_left_out(const dist::ProcessGroupPtr& group) {
-  for (const double max_norm : {0.0, 0.1}) {  // clipped, they all differ, and not because of the clipping
+  for (const double max_norm : {0.0, 0.1}) {  // after clipping all differ, but clipping is not the cause
     const Trained trained = train_with(
         group, [](dist::ProcessGroup& g, const dist::GradBucket& bucket) { return average_each(g, bucket, 2); },
         max_norm);

@@ -1,4 +1,4 @@
-// Training that is saved, and goes on in fresh wrappers: with every hook, the same bits as without the break.
+// Training that is saved and resumed in fresh wrappers: with every hook, the same bits as without the break.
 #include "core/temporary_folder.h"
 #include "mechanisms_net.h"
 #include "rank_case.h"
@@ -29,7 +29,7 @@ BRIGADE_MODULE(Mixed);
 
 using MakeHook = std::function<dist::CommHookPtr()>;
 
-// All that a program trains with; a fresh one stands for a program that begins anew.
+// Everything that a program trains with; a fresh instance stands for a restarted program.
 struct Program {
   Mixed net;
   dist::DistributedDataParallel<Mixed> ddp;
@@ -92,7 +92,7 @@ std::string resumes(const dist::ProcessGroupPtr& group, const MakeHook& make) {
     after.checkpoint().load(path);
     after.averager.set_step(static_cast<uint64_t>(after.averagings));
     after.train_until(kEnd, group->rank());
-    const bool local = after.hook->name() == "post_local_sgd";  // buckets stay where nothing is sent any more
+    const bool local = after.hook->name() == "post_local_sgd";  // sends nothing: buckets are not rebuilt
     if (!local && after.ddp.reducer().layout() == layout) return "the buckets were not rebuilt";
     if (bits_of(after.net->parameters()) != expected) return fmt::format("other bits when saved after step {}", at);
   }
@@ -123,7 +123,7 @@ void check_resume(const std::string& backend, int ranks) {
 const AddRankCase add_resume("a hook resumes bit for bit, over a rebuild of the buckets", &check_resume,
                              {.threads = {2, 3}, .shm = {2, 3}, .others = {2, 3}});
 
-// As PyTorch counts: the first N backwards are plain.
+// Counts as PyTorch does: the first N backwards are plain.
 std::string check_start(const dist::ProcessGroupPtr& group) {
   constexpr int64_t kStart = 3;
   std::string powersgd, local;
@@ -139,7 +139,7 @@ std::string check_start(const dist::ProcessGroupPtr& group) {
   }
   if (powersgd != "111000") return "powersgd: plain backwards " + powersgd;
   if (local != "111000") return "post_local_sgd: global backwards " + local;
-  // Without anything kept it may begin at once.
+  // Without error feedback and warm start, PowerSGD may begin at once.
   dist::powersgd_hook({.start_powersgd_iter = 0, .use_error_feedback = false, .warm_start = false});
   for (const double rate : {-1.0, 0.0, std::numeric_limits<double>::quiet_NaN(), HUGE_VAL}) {
     const std::string wrong = expect_error<ValueError>([&] { dist::powersgd_hook({.min_compression_rate = rate}); },
@@ -150,7 +150,7 @@ std::string check_start(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_start("PowerSGD and local SGD begin after as many backwards as in PyTorch", &check_start);
 
-// A gradient of zeros, such as an unused parameter has, does not end the approximation for ever.
+// A gradient of zeros, as of an unused parameter, does not break the approximation in later rounds.
 std::string check_zeros(const dist::ProcessGroupPtr& group) {
   const auto hook =
       dist::powersgd_hook({.matrix_approximation_rank = 2, .min_compression_rate = 0.5, .use_error_feedback = false});
@@ -202,7 +202,7 @@ std::string check_refused(const dist::ProcessGroupPtr& group) {
         powersgd->load_state_dict({{"iteration", count}, {"0.q", ones({2})}});
       },
       {"'0.q' of the state is", "expected a floating matrix"}));
-  // What fits no gradient is found when the gradient is there, on all ranks.
+  // A state that fits no gradient is found on all ranks when the gradient arrives.
   powersgd->load_state_dict({{"iteration", count}, {"0.q", ones({3, 2})}});
   const Tensor buffer = group->allocate(64, kFloat32);
   const Tensor gradient = view::as_strided(buffer, {8, 8}, {8, 1}, 0);

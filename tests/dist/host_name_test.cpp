@@ -1,4 +1,4 @@
-// Names of hosts: found, unknown, and not answered in time.
+// Resolving host names: found, unknown, and not answered in time.
 #include <brigade/core/error.h>
 #include <brigade/dist/rendezvous/store/host_name.h>
 
@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 int never_answers(const char*, const char*, const addrinfo*, addrinfo**) {
-  std::this_thread::sleep_for(40s);  // on a thread that nobody waits for
+  std::this_thread::sleep_for(40s);  // on a thread that no caller waits for
   return EAI_AGAIN;
 }
 int does_not_know(const char*, const char*, const addrinfo*, addrinfo**) { return EAI_NONAME; }
@@ -37,7 +37,7 @@ TEST_CASE("a name server that does not answer is a time-out that names the host"
   const auto begin = Clock::now();
   const std::string text = error_of<TimeoutError>(&never_answers);
   CHECK(text.find("where host 'rank-zero.example' is; check the name (MASTER_ADDR)") != std::string::npos);
-  CHECK(Clock::now() - begin < 30s);  // not for its answer
+  CHECK(Clock::now() - begin < 30s);  // does not wait for the answer
 }
 
 TEST_CASE("an unknown host is named at once") {

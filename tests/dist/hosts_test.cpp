@@ -117,7 +117,7 @@ TEST_CASE("hosts: SIGKILL of a rank is an error of all others that names it by i
       CAPTURE(r);
       CAPTURE(rank.text);
       CHECK(rank.error == "PeerError");
-      // Its companions see its end; the other hosts hear of it from them, or, when it was alone, from its connection.
+      // The ranks of its host see its end; other hosts learn of it from them, or, if it was alone, from its connection.
       CHECK(contains(rank.text, fmt::format("rank {} died", last)));
       CHECK(contains(rank.text, "all_reduce(sum) of 16384 x float32"));
       CHECK(contains(rank.text, "gradients"));
@@ -138,7 +138,7 @@ TEST_CASE("hosts: a rank that does not come is named on its host and on the othe
           const Tensor x = group->allocate(100, kFloat32);
           group->all_reduce(x)->wait();
           if (group->rank() == last) {
-            // Busy with something else for longer than the others are willing to wait.
+            // Busy with something else for longer than the other ranks' timeout.
             return gave_up.wait_for(last) ? "" : "nobody gave up";
           }
           const test::SharedCount::AddAtEnd adds{gave_up};
@@ -232,7 +232,7 @@ TEST_CASE("hosts: ranks of a host that meet in different collectives are told bo
       "hosts:AABB", 4,
       [](dist::ProcessGroupPtr group) -> std::string {
         const Tensor x = group->allocate(400, kFloat32);
-        // Both begin with a reduction of as many elements.
+        // Both begin by reducing the same number of elements.
         if (group->rank() == 3) {
           group->reduce_scatter(empty({100}), x)->wait();
         } else {
@@ -274,7 +274,7 @@ TEST_CASE(
       },
       5s);
   for (const test::Rank& rank : differing)
-    // Where two ranks find it, one of each host, none is blamed.
+    // If two ranks find it, one on each host, neither is blamed.
     CHECK((rank.result == "collective_mismatch 2" || rank.result == "collective_mismatch "));
   for (const std::string layout : {"AABB", "AAB", "ABB"}) {
     const int last = ranks_of(layout) - 1;

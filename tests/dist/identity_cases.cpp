@@ -1,4 +1,4 @@
-// What a collective is, is compared as numbers: names and descriptions of any length tell ranks apart, on every transport.
+// Collectives are compared as numbers: names and descriptions of any length are distinguished, on every transport.
 #include "rank_case.h"
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>
@@ -81,7 +81,7 @@ void check_long_hook_name(const std::string& backend, int ranks) {
 const AddRankCase add_long_hook_name("communication hooks whose names differ at their end",
                                      BackendCheck(&check_long_hook_name), {.threads = {2, 3}, .shm = {2}});
 
-// Also where texts are longer than what ranks keep of them.
+// Also distinguishes texts that are longer than what ranks keep of them.
 void check_long_descriptions(const std::string& backend, int ranks) {
   for (const size_t length : {300, 70000}) {
     const auto outcome = run_ranks(backend, ranks, [length](const Group& group) -> std::string {

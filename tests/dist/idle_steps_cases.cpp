@@ -1,4 +1,4 @@
-// Steps by gradients that were cleared after their backward, and loops that clear at other places.
+// Steps with gradients that were cleared after their backward, and loops that clear gradients at other places.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -51,7 +51,7 @@ std::string check_cleared(const dist::ProcessGroupPtr& group) {
     if (verdict.cause.kind != dist::CauseKind::NoBackward) return verdict.message;
     if (verdict.message.find("uses nothing of the latest backward: its gradients were cleared") == std::string::npos)
       return verdict.message;
-    // Zeros do not know who has written them.
+    // Zeroed gradients do not record the line that cleared them.
     if (set_to_none && verdict.cause.place.line != found.cleared_at) return "line: " + verdict.message;
   }
   return "";
@@ -72,8 +72,8 @@ std::string check_right_places(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_right_places("gradients may be cleared before backward, or after the step", &check_right_places,
                                    everywhere({2}));
 
-// A generator and a discriminator in one wrapper, each with an optimizer that clears before its own backward: what the
-// other's backward has given is cleared, and no step is idle.
+// A generator and a discriminator in one wrapper, each with an optimizer that clears before its own backward: it clears
+// gradients of the other's backward, but no step is idle.
 std::string check_turns(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Net net;
@@ -94,8 +94,8 @@ std::string check_turns(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_turns("two optimizers that take turns are not idle", &check_turns, everywhere({2}));
 
-// An optimizer over another network that looks the same, while the wrapped one gets its gradients, and is moved by hand or
-// not at all; the kinds of what is told.
+// The optimizer holds another network of the same shape, while the wrapped one gets the gradients and is moved by hand
+// or not at all. Returns the kinds of the verdicts.
 std::string told_beside(const dist::ProcessGroupPtr& group, bool by_hand) {
   manual_seed(1);
   Net net, other;

@@ -74,7 +74,7 @@ BRIGADE_MODULE(Normed);
 Tensor sum_of_squares(const Tensor& output) { return sum(square(output - 1.0)); }
 
 void check_sync_batch_norm(const std::string& backend, int ranks) {
-  // One process on the batches that are there; sums, so that the division by ranks is all there is.
+  // One process on the existing batches. The loss is a sum, so that the only division is by the number of ranks.
   manual_seed(1);
   Normed one;
   optim::SGD plain(one->parameters(), {.lr = 0.01});
@@ -109,7 +109,7 @@ void check_sync_batch_norm(const std::string& backend, int ranks) {
       join.finish();
       const std::string wrong = compare(values_of(net->parameters()), expected, 1e-10);
       if (!wrong.empty()) return wrong;
-      // With buffers of its own, a rank keeps what it had when its data ended.
+      // With buffers of its own, a rank keeps the statistics that it had when its data ended.
       int most = 0;
       for (int r = 0; r < ranks; ++r)
         most = std::max(most, batches_of(r));
@@ -133,7 +133,7 @@ void check_zero(const std::string& backend, int ranks) {
     Net net = seeded_net();
     Ddp ddp(net, group);
     dist::ZeroRedundancyOptimizer<optim::AdamW> zero(net->parameters(), {.lr = 0.1}, group);
-    for (const int offset : {0, 40}) {  // twice: the state goes on
+    for (const int offset : {0, 40}) {  // twice: the state is kept
       dist::Join join({ddp, zero});
       for (int s = 0; s < batches_of(group->rank()); ++s)
         train_step(ddp, zero, group->rank(), s + offset);
@@ -212,7 +212,7 @@ void check_two_wrappers_in_one_loss(const std::string& backend, int ranks) {
 const AddRankCase add_two_wrappers_in_one_loss("join: two wrappers in one loss, reduced by one backward",
                                                &check_two_wrappers_in_one_loss, everywhere({2, 3}));
 
-// A class of a user's: counts the batches of all ranks.
+// A user-defined joinable: counts the batches of all ranks.
 class Counter final : public dist::Joinable {
  public:
   explicit Counter(dist::ProcessGroupPtr group) : group_(std::move(group)) {}
@@ -307,7 +307,7 @@ std::string check_refused(const dist::ProcessGroupPtr& group) {
   if (!wrong.empty()) return wrong;
   inside->finish();
   join.finish();
-  // Free again.
+  // Both joinables are free again.
   dist::Join again({other, counter});
   again.finish();
   return counter.last == std::vector<bool>{true, true} ? "" : "post_hook is called at each end";
@@ -321,11 +321,11 @@ std::string check_not_enabled(const dist::ProcessGroupPtr& group) {
   Ddp ddp(net, group, {.verify_every = 1});
   optim::Adam optimizer(net->parameters(), {.lr = 0.1});
   dist::Join join({ddp, counter}, {.enable = false});
-  // On one rank only: nobody answers.
+  // On one rank only: no peer would answer.
   if (group->rank() == 0 && dist::Join::notify_join_context(counter) != -1)
     return "a join that is not enabled announces";
   train_step(ddp, optimizer, group->rank(), 0);
-  // Steps are checked as outside.
+  // Steps are checked as outside of a join.
   optimizer.options().lr = 0.1 * (1 + group->rank());
   const std::string wrong = expect_error<dist::ConsistencyError>([&] { train_step(ddp, optimizer, group->rank(), 1); },
                                                                  {"lr of group 0 differs"});

@@ -19,7 +19,7 @@ inline Net seeded_net(uint64_t seed = 1) {
   return Net();
 }
 
-// One process: each iteration takes the batches that are there, divided by the number of ranks.
+// One process: each iteration takes the existing batches, with the loss divided by the number of ranks.
 template <class Optimizer>
 void train_reference(Net& net, Optimizer& optimizer, int ranks, int offset = 0) {
   for (int s = 0; s < batches_of(ranks - 1); ++s) {

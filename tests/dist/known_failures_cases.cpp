@@ -1,5 +1,5 @@
-// Claims about DDP that are passed on in articles, measured: docs/known-failures.md, whose rows are the numbers in
-// brackets. Rows that a planted fault stands for: tests/lab/known_failures_test.cpp.
+// Measures claims about DDP that articles repeat. The numbers in brackets are rows of docs/known-failures.md; rows that
+// stand for a planted fault are tested in tests/lab/known_failures_test.cpp.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -13,7 +13,7 @@ using namespace mechanisms;  // NOLINT: batch_of, loss_of and values_of
 
 namespace {
 
-// A trunk and two heads, of which the second is used on request.
+// A trunk and two heads, the second of which is optional.
 struct TwoHeadsImpl : nn::Module {
   nn::Linear trunk{nullptr}, first{nullptr}, second{nullptr};
   bool uses_second = true;
@@ -49,7 +49,7 @@ Sent sent_by(dist::ProcessGroup& group, const std::function<void()>& body) {
   return sent;
 }
 
-// The flag neither costs a collective nor spares one; parameters without a gradient travel as zeros.
+// find_unused_parameters neither costs nor saves a collective; parameters without a gradient are sent as zeros.
 std::string check_price_of_flag(const dist::ProcessGroupPtr& group) {
   std::vector<Sent> all;
   for (const bool flag : {false, true}) {
@@ -74,7 +74,7 @@ const AddRankCase add_price_of_flag(
     "[000.14] [001.1] [001.3] [002.5] [002.6] find_unused_parameters costs no collective, and spares none either",
     &check_price_of_flag, everywhere({2, 3}));
 
-// `grad is None` is no test of what this rank has used.
+// `grad is None` does not test whether this rank used a parameter.
 std::string check_grad_is_none(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   TwoHeads net;
@@ -108,7 +108,7 @@ std::string check_reduced_in_backward(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_reduced_in_backward("[004.6] gradients are reduced during backward, bucket by bucket",
                                           &check_reduced_in_backward, everywhere({2}));
 
-// The gradients of each rank, printed, differ; which is the first, and on which ranks?
+// If the printed gradients differ between ranks, verify_consistency names the first one that does.
 std::string check_first_difference(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   TwoHeads net;
@@ -147,7 +147,7 @@ std::string check_one_to_many(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_one_to_many("[004.10] the gradients of N ranks are those of one process on the whole batch",
                                   &check_one_to_many, everywhere({1, 2, 3}));
 
-// Generator and discriminator, an optimizer and a wrapper each; gradients set to nothing, or to zero, between.
+// Generator and discriminator, with an optimizer and a wrapper each; gradients are set to none or to zero in between.
 std::string check_two_optimizers(const dist::ProcessGroupPtr& group) {
   std::vector<Values> ends;
   for (const bool set_to_none : {true, false}) {

@@ -1,4 +1,4 @@
-// Who is told what when a rank comes too late, leaves early, or fails in a communication hook: on every transport.
+// What each rank reports when one comes too late, leaves early, or fails in a communication hook, on every transport.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -33,7 +33,7 @@ void check_late(const std::string& backend, int ranks) {
       };
       if (group->rank() == last) {
         if (!gave_up.wait_for(last)) return "nobody gave up";
-        // Whether a peer gave up or it has itself timed out the transports say in their own ways.
+        // Each transport has its own wording for whether a peer gave up or this rank itself timed out.
         return expect_error<DistError>(meet, {"waiting for rank " + std::to_string(last)});
       }
       const SharedCount::AddAtEnd adds{gave_up};
@@ -60,7 +60,8 @@ std::string check_left(const dist::ProcessGroupPtr& given) {
 const AddRankCase add_left("a rank that posts and leaves is named, and the collective", &check_left,
                            {.threads = {}, .shm = {2, 3}, .others = {}});
 
-// Rank 1 calls a collective in its backward, finds that rank 0 is in another, and does something else by the time rank 0 looks.
+// Rank 1 calls a collective in its backward, finds that rank 0 is in another one, and does something else by the time
+// rank 0 looks.
 void check_late_look(const std::string& backend, int ranks) {
   const SharedCount posted;
   const SharedCount found;
@@ -76,7 +77,7 @@ void check_late_look(const std::string& backend, int ranks) {
         return gradient;
       });
     } else {
-      // The buckets of the layers behind it are on their way.
+      // The buckets of the later layers have been launched.
       net->a->weight.register_hook([&](const Tensor& gradient) {
         posted.add();
         return found.wait_for(1) ? gradient : throw std::runtime_error("rank 1 found nothing");
@@ -102,8 +103,7 @@ void check_late_look(const std::string& backend, int ranks) {
 const AddRankCase add_late_look("ranks that meet in different collectives say the same, whichever looks first",
                                 &check_late_look, {.threads = {2}, .shm = {2}, .others = {2}});
 
-// The hook of the last rank throws, at once or in what it does after its all-reduce, and the rank
-// lives on.
+// The hook of the last rank throws, at once or in its continuation after the all-reduce, and the rank stays alive.
 void check_hook(const std::string& backend, int ranks, bool afterwards) {
   const SharedCount told;
   const Body train = [&told, afterwards](const dist::ProcessGroupPtr& group) -> std::string {
@@ -119,14 +119,14 @@ void check_hook(const std::string& backend, int ranks, bool afterwards) {
           const dist::WorkPtr work = ranks_of_it.all_reduce(bucket.buffer(), {.op = dist::ReduceOp::Avg});
           return afterwards ? dist::then(work, try_luck) : work;
         }));
-    // The peers of a hook that has had its part may come to the end of the first.
+    // If the hook throws after its all-reduce, the peers may complete the first backward.
     const auto backward = [&] {
       for (int i = 0; i < 2; ++i)
         loss_of(ddp(batch_of(0, 1))).backward();
     };
     if (group->rank() == last) {
       const std::string wrong = expect_error<std::runtime_error>(backward, {"out of luck"});
-      // Not gone yet. Gloo was seen to sleep over broken connections until its time-out, and to tell then.
+      // Stays alive. Gloo was seen to notice and report broken connections only at its time-out.
       return told.wait_for(last) ? wrong : "the others were not told while this rank lived; " + wrong;
     }
     const SharedCount::AddAtEnd adds{told};

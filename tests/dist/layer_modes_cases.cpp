@@ -1,4 +1,4 @@
-// A layer that trains on some ranks and evaluates on others is told before the step, once.
+// A layer in train mode on some ranks and in eval mode on others is reported once, before the step.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -51,7 +51,7 @@ std::vector<dist::Verdict> train_with(const dist::ProcessGroupPtr& group, After 
   return ddp.advisories();
 }
 
-// Rank 0 evaluates between the backward and the step, by the wrapper and without NoGradGuard.
+// Rank 0 evaluates between the backward and the step, through the wrapper and without NoGradGuard.
 std::string check_between(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   nn::Sequential net(nn::Linear(4, 8), nn::Dropout(0.2), nn::Linear(8, 3));
@@ -97,7 +97,7 @@ std::string check_healthy(const dist::ProcessGroupPtr& group) {
       if (!said.empty()) return said[0].message;
     }
   }
-  // Nothing in it cares.
+  // No layer of Net depends on the mode.
   const std::vector<dist::Verdict> said = train_with<Net>(group, After::Nothing);
   return said.empty() ? "" : said[0].message;
 }

@@ -136,11 +136,11 @@ TEST_CASE("the common error is composed from what each rank saw") {
   CHECK(error.verdicts()[0].message.find("held up bucket 1") != std::string::npos);
   CHECK(error.verdicts()[0].iteration == 5);
   CHECK(error.verdicts()[1].parameters.at(0).bytes == 16);
-  // What the backward did not have to reach is not reported.
+  // A parameter that the backward did not have to reach is not reported.
   context.expected = {1, 0, 1};
   CHECK(dist::compose_error(reports, parameters, context).verdicts().size() == 1);
   const std::string text = error.what();
-  // What Brigade knows comes first, what PyTorch says after it.
+  // Brigade's diagnosis comes first, PyTorch's text after it.
   CHECK(text.starts_with("cause:      "));
   size_t last = 0;
   for (const char* part : {"\nparameters: ", "\nfix:        ", "\n\nFound at the end of backward number ",

@@ -1,6 +1,6 @@
 // A rank that leaves in the middle, by an exception, a return, an exit with 0 or a signal, at different points and with
 // random delays: all others name it, with one verdict, and say what to do. BRIGADE_REPEATS sets how often each is tried
-// (default 4), BRIGADE_SEED with which delays.
+// (default 4), BRIGADE_SEED the delays.
 #include "branching_net.h"
 #include "processes.h"
 
@@ -41,7 +41,7 @@ struct Case {
   unsigned seed;
 };
 
-// Whether the rank returns.
+// Ends the rank, or returns true if the rank has to return.
 bool leaves(Way way) {
   if (way == Way::Throw) throw std::runtime_error("a sample has no label");
   if (way == Way::Exit) _exit(0);
@@ -78,7 +78,7 @@ void train(const dist::ProcessGroupPtr& group, const Case& what) {
   }
 }
 
-// What the others are told: "rank_lost 1 exception: ADVICE", and the text behind it.
+// The verdict of another rank, as "rank_lost 1 exception: ADVICE", then "|" and the text of the error.
 std::string told(const std::exception& error) {
   const auto* diagnosed = dynamic_cast<const dist::Diagnosed*>(&error);
   if (!diagnosed || diagnosed->verdicts().empty()) return fmt::format("no verdict: {}|", error.what());
@@ -90,7 +90,7 @@ std::string told(const std::exception& error) {
 // A port that is free now.
 int free_port() { return dist::TcpStoreServer("127.0.0.1", 0).port(); }
 
-// "gloo by rank 0": in whose process the store is, as where no launcher has it.
+// "gloo by rank 0": the store is in rank 0's process, as without a launcher.
 std::vector<test::Rank> run(const std::string& backend, int size, const Case& what) {
   const bool own_store = backend == "gloo by rank 0";
   const int port = own_store ? free_port() : 0;
@@ -139,7 +139,7 @@ void expect_one_verdict(const std::string& backend, Way way) {
       const test::Rank& rank = ranks[static_cast<size_t>(r)];
       CHECK_MESSAGE(rank.error == "", rank.text);
       CHECK_FALSE(rank.hung);
-      CHECK(rank.seconds < 50);  // told, not timed out
+      CHECK(rank.seconds < 50);  // reported, not timed out
       const size_t bar = rank.result.find('|');
       const std::string verdict = rank.result.substr(0, bar);
       const std::string text = rank.result.substr(std::min(bar, rank.result.size()));

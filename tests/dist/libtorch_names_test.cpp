@@ -1,4 +1,4 @@
-// Programs as LibTorch's users write them, under LibTorch's names: they compile, and do the same (docs/from-libtorch.md).
+// Programs written with LibTorch's names compile and do the same (docs/from-libtorch.md).
 #include <brigade/brigade.h>
 
 #include <doctest/doctest.h>
@@ -160,7 +160,7 @@ TEST_CASE("indexing is that of torch::indexing") {
   y.index_put_({torch::tensor({1, 0}), torch::tensor({0, 2})}, torch::tensor({3.0, 4.0}));
   CHECK(values(y) == Values{0, -1, 4, 3, 5, 0});
 
-  // Gradients go to what was taken, and not to what was written over.
+  // Gradients reach the elements that were read, and not those that were overwritten.
   const Tensor w = torch::ones({2, 3}).requires_grad_();
   Tensor z = w * 2.0;
   z.index_put_({0, Slice(0, 2)}, 0.0);

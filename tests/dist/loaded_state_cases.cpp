@@ -1,5 +1,5 @@
-// State that one rank loads, of the model or of an optimizer: found before the next step where the ranks hold other
-// values since, with the line of the load, and nothing said where they do not.
+// State of the model or of an optimizer that one rank loads: if the ranks then hold different values, it is reported
+// before the next step with the line of the load, and otherwise not.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -18,7 +18,7 @@ optim::OptimizerState copy_of(optim::OptimizerState state) {
   return state;
 }
 
-// Two steps; then `load`, with the states after each of them; and another step.
+// Takes two steps and keeps the state after each, runs `load`, and takes another step.
 struct Training {
   explicit Training(const dist::ProcessGroupPtr& process_group, const dist::DDPOptions& options = {})
       : group(process_group), ddp(net, group, options), optimizer(net->parameters(), {.lr = 0.1, .momentum = 0.9}) {}
@@ -58,7 +58,7 @@ std::string check_found(const dist::ProcessGroupPtr& group) {
       },
       {last + " loaded another state into SGD (moments, momentum) at", "loaded_state_cases.cpp:", "on every rank"});
   if (!wrong.empty()) return wrong;
-  // All have loaded, and the last rank something else.
+  // All ranks load, the last one another state.
   Training other(group);
   return expect_error<dist::ConsistencyError>(
       [&] { other.run([](Training& of) { of.optimizer.load_state_dict(of.is_last() ? of.first : of.second); }); },
@@ -101,7 +101,7 @@ std::string check_sound(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_sound("a state that is the same on all ranks after loading is no matter", &check_sound,
                             everywhere({2, 3}));
 
-// A state of an optimizer that had not stepped holds no tensors: the moments are gone where it is loaded.
+// The state of an optimizer that has not stepped holds no tensors: loading it discards the moments.
 std::string check_empty_state(const dist::ProcessGroupPtr& group) {
   for (const bool on_all : {true, false}) {
     manual_seed(1);
@@ -131,8 +131,8 @@ const AddRankCase add_empty_state("an empty state that one rank has loaded is fo
 
 enum class Load { Last, AllAlike, AllButLastAsItIs };
 
-// Three steps; then the last rank, or all, load a state whose tensors are those of now and which has taken one step
-// less; or the last does, and the others load what they have. "": nothing was said.
+// After three steps the last rank, or all ranks, load the current tensors with a step count that is one lower; or the
+// last rank does, and the others load their own state. Returns the text of the error, or "".
 template <class Optimizer, class Options>
 std::string said_of_other_count(const dist::ProcessGroupPtr& group, const Options& options, Load load = Load::Last) {
   manual_seed(1);
@@ -196,8 +196,8 @@ std::string check_count_is_no_matter(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_count_is_no_matter("another number of steps is no matter where no step reads it, or all load it",
                                          &check_count_is_no_matter, everywhere({2, 3}));
 
-// Each rank of a ZeroRedundancyOptimizer keeps its part of what it loads: what the last rank has loaded, or not, shows
-// in no part of the others. `load`: a state for this rank, after `step`; null for none.
+// Each rank of a ZeroRedundancyOptimizer keeps its part of a state that it loads: whether the last rank loads, and
+// what, does not show in the parts of the others. `load`: the state for this rank in `step`; null for none.
 std::string said_of_split(const dist::ProcessGroupPtr& group,
                           const std::function<const optim::OptimizerState*(bool is_last, int step)>& load) {
   Net net;
@@ -248,7 +248,7 @@ std::string check_split(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_split("a state that is split over the ranks is to be loaded by all of them, and the same",
                             &check_split, everywhere({2, 3}));
 
-// An optimizer counts its own steps: one that a rank has made anew begins again.
+// An optimizer counts its own steps: one that a rank has recreated starts again at 0.
 std::string check_made_anew(const dist::ProcessGroupPtr& group) {
   for (const bool on_all : {true, false}) {
     Net net;
@@ -298,7 +298,7 @@ std::string check_line(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_line("a model's state that one rank has loaded is told with the line that loaded it", &check_line,
                            everywhere({2, 3}));
 
-// A head that is drawn anew after wrapping, by the rank's numbers or by the same on all.
+// A head that is initialized again after wrapping, with a seed per rank or with the same seed on all.
 std::string check_drawn_anew(const dist::ProcessGroupPtr& group) {
   using Draw = void (*)(const Tensor&, uint64_t seed, unsigned& line);
   const Draw draws[] = {[](const Tensor& weight, uint64_t seed, unsigned& line) {
@@ -337,7 +337,7 @@ const AddRankCase add_drawn_anew(
     "initial values that the ranks draw differently after wrapping are told, with the line", &check_drawn_anew,
     everywhere({2, 3}));
 
-// Memory that is written through a pointer: its version says that it was, and nothing says where.
+// Writes memory through a pointer: the version shows that it was written, but not where.
 void write_through_pointer(const Tensor& tensor, double value) {
   tensor.data_ptr<double>()[0] = value;
   tensor.bump_version();
@@ -390,7 +390,7 @@ std::string check_sound_pointer_writes(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_sound_pointer_writes("what all ranks write alike through pointers is no matter",
                                            &check_sound_pointer_writes, everywhere({2, 3}));
 
-// The check of a step needs nothing of the diagnosis.
+// The check of a step does not depend on the diagnosis.
 std::string check_without_diagnosis(const dist::ProcessGroupPtr& group) {
   Training training(group, {.diagnosis = false});
   return expect_error<dist::ConsistencyError>(

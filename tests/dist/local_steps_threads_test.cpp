@@ -1,4 +1,4 @@
-// A communication hook that lets gradients stay local: told where nothing averages the parameters, however late.
+// A communication hook that leaves gradients local is reported unless the parameters are averaged, however late.
 #include "on_ranks.h"
 
 #include <brigade/amp/grad_scaler.h>
@@ -37,7 +37,7 @@ struct Said {
   ~Said() { set_warning_handler(before); }
 };
 
-// Two layers, of which backward may leave one out.
+// Two layers, the second of which may be unused.
 struct NetImpl : nn::Module {
   nn::Linear a{nullptr}, b{nullptr};
   bool uses_b = true;
@@ -134,12 +134,12 @@ TEST_CASE("a hook that lets gradients stay local is no matter where something av
   for (const By by : {By::Averager, By::AveragerAndClipping, By::AveragerAndScaler, By::HandInOnePiece, By::HandEach,
                       By::HandWhenTheWrapperIsGone, By::Gradients, By::Zero, By::GlobalSteps, By::OneStepAlone}) {
     CAPTURE(static_cast<int>(by));
-    const std::vector<std::string> said = said_of(by);  // throws nothing, either
+    const std::vector<std::string> said = said_of(by);  // must not throw, either
     CHECK(fmt::format("{}", fmt::join(said, "\n")) == "");
   }
 }
 
-// A hook that was to measure, and was left there.
+// A hook that was registered for a measurement and forgotten.
 TEST_CASE("noop_hook is told where training ends, unless something has averaged the parameters") {
   for (const bool averages : {false, true}) {
     Said said;

@@ -80,7 +80,7 @@ void expect(Trouble trouble) {
           continue;
         }
         CHECK_FALSE(ranks[r].hung);
-        CHECK(ranks[r].seconds < 50);  // told of anything but a stop, and not timed out
+        CHECK(ranks[r].seconds < 50);  // anything except a stop is reported, not timed out
         const std::string& text = ranks[r].text;
         CHECK_MESSAGE(text.find("rank 1") != std::string::npos, text);
         const bool place = text.find("was last in") != std::string::npos || text.find("is in") != std::string::npos;
@@ -129,12 +129,12 @@ void expect_end_in_message(int root) {
   }
 }
 
-// Rank 2 and its neighbors have met, so it has its part of a broadcast, and is gone while others still wait for rank 4.
+// Rank 2 and its neighbors have met: rank 2 completes its part of a broadcast and leaves while others wait for rank 4.
 std::string leave_early(const dist::ProcessGroupPtr& group, const SharedCount& gone) {
   const Tensor x = full({4}, static_cast<double>(group->rank()));
   if (group->rank() == 4) {
     if (!gone.wait_for(1)) return "rank 2 did not leave";
-    // Several looks at the connections.
+    // Long enough for several checks of the connections.
     std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   }
   const SharedCount::AddAtEnd adds{gone};

@@ -1,6 +1,6 @@
-// What one rank of many does otherwise is told, and training goes on: no rank looks into it alone.
+// What one rank of many does differently is reported, and training goes on: no rank investigates it alone.
 //
-// BRIGADE_MANY_RANKS=1: among 32 and 64 ranks; else among 28, where a mean of float16 no longer shows it to all.
+// BRIGADE_MANY_RANKS=1: with 32 and 64 ranks; otherwise with 28, where a float16 mean no longer shows it to all ranks.
 #include "on_ranks.h"
 
 #include <brigade/autograd/functional.h>
@@ -18,7 +18,7 @@ namespace brigade::test::many_ranks_test {
 
 namespace {
 
-// Rank 0 gathers one micro-batch less than the others, or multiplies its loss by 2.
+// Rank 0 accumulates one micro-batch less than the others, or multiplies its loss by 2.
 enum class Odd : uint8_t { Gathers, Multiplies };
 
 std::string train(const dist::ProcessGroupPtr& group, DType dtype, Odd odd) {

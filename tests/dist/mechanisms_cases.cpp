@@ -1,4 +1,4 @@
-// Every mechanism of DDP against one process on the whole batch, or against the semantics that it states.
+// Compares every mechanism of DDP with one process on the whole batch, or with its documented semantics.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -62,7 +62,7 @@ void check_options_equal_one_process(const std::string& backend, int ranks) {
     const auto layout = ddp.reducer().layout();
     return layout.size() == 2 && layout.back().parameters == std::vector<uint32_t>{4} ? "" : "the delayed bucket";
   });
-  // Ignored: its gradient and its value stay this rank's own; everything else is averaged.
+  // An ignored parameter keeps this rank's gradient and value; everything else is averaged.
   expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     manual_seed(static_cast<uint64_t>(group->rank()) + 5);
     Net net;
@@ -114,7 +114,7 @@ void check_accumulation(const std::string& backend, int ranks) {
         }
         return compare(values_of(net->parameters()), expected);
       });
-      // Two backwards, both reduced; and one forward with two backwards.
+      // Two forwards with two reduced backwards, or with one backward of both losses.
       expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
         manual_seed(1);
         Net net;
@@ -141,8 +141,8 @@ const AddRankCase add_accumulation("accumulation under no_sync and several backw
                                    {.shm = {2, 3, 4, 8}});
 
 void check_join(const std::string& backend, int ranks) {
-  // Rank r has 2 + r batches. One process: each iteration takes the batches that are there, divided by all ranks or by
-  // those with data.
+  // Rank r has 2 + r batches. One process: each iteration takes the existing batches, divided by the number of all
+  // ranks or of those with data.
   for (const bool by_initial : {true, false}) {
     manual_seed(1);
     Net one;
@@ -239,7 +239,7 @@ std::string check_verify_consistency(const dist::ProcessGroupPtr& group) {
   if (report.verdicts.size() != 2) return fmt::format("{} verdicts", report.verdicts.size());
   const dist::Verdict& first = report.verdicts[0];
   if (first.kind != "parameters_differ" || first.parameters.at(0).name != "b.weight") return first.message;
-  // Of two ranks none is the odd one.
+  // Of two ranks, neither is the odd one.
   if (first.ranks != (ranks > 2 ? std::vector<int>{ranks - 1} : std::vector<int>{})) return "ranks in " + first.message;
   if (first.message.find("first at element 11 of [8, 8]") == std::string::npos ||
       first.message.find("(1 ulp apart)") == std::string::npos)

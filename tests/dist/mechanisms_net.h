@@ -1,4 +1,4 @@
-// The network that the cases of mechanisms train on some ranks, and on one for comparison.
+// The network that the mechanism tests train on several ranks, and in one process for comparison.
 #pragma once
 
 #include <brigade/autograd/checkpoint.h>
@@ -21,7 +21,7 @@ inline constexpr int kSteps = 6;
 
 using Values = std::vector<double>;
 
-// Three layers and a head that may be left out; float64, so that the order of sums does not matter much.
+// Three layers, the middle one optionally checkpointed; float64, so that the order of sums does not matter much.
 struct NetImpl : nn::Module {
   nn::Linear a{nullptr}, b{nullptr}, c{nullptr};
   bool checkpointed = false;

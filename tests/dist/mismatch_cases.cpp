@@ -1,5 +1,5 @@
-// Ranks that meet in different collectives: a guess only where what came before leaves one explanation, and of two ranks
-// none is blamed without a reason.
+// Ranks that meet in different collectives: the error guesses a cause only if the history leaves one explanation, and
+// of two ranks neither is blamed without a reason.
 #include "branching_net.h"
 #include "rank_case.h"
 
@@ -47,13 +47,13 @@ struct Training {
   optim::SGD sgd;
 };
 
-// One of the ranks, the last, does something else than the others.
+// A program whose last rank does something else than the others.
 struct Program {
   std::string what;
   std::function<void(const Group&, bool odd)> run;
   std::string likely;  // "": no guess
   std::string fix;     // a part of it
-  bool blamed;         // also where it is one of two
+  bool blamed;         // even as one of two ranks
 };
 
 Normed converted(const Group& group) {
@@ -285,8 +285,8 @@ const AddRankCase gloo("a mismatch is the same verdict over Gloo",
                        },
                        {.threads = {}, .shm = {}, .others = {2, 3}});
 
-// Two ranks meet in one collective, two in another one with longer data: the neighbour of each is of its own kind on one
-// side. A transport that took the others' data would write over the end, or end the process.
+// Two ranks meet in one collective, two in another one with more data: on one side, each rank has a neighbor in its own
+// collective. A transport that took the others' data would write past the end, or end the process.
 void check_halves(const std::string& backend, int ranks) {
   const std::function<void(const Group&, int64_t)> collectives[] = {
       [](const Group& group, int64_t numel) { reduce(group, numel); },

@@ -1,5 +1,5 @@
-// A rank that goes on without a wrapper which the others reduce, since its forward ran under no_grad or its backward reaches
-// nothing of it: all ranks are told which and where, and of other reasons none of this is said.
+// A rank that does not reduce a wrapper as the others do, because its forward ran under no_grad or its backward reaches
+// nothing of it: all ranks report which wrapper and where. Mismatches with other causes are not reported so.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -36,7 +36,7 @@ struct Pair {
   optim::SGD for_g, for_d;
 };
 
-// Runs `train` with a pair, where the last rank does something else in one of these steps.
+// Runs `train` with a pair once for each faulty step, in which the last rank does something else.
 void expect_mismatch(const std::string& backend, int ranks, const std::vector<int>& faulty_steps,
                      const std::function<void(Pair&, int faulty_step)>& train, const std::vector<std::string>& parts,
                      const std::vector<std::string>& not_said = {}) {
@@ -93,7 +93,7 @@ void check_no_grad(const std::string& backend, int ranks) {
 const AddRankCase add_no_grad("a forward that one rank alone runs under no_grad is told where its backward is missing",
                               &check_no_grad, everywhere({2, 3}));
 
-// Later the buckets are rebuilt, and it is told at the end of the backward with the line of the detach().
+// Once the buckets are rebuilt, this is reported at the end of the backward with the line of the detach().
 void check_cut(const std::string& backend, int ranks) {
   const SourceLocation backward = SourceLocation::current();
   const auto train = [&](Pair& pair, int faulty_step) {
@@ -143,7 +143,7 @@ void check_other_reason(const std::string& backend, int ranks) {
 const AddRankCase add_other_reason("a discriminator's step more on one rank is blamed on no forward and no backward",
                                    &check_other_reason, everywhere({2, 3}));
 
-// The critic's forward is recorded for its own steps and under no_grad for the actor's, at one line; one rank leaves out a
+// The critic's forward is recorded for its own steps and under no_grad for the actor's, on one line; one rank skips a
 // step of the critic.
 void check_shared_line(const std::string& backend, int ranks) {
   const auto train = [](Pair& pair, int faulty_step) {
@@ -170,7 +170,7 @@ void check_shared_line(const std::string& backend, int ranks) {
 const AddRankCase add_shared_line("a forward that every step runs both ways at one line is not to blame",
                                   &check_shared_line, everywhere({2, 3}));
 
-// One rank alone does not say that its backward reaches a part of the module only.
+// One rank alone does not declare that its backward reaches only a part of the module.
 std::string check_expected(const dist::ProcessGroupPtr& group) {
   Net net;
   Ddp ddp(net, group);

@@ -1,5 +1,5 @@
-// Training in half types on several ranks: a GPT block beside float32, and half parameters with master weights, also
-// dealt out over the ranks.
+// Training in half types on several ranks: a GPT block compared with float32, and half parameters with master weights,
+// also sharded over the ranks.
 #include "rank_case.h"
 
 #include <brigade/amp/autocast.h>
@@ -25,7 +25,7 @@ namespace brigade::test::mixed_precision_cases {
 namespace {
 
 constexpr std::string_view kText = "the quick brown fox jumps over the lazy dog while five boxing wizards vex a judge ";
-constexpr int64_t kLength = 12, kBatch = 4;  // over all ranks: the same examples, however many there are
+constexpr int64_t kLength = 12, kBatch = 4;  // over all ranks: the same examples for any number of ranks
 
 // Letters as numbers from 0 to 26, and the letters that follow them.
 struct Letters {
@@ -48,7 +48,7 @@ Letters letters_of(int rank, int ranks, int step) {
   return {from_values(std::span<const int64_t>(shown), sizes), from_values(std::span<const int64_t>(next), sizes)};
 }
 
-// The mean loss of the last 20 of 500 steps; nothing where the replicas differ.
+// The mean loss of the last 20 of 500 steps; nullopt if the replicas differ.
 std::optional<double> train_gpt(const dist::ProcessGroupPtr& group, std::optional<DType> dtype) {
   constexpr int kSteps = 500;
   manual_seed(1);
@@ -91,7 +91,7 @@ std::string check_gpt(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_gpt("a GPT block in mixed precision reaches the loss of float32 in 500 steps", &check_gpt,
                           everywhere({1, 2}));
 
-// Half parameters under a scaler, of which some steps overflow.
+// Trains half parameters under a scaler; some float16 steps overflow.
 template <class Net, class Optimizer>
 std::string train_half(const dist::ProcessGroupPtr& group, Net& net, Optimizer& optimizer,
                        dist::DDPOptions options = {}) {
@@ -129,7 +129,7 @@ std::string check_master_weights(const dist::ProcessGroupPtr& group) {
     }
     if (bits_of(plain->parameters()) != bits_of(dealt->parameters())) return "ZeRO has moved to other bits";
 
-    // The states are alike, copies included; what was saved by one goes into the other.
+    // The states are equal, master weights included, and the state of one optimizer loads into the other.
     of_dealt.consolidate_state_dict(0);
     std::string wrong;
     if (group->rank() == 0) {

@@ -63,8 +63,8 @@ std::string first_wrong(const std::vector<std::string>& found) {
   return "";
 }
 
-// Many collectives in the own half and in the whole, posted in another order on each half, and none waited for before
-// all are posted.
+// Many collectives in this rank's half and in the whole group, posted in another order in each half. All are posted
+// before any is waited for.
 std::string traffic_is_apart(const ProcessGroupPtr& group) {
   const int rank = group->rank();
   const Halves halves(group);
@@ -109,7 +109,7 @@ std::string traffic_is_apart(const ProcessGroupPtr& group) {
 const AddRankCase add_traffic("the collectives of two subgroups and of their group at the same time do not mix",
                               &traffic_is_apart, kSizes);
 
-// A sum inside each half, one over the first ranks of both, and back.
+// Reduces inside each half, then over the first ranks of both halves, and broadcasts the sum back.
 std::string hierarchy_equals_whole(const ProcessGroupPtr& group) {
   const Halves halves(group);
   const ProcessGroupPtr leaders = new_group(group, {0, halves.half});
@@ -253,7 +253,7 @@ void names_who_does_not_come(const std::string& backend, int ranks) {
 const AddRankCase add_missing("a rank that does not call new_group is named, with the line of those who wait",
                               &names_who_does_not_come, {.threads = {2, 4}, .shm = {2, 4}, .others = {2, 4}});
 
-// The second rank of the upper half (global rank 3) goes; the lower half works on.
+// The second rank of the upper half (global rank 3) leaves or is late; the lower half works on.
 void names_global_ranks(const std::string& backend, int ranks) {
   enum How { Leaves, IsLate };
   for (const How how : {Leaves, IsLate}) {

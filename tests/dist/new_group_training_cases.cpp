@@ -1,4 +1,4 @@
-// What trains over a process group trains over a group of some ranks: each half of the world by itself.
+// Whatever trains over a process group also trains over a subgroup: each half of the world by itself.
 #include "rank_case.h"
 
 #include <brigade/autograd/functional.h>
@@ -30,7 +30,7 @@ Tensor batch_of(int rank, int step = 0) {
   return randn({5, 4}, kFloat64, &generator) + static_cast<double>(rank);
 }
 
-// The pair {0, 1} or {2, 3} of which this rank is one.
+// The pair {0, 1} or {2, 3} that this rank belongs to.
 ProcessGroupPtr own_pair(const ProcessGroupPtr& group) {
   const ProcessGroupPtr low = dist::new_group(group, {0, 1});
   const ProcessGroupPtr high = dist::new_group(group, {2, 3});
@@ -44,7 +44,7 @@ nn::Linear make_net(uint64_t seed) {
 
 Tensor loss_of(const Tensor& y) { return mean(square(y - 1.0)); }
 
-// Of `steps` steps of Adam on one process with the batches of both ranks of a pair.
+// The parameters after `steps` steps of Adam in one process on the batches of both ranks of a pair.
 std::vector<Tensor> trained_alone(int first, int steps, uint64_t seed) {
   nn::Linear net = make_net(seed);
   optim::Adam adam(net->parameters(), {.lr = 0.01});
@@ -72,7 +72,7 @@ template <class MakeOptimizer>
 std::string trains_as_alone(const ProcessGroupPtr& group, const MakeOptimizer& make) {
   const int first = group->rank() / 2 * 2;
   const ProcessGroupPtr pair = own_pair(group);
-  // The first rank of each pair gives the values.
+  // Each pair starts from the values of its first rank.
   nn::Linear net = make_net(static_cast<uint64_t>(7 + group->rank()));
   dist::DistributedDataParallel<nn::Linear> ddp(net, pair);
   const auto optimizer = make(net->parameters(), pair);
@@ -144,7 +144,7 @@ std::string refuses_non_members(const ProcessGroupPtr& pair, int rank, const std
 }
 
 std::string refuse_non_members(const ProcessGroupPtr& group) {
-  const std::vector<std::string> members{"0", "0, 1"};  // of a group of one, too
+  const std::vector<std::string> members{"0", "0, 1"};  // also of a group of one
   const ProcessGroupPtr groups[] = {dist::new_group(group, {0}), dist::new_group(group, {0, 1})};
   if (group->rank() < 2) return "";
   for (size_t i = 0; i < 2; ++i) {

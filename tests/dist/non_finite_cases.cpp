@@ -1,4 +1,4 @@
-// Where an infinity or a NaN came from: the first operation, in forward or in backward, and none where none is known.
+// The origin of an infinity or NaN: the first operation, in forward or in backward, or none where none is known.
 #include "mechanisms_net.h"
 #include "paths_net.h"
 #include "rank_case.h"
@@ -13,7 +13,7 @@ using namespace mechanisms;  // NOLINT: loss_of and batch_of
 
 namespace {
 
-// The only warning of one backward in which the last rank takes `path` and the others are sound; no warning: nullopt.
+// Runs one backward in which only the last rank takes `path`, and returns its warning, or nullopt if there is none.
 std::optional<dist::Verdict> warned(const dist::ProcessGroupPtr& group, const PathsImpl::Path& path) {
   manual_seed(1);
   const bool takes = group->rank() == group->size() - 1;
@@ -43,7 +43,7 @@ std::string sound(const dist::ProcessGroupPtr& group, const PathsImpl::Path& pat
   return verdict ? "a sound program: " + verdict->message : "";
 }
 
-// x; its gradient is infinite.
+// The identity, with an infinite gradient.
 struct Explodes : autograd::Function<Explodes> {
   static Tensor forward(autograd::AutogradContext&, const Tensor& x) { return x * 1.0; }
   static std::vector<Tensor> backward(autograd::AutogradContext&, const std::vector<Tensor>& grads) {

@@ -1,4 +1,4 @@
-// What a case runs on, and what is expected of each rank.
+// Helpers that run a case on ranks, and check the result of each rank.
 #pragma once
 
 #include "processes.h"
@@ -13,7 +13,7 @@
 
 namespace brigade::test {
 
-// Every rank's result is "", not the first thing that was wrong.
+// Checks that no rank failed, and that each returned "" and not the first thing that was wrong.
 inline void expect_all_well(const std::vector<Rank>& ranks) {
   for (size_t r = 0; r < ranks.size(); ++r) {
     CAPTURE(r);

@@ -1,4 +1,4 @@
-// Parameter groups that are not the same on all ranks: what an optimizer holds, and in which group.
+// Parameter groups that differ between ranks: which parameters an optimizer holds, and in which group.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -11,7 +11,7 @@ namespace {
 using Group = optim::SGD::Group;
 using Groups = std::vector<Group>;
 
-// Trains with these groups; the verdict's cause and parameters, or "".
+// Trains with these groups. Returns the cause and parameters of the verdict, or "".
 std::string train_with(const dist::ProcessGroupPtr& group, const std::function<Groups(Net& net, bool is_last)>& groups,
                        Values* values = nullptr) {
   manual_seed(1);
@@ -74,7 +74,7 @@ std::string check_a_group_less(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_a_group_less("a group that one rank has not added is named by its parameters",
                                    &check_a_group_less, everywhere({2, 3}));
 
-// The first of all, whose number is 0, and one that no wrapper knows in its place.
+// The last rank holds an unwrapped parameter in place of the first one, whose number is 0.
 std::string check_another_in_its_place(const dist::ProcessGroupPtr& group) {
   const std::string found = train_with(group, [](Net& net, bool is_last) {
     std::vector<Tensor> parameters = net->parameters();
@@ -89,7 +89,7 @@ std::string check_another_in_its_place(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_another_in_its_place("a parameter in whose place one rank holds another is named",
                                            &check_another_in_its_place, everywhere({2, 3}));
 
-// Two optimizers, each of a part. In the second step the last rank takes the one for the other.
+// Two optimizers, each over a part. In the second step the last rank uses the second one in place of the first.
 std::string check_other_part(const dist::ProcessGroupPtr& group) {
   for (const bool mistake : {false, true}) {
     for (const bool same_class : {true, false}) {
@@ -121,7 +121,7 @@ std::string check_other_part(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_other_part("a rank that steps the optimizer of another part of the model is told",
                                  &check_other_part, everywhere({2, 3}));
 
-// What the last rank makes is of another class; the same class made at another line is the same.
+// The optimizer of the last rank has another class; the same class made at another line is no difference.
 std::string check_other_class(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   for (const bool same : {true, false}) {
@@ -179,7 +179,7 @@ std::string check_order_within_group(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_order_within_group("the order within a group is a rank's own business", &check_order_within_group,
                                          everywhere({2}));
 
-// Who counts the steps, the host or the device, is no option that the ranks have to agree on.
+// Ranks need not agree on whether the host or the device counts the steps.
 std::string check_capturable_on_one(const dist::ProcessGroupPtr& group) {
   const auto train = [&](bool is_capturable) {
     manual_seed(1);
@@ -198,7 +198,7 @@ std::string check_capturable_on_one(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_capturable_on_one("an optimizer that is capturable on one rank only moves as the others",
                                         &check_capturable_on_one, everywhere({2, 3}));
 
-// Each rank moves every size-th parameter, of other shapes and numbers, and sends them.
+// Each rank moves every size-th parameter, with other shapes and counts on each rank, and broadcasts them.
 void check_dealt_out(const std::string& backend, int ranks) {
   const Values expected = reference([&](Net& net, optim::Optimizer& optimizer, int s) {
     optimizer.zero_grad();

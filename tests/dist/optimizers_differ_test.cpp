@@ -1,5 +1,5 @@
-// optimizers_differ from its evidence, without ranks: steps, classes, hyperparameters, members, states; each has a twin that is
-// healthy, where nothing may be said.
+// optimizers_differ() on synthetic evidence, without ranks: steps, classes, hyperparameters, members, states. Each has
+// a healthy twin, which must give no verdict.
 #include <brigade/brigade.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/wire.h>
@@ -43,14 +43,14 @@ TEST_CASE("optimizers_differ: the step, a hyperparameter, the set of gradients; 
         "b.weight has a gradient on ranks 0 and 1 and none on rank 2, so it would move there only");
   CHECK(verdicts[0].parameters[0].missing_ranks == std::vector<int>{2});
 
-  // In another step nothing else can be compared.
+  // If a rank is in another step, nothing else can be compared.
   steps[2].name = "step 4 of SGD";
   verdicts = dist::optimizers_differ(steps, "SGD", parameters);
   REQUIRE(verdicts.size() == 1);
   CHECK(verdicts[0].cause.kind == CauseKind::StepsDiffer);
   CHECK(verdicts[0].cause.text.find("rank 2: step 4 of SGD at a.cpp:5") != std::string::npos);
 
-  // The same since a join in which one has stepped more often.
+  // The same after a join in which one rank has stepped more often.
   for (dist::StepOnRank& step : steps)
     step.since_join = 1, step.in_join = 2;
   steps[2].in_join = 3;
@@ -82,19 +82,19 @@ TEST_CASE("optimizers_differ: optimizers of different classes, by the lines that
       "a.cpp:5; rank 2: AdamW, made at a.cpp:7");
   CHECK(verdicts[0].advice == "make an optimizer of the same class on every rank");
 
-  // By std::make_unique.
+  // Made by std::make_unique: the line is not known.
   steps[2].made_at = {};
   verdicts = dist::optimizers_differ(steps, "SGD", three_parameters());
   CHECK(verdicts[0].cause.text.ends_with("rank 2: AdamW, which steps at a.cpp:9"));
 
-  // One of two optimizers each, in another order.
+  // Each rank steps one of its two optimizers, in another order.
   steps[2].members = {{"b.weight", 0}};
   verdicts = dist::optimizers_differ(steps, "SGD", three_parameters());
   REQUIRE(verdicts.size() == 1);
   CHECK(verdicts[0].cause.kind == dist::CauseKind::StepsDiffer);
   CHECK(verdicts[0].cause.text.starts_with("the ranks are in different optimizer steps: rank 0: step 1 of SGD at"));
 
-  // What each rank moves alone, it may move by whatever it likes.
+  // A rank may use any optimizer for a parameter that it alone moves.
   steps.pop_back();
   steps[1] = steps[0];
   steps[1].name = "step 1 of AdamW";
@@ -120,7 +120,7 @@ TEST_CASE("optimizers_differ: parameters that some ranks hold, or hold in a grou
       "SGD holds a.weight in groups with other options: rank 0: group 0, lr 0.1; rank 1: group 1, lr 0.2; rank 2: group "
       "0, lr 0.1");
 
-  // The groups themselves stand the other way round.
+  // The groups themselves are swapped.
   steps[1].options = "group 0: lr 0.2\ngroup 1: lr 0.1";
   verdicts = dist::optimizers_differ(steps, "SGD", parameters);
   REQUIRE(verdicts.size() == 1);
@@ -134,7 +134,7 @@ TEST_CASE("optimizers_differ: parameters that some ranks hold, or hold in a grou
   CHECK(verdicts[0].cause.text == "SGD holds b.weight on ranks 0 and 2 and not on rank 1, so it would move there only");
   CHECK(verdicts[0].parameters[0].missing_ranks == std::vector<int>{1});
 
-  // One of two optimizers on each rank, where the rank has moved the rest by the other one before.
+  // Each rank steps one of its two optimizers, and one has moved the other parameters with its other optimizer before.
   std::vector<dist::StepOnRank> mixed(2, {"step 2 of SGD", {"a.cpp", 5}, "group 0: lr 0.1", "1", {}});
   mixed[0].members = {{"a.weight", 0}};
   mixed[1].members = {{"b.weight", 0}};
@@ -144,7 +144,7 @@ TEST_CASE("optimizers_differ: parameters that some ranks hold, or hold in a grou
   REQUIRE(verdicts.size() == 1);
   CHECK(verdicts[0].parameters.size() == 2);
 
-  // Each is held by one rank alone, which sends it to the others.
+  // Each parameter is held by one rank alone, which sends it to the others.
   steps[0].members = {{"a.weight", 0}};
   steps[1].members = {{"b.weight", 0}};
   steps[2].members = {};
@@ -197,7 +197,7 @@ TEST_CASE("optimizers_differ: of the ranks that have loaded a state those are na
   steps[2].state_was_loaded = true;
   CHECK(dist::other_state(steps, {{2}, "moments, momentum", {}}, "Adam").ranks == std::vector<int>{2});
   CHECK(dist::other_state(steps, {{0}, "moments, momentum", {}}, "Adam").ranks == std::vector<int>{1, 2});
-  // Of two ranks none is more suspect than the other.
+  // Of two ranks, neither is more suspect than the other.
   steps.resize(2);
   steps[0].state_was_loaded = true;
   steps[0].state_loaded_at = {"a.cpp", 2};
@@ -219,7 +219,7 @@ TEST_CASE("optimizers_differ: a write to the optimizer's state is told with its 
   REQUIRE(verdict.parameters.size() == 1);
   CHECK(verdict.parameters[0].name == "b.weight");
   CHECK(verdict.cause.text.starts_with("zero_ at a.cpp:4 (rank 2) changed the state of Adam"));
-  // Another rank has loaded what most hold.
+  // Another rank has loaded what most ranks hold.
   steps[0].state_was_loaded = true;
   CHECK(dist::other_state(steps, {{2}, "moments, momentum", {}}, "Adam").ranks == std::vector<int>{2});
 }

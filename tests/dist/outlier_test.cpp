@@ -1,4 +1,4 @@
-// Whose gradients are of another size, from sizes alone.
+// Finds the rank whose gradients have another size, from the sizes alone.
 #include <brigade/dist/diagnosis/outlier.h>
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// Buffers with broadcast_buffers off: one that a rank alone replaces from outside forward is told before the next step, and
-// nothing is said of those that differ by design.
+// Buffers with broadcast_buffers off: a buffer that one rank alone replaces outside of forward is reported before the
+// next step, and buffers that differ by design are not.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -9,7 +9,7 @@ using namespace mechanisms;  // NOLINT: loss_of and batch_of
 
 namespace {
 
-// `scale` is what forward computes with; `log` is read nowhere; a batch norm has statistics of its own.
+// forward() computes with `scale`; `log` is read nowhere; the batch norm has statistics of its own.
 struct ScaledImpl : nn::Module {
   nn::Linear fc{nullptr};
   nn::BatchNorm1d norm{nullptr};
@@ -37,7 +37,7 @@ struct Training {
     loss_of(ddp(batch_of(group->rank(), number++))).backward();
     optimizer.step();
   }
-  // `write` comes before each step but the first.
+  // Calls `write` before each step except the first.
   std::vector<dist::Verdict> run(const std::function<void(Training&)>& write) {
     step();
     for (int s = 0; s < 3; ++s) {
@@ -58,7 +58,7 @@ struct Training {
 
 Tensor number(double value) { return full({1}, value, kFloat64); }
 
-// That of `expected` on the last rank and no more.
+// Checks that the only verdict is about `scale` on rank `last`, written by `op` at `line`.
 std::string check_told(const std::vector<dist::Verdict>& said, const char* op, unsigned line, int last) {
   if (said.size() != 1) return fmt::format("{} verdicts", said.size());
   const dist::Verdict& verdict = said[0];
@@ -139,7 +139,7 @@ const AddRankCase add_healthy("buffers that differ by design are no matter where
                               everywhere({2, 3}));
 
 std::string check_elsewhere(const dist::ProcessGroupPtr& group) {
-  // A bank that forward itself fills, on the rank whose batches need it.
+  // A buffer that forward() itself fills, on the rank whose batches need it.
   Training banked(group);
   banked.net->in_forward = [&](ScaledImpl& net) {
     if (banked.is_last()) net.scale.copy_(number(1 + banked.number));

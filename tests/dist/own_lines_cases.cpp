@@ -1,4 +1,4 @@
-// A verdict points at the user's own line: never at one inside the library, nor at what has ended long since.
+// A verdict points at the user's own line, never at a line inside the library or at one that ended long before.
 #include "mechanisms_net.h"
 #include "paths_net.h"
 #include "rank_case.h"
@@ -17,7 +17,7 @@ using dist::CauseKind;
 
 constexpr const char* kThisFile = "dist/own_lines_cases.cpp";
 
-// A step over what `change` gives, after one sound step over all parameters.
+// Takes one sound step over all parameters, then a step over the parameters that `change` returns.
 std::string points_at(const dist::ProcessGroupPtr& group, CauseKind kind,
                       const std::function<std::pair<std::vector<Tensor>, unsigned>(Net&)>& change) {
   manual_seed(1);
@@ -81,7 +81,7 @@ std::string check_lines(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_lines("parameters of the library's layers belong to the line that made the layer", &check_lines,
                             everywhere({2}));
 
-// A guard in a std::optional is made by a header of the standard library: the line is that of the first operation under it.
+// A guard in a std::optional is constructed in a standard header: the line is that of the first operation under it.
 std::string check_emplaced_guard(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   unsigned line = 0;
@@ -108,7 +108,7 @@ std::string check_emplaced_guard(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_emplaced_guard("a no_grad guard that std::optional makes is told by what runs under it",
                                      &check_emplaced_guard, everywhere({2}));
 
-// The last rank goes into its data loader after two steps, for longer than the group waits.
+// After two steps the last rank stays in its data loader for longer than the time-out of the group.
 void check_time_out(const std::string& backend, int ranks) {
   for (const bool says_so : {false, true}) {
     CAPTURE(says_so);

@@ -1,4 +1,4 @@
-// A network whose middle is given by each test.
+// A network whose middle part is supplied by each test.
 #pragma once
 
 #include <brigade/autograd/functional.h>

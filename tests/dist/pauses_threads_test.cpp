@@ -1,4 +1,4 @@
-// How long a wait in shared memory looks on before it sleeps.
+// How long a wait in shared memory polls before it sleeps.
 #include <brigade/dist/groups/shm/counter.h>
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@ namespace brigade::test::pauses_threads_test {
 
 namespace {
 
-// Looks of one wait that finds nothing, on the calling thread.
+// The number of polls of one wait that finds nothing, on the calling thread.
 int looks(bool crowded) {
   int count = 0;
   for (dist::shm::Pauses pauses(crowded); pauses.next();)
@@ -23,7 +23,7 @@ int looks(bool crowded) {
 TEST_CASE(
     "a wait looks on for long while nobody wants its processor, shortly after a late wake, never where ranks outnumber processors") {
   int most_alone = 0, least_wanted = 1 << 30;
-  // Each on a thread without memories; one that is stopped while it looks only looks less.
+  // Each wait runs on a new thread, without history; a thread that is preempted while it polls only polls less.
   for (int tries = 0; tries < 20; ++tries) {
     std::thread([&] { most_alone = std::max(most_alone, looks(false)); }).join();
     std::thread([&] {
@@ -34,7 +34,7 @@ TEST_CASE(
   CHECK(least_wanted > 0);
   CHECK(most_alone > 4 * least_wanted);
   CHECK(looks(true) == 0);
-  // In time is no sign of others.
+  // A wake in time is no sign that others want the processor.
   std::thread([&] {
     dist::shm::note_wake(10'000);
     int most = 0;

@@ -79,7 +79,7 @@ std::string check_late(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_late("a backward of 400 ms is late only beside faster ones, in every dtype", &check_late);
 
-// Few elements where there are few ranks.
+// Few ranks need few elements.
 std::string check_size(const dist::ProcessGroupPtr& group) {
   const auto words = [&](DType dtype) { return payload_of(*group, dtype).tail().numel() - 1; };
   const bool two = group->size() == 2;

@@ -1,4 +1,4 @@
-// What travels with the gradients: flags, words, and the numbers that describe a gradient.
+// The payload that travels with the gradients: flags, words, and the numbers that describe a gradient.
 #include "on_ranks.h"
 
 #include <brigade/autograd/functional.h>
@@ -57,7 +57,7 @@ TEST_CASE("the probe is linear, sees every element, and tells a sum from a mean"
       RandomGenerator generator(static_cast<uint64_t>(size));
       const Tensor a = randn({size}, kFloat64, &generator).to(dtype);
       const Tensor b = randn({size}, kFloat64, &generator).to(dtype);
-      // Sums of halves round: let the larger type hold them.
+      // Sums of half types would round, so float64 holds them.
       const Tensor sum = a.to(kFloat64) + b.to(kFloat64);
       CHECK(kernels::probe(sum) == doctest::Approx(kernels::probe(a) + kernels::probe(b)).epsilon(1e-9));
       CHECK(kernels::probe(a.to(kFloat64)) == doctest::Approx(kernels::probe(a)).epsilon(1e-12));

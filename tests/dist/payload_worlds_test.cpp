@@ -1,5 +1,5 @@
-// What the ranks decide by, computed for up to 1,024 ranks without running any: every rank reads the same from the averages,
-// and what it reads is right.
+// The payload by which ranks decide, computed for up to 1,024 ranks without running any: every rank reads the same from
+// the averages, and what it reads is right.
 //
 // BRIGADE_ALL_WORLDS=1: every size from 2 to 1,024; else a choice of them.
 #include <brigade/core/factory.h>
@@ -41,7 +41,7 @@ class Paper final : public dist::ProcessGroup {
   dist::WorkPtr do_barrier(const dist::CollectiveOptions&) override { return nullptr; }
 };
 
-// Payloads of all ranks of a world, whose tails are averaged as the groups of the host do it.
+// Payloads of all ranks of a world, whose tails are averaged as the host groups do it.
 class World {
  public:
   World(DType dtype, int ranks) : dtype_(dtype) {
@@ -62,7 +62,7 @@ class World {
     REQUIRE(std::ranges::all_of(tails, [&](const void* each) { return std::memcmp(each, tails.front(), bytes) == 0; }));
   }
   int size() const { return static_cast<int>(payloads_.size()); }
-  // What rank 0 reads, and with it every rank: fill() has seen that they hold the same bytes.
+  // What rank 0 reads. Every rank reads the same, since fill() checks that all hold the same bytes.
   template <class T>
   T read(const std::function<T(const dist::Payload&)>& read) const {
     return read(payloads_.front());
@@ -87,13 +87,13 @@ std::vector<int> worlds() {
   }
   for (int n = 2; n <= 18; ++n)
     sizes.push_back(n);
-  // About the sizes where another number of counts fits into an element.
+  // Sizes around those where another number of counts fits into an element.
   for (const int n : {27, 28, 32, 60, 64, 100, 127, 129, 255, 256, 257, 513, 1000, 1024})
     sizes.push_back(n);
   return sizes;
 }
 
-// Which ranks are otherwise: so many, from `first` on.
+// The ranks that differ: `count` ranks from `first` on.
 struct Odd {
   int first, count;
   bool holds(int rank) const { return rank >= first && rank < first + count; }
@@ -132,7 +132,7 @@ TEST_CASE("a number that one of 2 to 1,024 ranks holds otherwise is seen by all 
   struct Row {
     uint64_t common, odd;
   };
-  // Micro-batches: the last two rows are a training of 2,046 of them, and a number that has gone round.
+  // Micro-batches: the last two rows are a training of 2,046 of them, and a number that has wrapped around.
   const Row rows[] = {{1, 1}, {6, 6}, {7, 6}, {0, 1}, {1023, 1024}, {2047, 2047}, {2046, 2045}, {2048 + 5, 5}};
   for (const DType dtype : kFloatingTypes) {
     const std::string type = name(dtype);
@@ -143,7 +143,7 @@ TEST_CASE("a number that one of 2 to 1,024 ranks holds otherwise is seen by all 
       size_t next = 0;
       for (const Odd& odd : odd_ranks(n)) {
         for (const Row& row : rows) {
-          // One word is of this row, the others are alike.
+          // One word takes the numbers of this row, the others are equal on all ranks.
           const dist::Word word = kNumbers[next++ % std::size(kNumbers)];
           CAPTURE(row.common);
           CAPTURE(row.odd);

@@ -35,7 +35,7 @@ std::string is(const std::string& what, const Tensor& x, double expected) {
   return "";
 }
 
-// All ranks send to the next one before they receive, and one way round besides; nothing is copied through a third.
+// All ranks send to the next and to the previous rank before they receive; a third message is empty.
 std::string ring(const ProcessGroupPtr& group) {
   const int n = group->size(), own = group->rank(), next = (own + 1) % n, before = (own + n - 1) % n;
   for (int round = 0; round < 3; ++round) {
@@ -83,7 +83,7 @@ std::string order_and_tags(const ProcessGroupPtr& group) {
 }
 const AddRankCase order_case("messages of a tag come in the order of their sending, tags on their own", order_and_tags);
 
-// Two ranks talk while the collectives of all go on; in a subgroup, ranks are its own.
+// Two ranks exchange a message while collectives of all ranks run; in a subgroup, ranks are numbered within it.
 std::string beside_collectives(const ProcessGroupPtr& group) {
   const int own = group->rank(), last = group->size() - 1;
   const Tensor sum = filled(10, kFloat32, 1), answer = filled(5, kFloat64, own == last ? 7 : -1);
@@ -124,7 +124,7 @@ std::string wrong_arguments(const ProcessGroupPtr& group) {
       expect_error<ValueError>([&] { dist::isend(nullptr, x, other); }, {"the process group is empty"}),
       expect_error<ShapeError>([&] { dist::isend(group, matrix.t(), other); }, {"expected a contiguous tensor"}),
       expect_error<ValueError>([&] { dist::batch_isend_irecv({}); }, {"expected at least one message, got none"}),
-      // Nothing of a batch is posted if one of it is wrong: rank 1 would wait for the first of these.
+      // No message of a batch is posted if one of them is wrong: rank 1 would wait for the first of these.
       expect_error<ValueError>(
           [&] {
             dist::batch_isend_irecv({{P2POp::Isend, x, other, group}, {P2POp::Irecv, x, own, group}});
@@ -137,7 +137,7 @@ std::string wrong_arguments(const ProcessGroupPtr& group) {
 }
 const AddRankCase arguments_case("messages to oneself, to nobody and of no tensor are refused", wrong_arguments);
 
-// Both ranks are told, with both lines; the group and other channels go on.
+// Both ranks report the mismatch, with both lines; the group and other channels go on.
 void sizes_or_dtypes_differ(const std::string& backend, int ranks) {
   const auto body = [](const ProcessGroupPtr& group) -> std::string {
     if (group->rank() > 1) {
@@ -168,7 +168,7 @@ void sizes_or_dtypes_differ(const std::string& backend, int ranks) {
 const AddRankCase differ_case("messages whose sizes or dtypes differ are an error on both ranks",
                               sizes_or_dtypes_differ);
 
-// The first message with a tag, and one behind another.
+// The peer does not post the first message with a tag, or one that follows another.
 void nobody_posts(const std::string& backend, int ranks) {
   const SharedCount gave_up;
   const auto body = [&](const ProcessGroupPtr& group) -> std::string {
@@ -186,7 +186,7 @@ void nobody_posts(const std::string& backend, int ranks) {
       return expect_error<TimeoutError>([&] { dist::send(group, x, 1, 5); }, {"rank 1", "message", "tag 5"});
     }
     dist::recv(group, x, 0, 5);
-    if (!gave_up.wait_for(1)) return "the other waits on";  // it is there, and does not come
+    if (!gave_up.wait_for(1)) return "the other waits on";  // this rank is alive, but does not post
     return is("before", x, 5);
   };
   expect_all_well(run_ranks(backend, ranks, body, kShort));
@@ -194,7 +194,7 @@ void nobody_posts(const std::string& backend, int ranks) {
 const AddRankCase nobody_case("a message that the peer never posts ends at the timeout and names it", nobody_posts,
                               everywhere({2}));
 
-// Who waits for a rank that has left is told so long before the timeout.
+// A rank that waits for one that has left learns of it long before the timeout.
 void peer_leaves(const std::string& backend, int ranks) {
   const auto body = [](const ProcessGroupPtr& group) -> std::string {
     if (group->rank() > 1) return "";

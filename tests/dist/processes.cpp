@@ -30,7 +30,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Longer is a hang. What a test waits for says its own time-out: this is for a machine that has much else to do.
+// A longer run counts as a hang. Tests set time-outs of their own; this limit leaves room for a busy machine.
 constexpr std::chrono::seconds kLongestRun{240};
 
 Rank run_one(const Body& body, const std::function<dist::ProcessGroupPtr()>& make_group) {
@@ -83,12 +83,12 @@ dist::ProcessGroupPtr make_group(const std::string& backend, const std::string& 
                                  std::chrono::milliseconds timeout) {
   const dist::Backend& made = dist::find_backend(backend.substr(0, backend.find(':')));
   const std::shared_ptr<dist::Store> store = dist::open_file_store(store_folder, count);
-  // As init_process_group does: all have come before the waits begin that may be short.
+  // As in init_process_group, all ranks have arrived before the waits begin that may be short.
   dist::exchange_hosts(*store, rank, count, std::chrono::minutes(2), "meeting");
   return made.make(store, rank, count, timeout, "group");
 }
 
-// By a signal: it does not go on by itself.
+// Whether a signal has stopped the process, which does not go on by itself.
 bool is_stopped(pid_t pid) {
   siginfo_t change{};
   return waitid(P_PID, static_cast<id_t>(pid), &change, WSTOPPED | WNOHANG | WNOWAIT) == 0 && change.si_pid == pid;

@@ -4,11 +4,12 @@
 //   const auto ranks = test::run_ranks("shm", 2, [](dist::ProcessGroupPtr group) { ...; return std::string("result");
 //   }); CHECK(ranks[1].error == "");
 //
-// "hosts" are processes too, of which the first half takes itself for on another host than the rest; "hosts:AABA" says
-// for each rank on which.
+// "hosts" runs processes too, the first half of which acts as if on another host than the rest; "hosts:AABA" gives the
+// host of each rank.
 //
-// Everything that a rank throws is caught and told by type and text. A run that takes minutes is ended, and its
-// ranks are marked as hung, as are those that a signal has stopped when all others have ended. The time-out of the group begins when all ranks have come.
+// Everything that a rank throws is caught and reported by type and text. A run that takes minutes is ended, and its
+// ranks are marked as hung, as are those that a signal has stopped when all others have ended. The time-out of the
+// group begins when all ranks have arrived.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -35,8 +36,8 @@ using Body = std::function<std::string(dist::ProcessGroupPtr)>;
 std::vector<Rank> run_ranks(const std::string& backend, int ranks, const Body& body,
                             std::chrono::milliseconds timeout = std::chrono::seconds(60));
 
-// A count that ranks share, threads or processes; made before run_ranks. A rank that is to be late waits for what the others
-// do meanwhile, in place of sleeping for as long as that takes on a machine with nothing else to do.
+// A counter that ranks share, as threads or processes; made before run_ranks. A rank that has to be late waits for the
+// other ranks' progress instead of sleeping for as long as they take on an idle machine.
 class SharedCount {
  public:
   SharedCount();
@@ -46,9 +47,9 @@ class SharedCount {
 
   void add() const noexcept;
   bool reached(int count) const noexcept { return count_->load() >= count; }
-  // Until it has come so far; false after two minutes.
+  // Waits until `count` is reached; returns false after two minutes.
   bool wait_for(int count) const;
-  // Adds where a scope ends, by an exception as well.
+  // Adds at the end of a scope, also on an exception.
   struct AddAtEnd {
     const SharedCount& count;
     ~AddAtEnd() { count.add(); }
@@ -61,7 +62,7 @@ class SharedCount {
 // The backends of this build.
 std::vector<std::string> backends();
 
-// For "hosts:": even and uneven ones, ranks dealt out in turns, three hosts, all on one, all alone.
+// Layouts for "hosts:": even and uneven ones, ranks in turns, three hosts, all on one host, one host per rank.
 std::vector<std::string> host_layouts();
 
 }  // namespace brigade::test

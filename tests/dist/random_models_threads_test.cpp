@@ -1,5 +1,5 @@
-// Random models on random ranks against an oracle: one process that runs each rank's part by itself and looks at which
-// gradients are there. BRIGADE_SEEDS sets how many (default 2,000; fewer under a sanitizer).
+// Random models on random ranks against an oracle: one process that runs each rank's part by itself and records which
+// gradients exist. BRIGADE_SEEDS sets the number of models (default 2,000; fewer under a sanitizer).
 #include "processes.h"
 
 #include <brigade/autograd/functional.h>
@@ -27,7 +27,7 @@ struct Line {
   size_t layer;
   size_t input;  // node; node 0 is the batch
   Cut cut;
-  uint32_t ranks;    // bit r: rank r runs it; the others hand the input on
+  uint32_t ranks;    // bit r: rank r runs it; the others pass the input on
   uint32_t in_loss;  // bit r: the node is in rank r's loss
 };
 
@@ -51,7 +51,7 @@ Program random_program(uint64_t seed) {
   }
   const uint32_t all = (1U << program.ranks) - 1;
   const size_t count = 1 + below(7);
-  // Half of the programs are whole, so that strict mode passes too.
+  // Half of the programs are complete, so that strict mode passes too.
   const bool tame = below(2) == 0;
   for (size_t i = 0; i < count; ++i) {
     Line line;
@@ -78,7 +78,7 @@ struct RandomModelImpl : nn::Module {
       if (p.frozen.contains(i)) layers.back()->requires_grad_(false);
     }
   }
-  // The loss of a rank; always has a history, be it only that of `anchor`.
+  // The loss of a rank; it always has a history, if only through `anchor`.
   Tensor forward(const Tensor& x, int rank, const Tensor& anchor) {
     std::vector<Tensor> nodes{x};
     Tensor loss = anchor.sum() * 0.0;
@@ -106,7 +106,7 @@ Tensor batch_of(int rank) {
   return randn({4, 3}, kFloat64, &generator);
 }
 
-// Of one rank alone: gradients, undefined where none came.
+// The gradients of one rank alone, undefined where there is none.
 std::vector<Tensor> alone(const Program& program, uint64_t seed, int rank) {
   manual_seed(seed);
   RandomModel model(program);
@@ -118,7 +118,7 @@ std::vector<Tensor> alone(const Program& program, uint64_t seed, int rank) {
   return gradients;
 }
 
-// What may be said of a layer whose gradient did not come on a rank: by walking the program, not the tape.
+// The causes that may be reported for a layer without a gradient on a rank, from the program and not the tape.
 std::set<std::string> plausible_causes(const Program& program, size_t layer, int rank, bool reached_any) {
   // Which nodes depend on the layer, whatever cuts there are; and does the loss?
   std::vector<bool> depends{false};
@@ -141,7 +141,7 @@ std::set<std::string> plausible_causes(const Program& program, size_t layer, int
   return causes;
 }
 
-// "" when the run of all ranks is as the oracle says.
+// Returns "" when the run of all ranks matches the oracle.
 std::string expect_right(uint64_t seed) {
   const Program program = random_program(seed);
   std::vector<std::vector<Tensor>> by_rank;
@@ -158,7 +158,7 @@ std::string expect_right(uint64_t seed) {
                                                     .bucket_cap_mb = program.bucket_mb,
                                                     .first_bucket_mb = program.bucket_mb});
     const Tensor anchor = zeros({1}, kFloat64).requires_grad_();
-    // Who used what, as the oracle saw it.
+    // Which ranks miss which layers, according to the oracle.
     std::vector<std::vector<int>> missing(program.layers);
     bool unused = false;
     bool someone_reached = false;

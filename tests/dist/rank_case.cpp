@@ -9,7 +9,7 @@ namespace brigade::test {
 
 namespace {
 
-// By the name of doctest's case, which keeps a pointer to it.
+// Keyed by the name of doctest's case, which keeps a pointer to the key.
 std::map<std::string, std::function<void()>>& table() {
   static std::map<std::string, std::function<void()>> made;
   return made;
@@ -17,7 +17,7 @@ std::map<std::string, std::function<void()>>& table() {
 
 void run_current() { table().at(doctest::getContextOptions()->currentTest->m_name)(); }
 
-// What TEST_CASE does, for a name that is put together.
+// Does what TEST_CASE does, for a name that is composed at run time.
 void add(const std::string& name, const std::function<void()>& run, const SourceLocation& where) {
   const auto [row, added] = table().emplace(name, run);
   if (!added) throw ValueError("two cases are named '" + name + "'");

@@ -9,7 +9,7 @@
 
 namespace brigade::test {
 
-// How many ranks there are, run by run.
+// The numbers of ranks of each run, by backend.
 struct Sizes {
   std::vector<int> threads = {2, 3, 4};
   std::vector<int> shm = {2, 3, 4};

@@ -18,7 +18,7 @@ namespace {
 
 const Sizes kSizes = everywhere({1, 2, 3, 4}, host_layouts());
 
-// A rank's input: random bits, but for what is not finite.
+// A rank's input: random bits, with 0 in place of non-finite values.
 Tensor random_bits(int rank, int64_t n, DType dtype) {
   const Tensor result = empty({n}, dtype);
   std::mt19937_64 random(static_cast<uint64_t>(rank) * 1000003 + static_cast<uint64_t>(n));
@@ -86,7 +86,7 @@ std::string compare(const Tensor& got, const Tensor& expected) {
 std::string check_bits(const dist::ProcessGroupPtr& group) {
   const auto ranks = static_cast<int64_t>(group->size());
   for (const DType dtype : {kFloat64, kFloat32, kFloat16, kBFloat16}) {
-    // Sent whole; in parts of one piece; in parts of several, of which the last is short.
+    // Sent whole; in parts of one piece; in parts of several pieces, the last of which is short.
     for (const int64_t part : {1, 37, 9001, 140003}) {
       if (part > 100000 && dtype != kFloat32) continue;
       std::vector<Tensor> inputs;

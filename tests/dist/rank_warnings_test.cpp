@@ -1,4 +1,4 @@
-// A warning of any rank is told once, by rank 0, with the ranks that have it.
+// A warning of any rank is reported once, by rank 0, with the ranks that raised it.
 #include "on_ranks.h"
 
 #include <brigade/autograd/functional.h>
@@ -16,7 +16,7 @@ namespace brigade::test::rank_warnings_test {
 
 namespace {
 
-// Three steps, without zero_grad() where `forgets` says so.
+// Three steps, without zero_grad() on the ranks for which `forgets` is true.
 void train(const dist::ProcessGroupPtr& group, const std::function<bool(int rank)>& forgets,
            const dist::DDPOptions& options = {}) {
   nn::Linear net(3, 2);
@@ -65,7 +65,7 @@ TEST_CASE("where no step brings the ranks together, each rank tells its own") {
     train(group, [](int rank) { return rank == 1; });
     nn::Linear net(3, 2);
     dist::DistributedDataParallel ddp(net, group);
-    // Edited between two backwards, of which the first is local; no step follows.
+    // Edited between two backwards, the first of which is local; no step follows.
     {
       const auto local = ddp.no_sync();
       mean(square(ddp(ones({4, 3})))).backward();
@@ -102,7 +102,7 @@ TEST_CASE("what a process warns of besides comes to rank 0, which tells it once"
 
 namespace {
 
-// What two ranks are told, all together.
+// All warnings of two ranks.
 std::string told(const std::function<void(const dist::ProcessGroupPtr&)>& body) {
   std::string all;
   for (const std::string& message : told_on_threads(2, body))

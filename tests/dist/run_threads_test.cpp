@@ -1,4 +1,4 @@
-// Ranks as threads of which one does not end.
+// Ranks as threads, one of which does not end.
 #include <brigade/autograd/functional.h>
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/new_group.h>
@@ -160,7 +160,7 @@ TEST_CASE("a group of threads takes memory for the ranks that it has, and gives 
     CHECK(with - before < kGroups * (512 << 10));
     groups.clear();
     group->barrier();
-    // One after the other, what each took goes to the next. (A sanitizer keeps some of it for a while.)
+    // Groups that follow each other reuse the memory. (A sanitizer keeps some of it for a while.)
     const int64_t first = resident();
     for (int i = 0; i < 5 * kGroups; ++i)
       dist::new_group(group, {0, 1})->barrier();

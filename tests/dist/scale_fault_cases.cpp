@@ -28,8 +28,8 @@ struct Job {
     const Tensor loss = loss_of(ddp(batch_of(group->rank(), 0)));
     (scaled ? scaler.scale(loss) : loss).backward();
   }
-  // `step` is refused on all ranks: on those that are right by what the others say. A right step works after that.
-  // `of_scaler`: the step is one of the scaler, whose iteration has to end.
+  // All ranks have to refuse `step`, the correct ones because of what the others report. A correct step works after
+  // that. `of_scaler`: the step is one of the scaler, whose iteration has to end.
   std::string refused(const std::function<void()>& step, bool own_fault, const std::string& text, bool of_scaler) {
     const Values before = values_of(net->parameters());
     std::string problem = own_fault ? expect_error<autograd::ScalerError>(step, {text, "No weight has moved"})
@@ -67,7 +67,7 @@ std::string check_bypassed_on_one(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_bypassed_on_one("one rank's backward bypasses the scaler: no rank steps", &check_bypassed_on_one,
                                       everywhere({2, 3}));
 
-// The others clip between their unscale_() and the step that tells them.
+// The other ranks clip between their unscale_() and the step that reports the fault.
 std::string check_unscaled_on_one(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Job job(group);
@@ -85,7 +85,7 @@ std::string check_unscaled_on_one(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_unscaled_on_one("unscale_() finds a wrong scale on one rank: the others are told at their step",
                                       &check_unscaled_on_one, everywhere({2, 3}));
 
-// The hook of a step runs before the ranks agree: those that are right do not step without the other.
+// The hook of a step runs before the ranks agree: the correct ranks do not step without the other one.
 std::string check_unscaled_by_hook_on_one(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Job job(group);
@@ -105,7 +105,7 @@ const AddRankCase add_unscaled_by_hook_on_one(
     "unscale_() in the hook of a step throws on its rank, and the others are told", &check_unscaled_by_hook_on_one,
     everywhere({2}));
 
-// Each throws its own error, and none waits for another.
+// Each rank throws its own error, and none waits for another.
 std::string check_on_all(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Job job(group);
@@ -115,7 +115,7 @@ std::string check_on_all(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_on_all("all ranks step without the scaler: each throws its own error", &check_on_all,
                              everywhere({2}));
 
-// A hook before the step may unscale, so it is looked at after that.
+// A hook before the step may unscale, so the scale is checked after the hook.
 std::string check_unscaled_by_hook(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Job job(group);

@@ -1,4 +1,4 @@
-// A gradient scaler on several ranks: all skip a step or none does, in the agreement that each step has anyway.
+// A gradient scaler on several ranks: all skip a step or none does, by the agreement that each step needs anyway.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -19,7 +19,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 bool is_last(const dist::ProcessGroupPtr& group) { return group->rank() == group->size() - 1; }
 
-// A power of two changes no bit of a mantissa.
+// Scaling by a power of two changes no bit of a mantissa.
 void check_as_without(const std::string& backend, int ranks) {
   for (const bool unscales : {false, true}) {
     CAPTURE(unscales);
@@ -59,7 +59,7 @@ const AddRankCase add_as_without("a scaled step is the step without a scaler, in
                                  everywhere({2, 3}));
 
 // Three optimizers, one scaler. The last rank holds an infinity that no reduction spreads: in a gradient that it
-// replaces by hand after the reduction, of a parameter that the wrapper leaves alone.
+// replaces by hand after the reduction, of a parameter that the wrapper ignores.
 std::string check_one_rank_only(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Net first, second, third;
@@ -91,7 +91,7 @@ std::string check_one_rank_only(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_one_rank_only("an infinity on one rank only: all ranks skip that optimizer, and keep one scale",
                                     &check_one_rank_only, everywhere({2, 3}));
 
-// Unscaled and left out by the program itself: update() asks.
+// The program unscales the optimizer and never steps it: update() asks the other ranks.
 std::string check_never_stepped(const dist::ProcessGroupPtr& group) {
   for (const bool is_capturable : {false, true}) {
     manual_seed(1);
@@ -110,7 +110,7 @@ std::string check_never_stepped(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_never_stepped("an optimizer that is unscaled and never stepped counts on all ranks alike",
                                     &check_never_stepped, everywhere({2}));
 
-// The scale is in memory, and no rank asks what was found: an infinity on one of them stops the step of all. The second
+// The scale is in memory, and no rank reads what was found: an infinity on one rank stops the step of all. The second
 // optimizer is unscaled in each iteration, and steps in every other one.
 std::string check_capturable(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
@@ -144,7 +144,7 @@ std::string check_capturable(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_capturable("a capturable scaler: an infinity on one rank stops all, and keeps one scale",
                                  &check_capturable, everywhere({2, 3}));
 
-// What the ranks' devices know would not meet.
+// Results that only one rank keeps on its device could not be combined.
 std::string check_capturable_on_one(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Net net;
@@ -181,7 +181,7 @@ std::string check_other_scale(const dist::ProcessGroupPtr& group) {
         try {
           train(1);
         } catch (const dist::ConsistencyError& error) {
-          // That the gradients differ once they are unscaled is no fault of its own.
+          // Gradients that differ once they are unscaled are not a separate fault.
           if (error.verdicts().size() == 1) throw;
         }
       },
@@ -192,7 +192,7 @@ std::string check_other_scale(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_other_scale("ranks whose scales differ are told before a weight moves", &check_other_scale,
                                   everywhere({2, 3}));
 
-// Only the last rank steps by the scaler.
+// Only the last rank steps through the scaler.
 std::string check_scaler_on_one(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Net net;
@@ -207,7 +207,7 @@ std::string check_scaler_on_one(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_scaler_on_one("a scaler on one rank only is told before the step", &check_scaler_on_one,
                                     everywhere({2, 3}));
 
-// The scale of the start is too large for a while: nothing is said. It is when it does not end.
+// An initial scale that is too large for a few steps is not reported; one that stays too large is.
 std::string check_back_off(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Net net;
@@ -240,8 +240,8 @@ std::string check_back_off(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_back_off("a scale that backs off is no fault, one that falls for ever is told", &check_back_off,
                                everywhere({2}));
 
-// update() asks about an optimizer that was unscaled and not stepped: what was written by hand before is still compared
-// in its next step.
+// update() asks about an optimizer that was unscaled and not stepped: earlier writes by hand are still compared in its
+// next step.
 std::string check_written_before_question(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Net net;
@@ -265,7 +265,7 @@ std::string check_written_before_question(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_written_before_question("a question about a step that is not taken forgets no write by hand",
                                               &check_written_before_question, everywhere({2, 3}));
 
-// What float16 cannot hold in backward, whatever the scale: the operation is named, and the timeline has the history.
+// A gradient that float16 cannot hold at any scale: the operation is named, and the timeline keeps the history.
 std::string check_operation_named(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Net net;
@@ -309,8 +309,8 @@ const AddRankCase add_operation_named(
     "the operation that leaves float16 in backward is named, and each step's scale kept", &check_operation_named,
     everywhere({2}));
 
-// Sent as float16 at a scale that it cannot hold: finite on each rank, infinite after the sum. Skipped alike, said once,
-// and no error; dividing before the cast avoids it.
+// Gradients sent as float16 at too large a scale: finite on each rank, infinite after the sum. All ranks skip the step,
+// DDP reports it once and not as an error; dividing before the cast avoids it.
 std::string check_overflow_in_reduction(const dist::ProcessGroupPtr& group) {
   for (const bool predivides : {false, true}) {
     manual_seed(1);
@@ -342,7 +342,7 @@ const AddRankCase add_overflow_in_reduction(
     "what the reduction's dtype cannot hold is skipped by the scaler, and noted", &check_overflow_in_reduction,
     everywhere({2, 3}));
 
-// A scaler that another model has: here nobody skips the step, so the overflow stays an error.
+// The scaler belongs to another model: it does not skip the step here, so the overflow stays an error.
 std::string check_scaler_of_another_model(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Net net, other;

@@ -14,7 +14,7 @@ namespace brigade::test::secret_test {
 
 namespace {
 
-// The two variables, and a folder for files; all gone at the end.
+// RAII: the two variables and a folder for files, removed at the end.
 class Place {
  public:
   Place() {

@@ -1,4 +1,4 @@
-// A layer of two wrapped modules, which PyTorch trains: each gradient is averaged once.
+// A layer that two wrapped modules share, which PyTorch trains too: each gradient is averaged once.
 #include "cuttable_net.h"
 #include "mechanisms_net.h"
 #include "rank_case.h"
@@ -42,7 +42,7 @@ struct Heads {
   }
 };
 
-// How the losses of two heads reach the gradients that a step moves by. `guard` is no_sync() of a head.
+// How the losses of two heads reach the gradients that a step uses. Guards run a function under no_sync() of a head.
 using Forward = std::function<Tensor(const Tensor&)>;
 struct Guards {
   std::function<void(const std::function<void()>&)> without_first, without_second;
@@ -139,7 +139,7 @@ void check_two_heads(const std::string& backend, int ranks) {
 }
 const AddRankCase add_two_heads("a body with two heads, each wrapped with it", &check_two_heads);
 
-// Each averages by itself what is its own, and names what is missing there.
+// Each wrapper averages its own parameters by itself, and names those that are missing.
 std::string check_missing_bias(const dist::ProcessGroupPtr& group) {
   Heads heads;
   DdpHead a(heads.first, group);
@@ -159,7 +159,7 @@ std::string check_missing_bias(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_missing_bias("a bias that one rank leaves out is missing in its own wrapper",
                                    &check_missing_bias);
 
-// Also where another wrapper averages all that the backward does reach.
+// Also if another wrapper averages everything that the backward reaches.
 std::string check_missing_head(const dist::ProcessGroupPtr& group) {
   Heads heads;
   DdpHead a(heads.first, group);
@@ -172,7 +172,7 @@ std::string check_missing_head(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_missing_head("a head that all ranks leave out is missing, though its body is averaged elsewhere",
                                    &check_missing_head);
 
-// What one rank leaves out, where that is allowed, gets the others' gradient there as well.
+// A parameter that one rank leaves unused, where that is allowed, gets the others' gradient on that rank as well.
 void check_unused_on_one_rank(const std::string& backend, int ranks) {
   const auto term_of = [](const Tensor& a, int rank) { return loss_of(rank == 1 ? zeros_like(a) : a); };
   manual_seed(1);
@@ -220,7 +220,7 @@ std::string check_left_out_head(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_left_out_head("a rank that leaves out one head is told", &check_left_out_head);
 
-// Steps inside of backward: of each parameter one.
+// Steps inside of backward: one per parameter.
 void check_steps_in_backward(const std::string& backend, int ranks) {
   manual_seed(1);
   Heads alone;
@@ -252,7 +252,7 @@ void check_steps_in_backward(const std::string& backend, int ranks) {
 const AddRankCase add_steps_in_backward("optimizers of two wrappers that step in backward move a shared layer once",
                                         &check_steps_in_backward);
 
-// Who follows buckets hears of each parameter once.
+// Followers of buckets get each parameter once.
 std::string check_followed(const dist::ProcessGroupPtr& group) {
   Heads heads;
   DdpHead a(heads.first, group);
@@ -333,7 +333,7 @@ std::string check_called_child(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_called_child("a head that is called without its wrapper averages the body with it",
                                    &check_called_child);
 
-// The mean stays a mean.
+// A mean stays a mean when its wrapper is destroyed.
 std::string check_gone_before_step(const dist::ProcessGroupPtr& group) {
   Heads heads;
   const DdpHead a(heads.first, group);

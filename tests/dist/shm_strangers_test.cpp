@@ -1,5 +1,5 @@
-// Memory between the ranks of a host, with strangers about: other users, wrong nonces, silence, surplus descriptors,
-// files that are no rank's memory. They are refused, and the ranks get what they get alone.
+// Shared memory between the ranks of a host in the presence of strangers: other users, wrong nonces, silence, surplus
+// descriptors, files that are no rank's memory. Strangers are refused, and the ranks get what they get without them.
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/shm/handover.h>
 #include <brigade/dist/groups/shm/local_socket.h>
@@ -48,7 +48,7 @@ std::string error_of(const std::function<void()>& call) {
   return "nothing was thrown";
 }
 
-// Why this is not taken for a rank's memory.
+// The error that refuses `fd` as a rank's memory.
 std::string refusal(int fd) {
   return error_of([fd] { const SharedFile taken(Socket(fcntl(fd, F_DUPFD_CLOEXEC, 0)), kBytes, "of rank 1"); });
 }
@@ -58,7 +58,7 @@ int open_descriptors() {
   return static_cast<int>(std::distance(begin(all), end(all)));
 }
 
-// A process of another user that does this, until it has ended; false when there can be none.
+// Runs `act` in a process of another user, and `meanwhile` here, until it has ended; false if there can be none.
 bool as_another_user(const std::function<void(pid_t)>& meanwhile, const std::function<int()>& act) {
   if (geteuid() != 0) {
     MESSAGE("SKIPPED: only root can start a process of a second user");
@@ -86,7 +86,7 @@ bool as_another_user(const std::function<void(pid_t)>& meanwhile, const std::fun
   return true;
 }
 
-// The words of the store, and what a rank says first (Hello in handover.cpp).
+// The words of the invitation in the store, and the first message of a rank (Hello in handover.cpp).
 struct Invited {
   explicit Invited(const std::string& invitation) { std::istringstream(invitation) >> name >> hello >> answer; }
   std::string name, hello, answer;
@@ -104,7 +104,7 @@ Socket visit(const std::string& name) { return connect_local(name, Clock::now() 
 void say(const Socket& connection, const Hello& hello, const std::vector<int>& descriptors) {
   send_local(connection, &hello, sizeof hello, descriptors, Clock::now() + 60s, "rank 0");
 }
-// Whether the other side hangs up on us without a word.
+// Whether the peer closes the connection without sending anything.
 bool is_closed(const Socket& connection) {
   for (int tries = 0; tries < 500; ++tries) {
     char byte = 0;
@@ -252,7 +252,7 @@ TEST_CASE("shm: strangers of the same user at the door are refused, and the rank
     stranger(Hello(known.answer, 1, kBytes), {memory.fd()});                         // the other nonce
     stranger(Hello(known.hello, 1, kBytes), {});                                     // no memory
     stranger(Hello(known.hello, 1, kBytes), {memory.fd(), memory.fd()});             // surplus descriptors: they fit
-    stranger(Hello(known.hello, 1, kBytes), std::vector(200, memory.fd()));          // and do not
+    stranger(Hello(known.hello, 1, kBytes), std::vector(200, memory.fd()));          // and they do not
     stranger(Hello(known.hello, 0, kBytes), {memory.fd()});                          // the first rank itself
     stranger(Hello(known.hello, 3, kBytes), {memory.fd()});                          // no rank
     stranger(Hello(known.hello, -1, kBytes), {memory.fd()});
@@ -269,7 +269,7 @@ TEST_CASE("shm: strangers of the same user at the door are refused, and the rank
     CHECK(group.rank_side(2) == "!ab.");
     CHECK(first.get() == "!a.c");
     CHECK(host.get() == ".bc");
-    CHECK(Clock::now() - begin < 30s);  // half of the time-out: nobody waited for the silent ones
+    CHECK(Clock::now() - begin < 30s);  // half of the time-out: no rank waited for the silent ones
     for (const Socket& each : silent)
       CHECK(is_closed(each));
   }
@@ -304,7 +304,7 @@ TEST_CASE("shm: another user who knows all that the store says gets nothing, and
         host = std::async(std::launch::async, [&] { return Group::seen(group.host_side()); });
       },
       [&] {
-        // Nothing else would tell it from the rank: the memory is the rank's own.
+        // Only its user distinguishes it from the rank: the memory is the rank's own.
         const Socket connection = visit(known.name);
         try {
           say(connection, Hello(known.hello, 1, group.memory[1].bytes()), {group.memory[1].fd()});
@@ -343,7 +343,7 @@ TEST_CASE("shm: a rank gives its memory to no other user") {
         if (write(ends[1], "l", 1) != 1) return 1;
         wait_local(listener, Clock::now() + 60s, "a rank", "");
         const Socket rank = accept_local(listener);
-        // It hangs up without a word.
+        // The rank hangs up without sending anything.
         char word = 0;
         wait_local(rank, Clock::now() + 60s, "a rank", "");
         const LocalMessage message = receive_local(rank, &word, 1, 8);

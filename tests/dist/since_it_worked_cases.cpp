@@ -1,4 +1,4 @@
-// What changed since a parameter was last used: when and where that was, and a module whose handle was assigned anew.
+// What changed since a parameter was last used: when and where that was, and a module whose handle was reassigned.
 #include "mechanisms_net.h"
 #include "paths_net.h"
 #include "rank_case.h"
@@ -11,7 +11,7 @@ namespace {
 
 using dist::CauseKind;
 
-// `sound` backwards, `change`, and one more backward, whose only verdict is given; nullopt when it is sound.
+// Runs `sound` backwards, `change`, and one more backward. Returns its verdict, or nullopt when it is sound.
 std::optional<dist::Verdict> verdict_after(const dist::ProcessGroupPtr& group, const PathsImpl::Path& path, int sound,
                                            const std::function<void(Paths&)>& change) {
   manual_seed(1);
@@ -75,7 +75,7 @@ std::string check_ranges(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_ranges("a layer that comes and goes is told with the ranges of backwards that used it",
                              &check_ranges, everywhere({2}));
 
-// What is wrong with the verdict of a backward after `net->b = ...`, which comes after so many sound ones.
+// What is wrong with the verdict of a backward after `net->b = ...`, which follows `sound` sound backwards.
 std::string wrong_about_assigned(const dist::ProcessGroupPtr& group, int sound) {
   const unsigned line = __LINE__ + 1;
   const auto path = [](PathsImpl& net, const Tensor& h) { return net.b(h); };
@@ -97,7 +97,7 @@ std::string check_assigned(const dist::ProcessGroupPtr& group) {
   for (const int sound : {0, 1}) {
     if (const std::string wrong = wrong_about_assigned(group, sound); !wrong.empty()) return wrong;
   }
-  // Beside a branch that is left out a helper of another type, and a layer that was never registered, are no replacement.
+  // Next to a skipped branch, a helper of another type or a layer that was never registered is not its replacement.
   nn::Linear forgotten(8, 8);
   forgotten->to(kFloat64);
   for (const bool has_tanh : {true, false}) {

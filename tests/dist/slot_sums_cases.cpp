@@ -1,4 +1,5 @@
-// Sums of squares that an all_reduce takes on its way: of every rank's slots, known alike to all, and the mean as without them.
+// Sums of squares that an all_reduce computes along the way: of every rank's slots, the same on all ranks, without an
+// effect on the mean.
 #include "rank_case.h"
 
 #include <brigade/core/view.h>
@@ -51,7 +52,7 @@ void fill(const Tensor& elements, int rank) {
     set(elements, i, value(rank, i));
 }
 
-// Which slots a rank wants; slot 4 nobody does.
+// Which slots a rank wants; no rank wants slot 4.
 bool wants(int rank, size_t slot) { return slot != 4 && (slot + static_cast<size_t>(rank)) % 3 != 0; }
 
 std::string check_sums(const dist::ProcessGroupPtr& group, DType dtype) {
@@ -60,7 +61,7 @@ std::string check_sums(const dist::ProcessGroupPtr& group, DType dtype) {
   const Tensor plain = group->allocate(kCount, dtype);
   fill(plain, rank);
   group->all_reduce(plain, {.op = dist::ReduceOp::Avg})->wait();
-  for (int turn = 0; turn < 2; ++turn) {  // the room is used again
+  for (int turn = 0; turn < 2; ++turn) {  // the room is reused
     sums->want_none();
     fill(elements, rank);
     for (size_t slot = 0; slot < sums->slots(); ++slot) {
@@ -92,7 +93,7 @@ std::string check_all_sums(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_sums("an all_reduce measures the slots of every rank on its way", &check_all_sums,
                            {.threads = {1, 2, 3, 7}, .shm = {1, 2, 3, 7}});
 
-// The largest numbers have squares that their own type does not hold.
+// The squares of the largest numbers exceed the range of their type.
 std::string check_non_finite(const dist::ProcessGroupPtr& group) {
   if (!group->takes_sums()) return "";
   const double infinity = std::numeric_limits<double>::infinity();
@@ -122,7 +123,7 @@ std::string check_non_finite(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_non_finite("a sum that is measured on the way is finite where all elements are",
                                  &check_non_finite);
 
-// One rank has no room behind its elements: nobody may write there.
+// One rank has no room behind its elements: no rank may write there.
 std::string check_one_without(const dist::ProcessGroupPtr& group) {
   const bool without = group->rank() == 0;
   auto [sums, elements] = bucket_of(*group, kFloat32);
@@ -146,7 +147,7 @@ std::string check_one_without(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_one_without("where one rank does not measure, none does", &check_one_without);
 
-// Sums with room behind other elements, also where they were taken of those before: nobody may write behind these.
+// The sums have room behind other elements, even if taken of those before: no rank may write behind these elements.
 std::string check_other_elements(const dist::ProcessGroupPtr& group) {
   const auto [sums, elements] = bucket_of(*group, kFloat32);
   for (size_t slot = 0; slot < sums->slots(); ++slot)

@@ -1,4 +1,4 @@
-// Who is slow in backward, from made-up times.
+// Finds the rank that is slow in backward, from synthetic times.
 #include <brigade/dist/diagnosis/slow_rank.h>
 
 #include <brigade/dist/diagnosis/spread.h>
@@ -21,7 +21,7 @@ struct Backward {
   std::optional<SlowRank> expected;
 };
 
-// Of one time per rank: the time of the last gradient.
+// From one time per rank, that of its last gradient.
 std::optional<SlowRank> slow_of(const std::vector<int64_t>& last) {
   std::vector<ReadyTimes> ranks;
   for (const int64_t time : last)
@@ -98,10 +98,10 @@ TEST_CASE("mean and variance suspect every backward that has a slow rank beside 
       CHECK_FALSE(suspected(ms));
     }
   }
-  // What rounding leaves of a variance that is zero, and more.
+  // A zero variance, what rounding leaves of it, and more.
   for (const double variance : {0.0, 1e-9, 1e-3, 1e6})
     CHECK_FALSE(may_have_slow_rank(7.0, variance, 1));
-  // The squares of long times are infinite in float16: the times themselves will tell.
+  // The squares of long times are infinite in float16: the times themselves decide.
   CHECK(may_have_slow_rank(300.0, INFINITY, 2));
 }
 

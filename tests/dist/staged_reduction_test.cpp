@@ -1,4 +1,5 @@
-// An all_reduce of many elements that the peers cannot reach: piece by piece, with the bits of one in memory of the group.
+// An all_reduce of many elements that the peers cannot reach: it runs in pieces, with the bits of one in memory of the
+// group.
 #include "processes.h"
 
 #include <brigade/autograd/functional.h>
@@ -30,7 +31,7 @@ namespace {
 
 using dist::shm::StagedReduction;
 
-// Small whole numbers, others on each rank and in each place, as bytes that mean the same in every dtype here.
+// Small numbers that differ by rank and position, converted to the dtype of `tensor`.
 void fill(const Tensor& tensor, int rank, int64_t salt) {
   visit_dtype(tensor.dtype(), [&]<class T>() {
     T* values = static_cast<T*>(tensor.raw_data());
@@ -71,7 +72,7 @@ void check_all(int ranks, const Body& body) {
   }
 }
 
-// One process tells another that it has come so far, without a word to the group.
+// A signal from one process to another, without using the group.
 class Signal {
  public:
   Signal() { REQUIRE(pipe2(ends_, O_CLOEXEC) == 0); }
@@ -94,15 +95,15 @@ class Signal {
   int ends_[2];
 };
 
-// Two ranks that go on at the same time may come to the end in the call itself: each goes alone here, as far as it gets
-// without the other.
+// Two ranks that run at the same time may complete in the call itself: here each runs alone, as far as it gets without
+// the other.
 struct Turns {
   Signal rank0_began, rank1_began;
 
   dist::WorkPtr begin(const dist::ProcessGroupPtr& group, const Tensor& tensor) const {
     if (group->rank() == 1) rank0_began.await();
     dist::WorkPtr work = group->all_reduce(tensor, {});
-    // It does what it can do at once, and that is not all.
+    // The call does what it can do at once, which is not everything.
     if (work->is_completed()) throw std::runtime_error("completed by one rank alone");
     (group->rank() == 0 ? rank0_began : rank1_began).give();
     if (group->rank() == 0) rank1_began.await();
@@ -123,7 +124,7 @@ TEST_CASE("a staged all_reduce in pieces has the bits of one in memory of the gr
   }
 }
 
-// Whatever the machine: where ranks outnumber its processors, groups do not use pieces.
+// On any machine: groups do not use pieces where ranks outnumber the processors.
 TEST_CASE("ranks that go on in any order come to the sums, whoever of them stages") {
   RandomGenerator random(7);
   const auto pick = [&](int64_t below) { return randint(0, below, {1}, {kInt64}, &random).item<int64_t>(); };
@@ -145,7 +146,7 @@ TEST_CASE("ranks that go on in any order come to the sums, whoever of them stage
       Tensor expected = data[0].clone();
       for (int r = 1; r < ranks; ++r)
         expected = expected + data[static_cast<size_t>(r)];
-      const uint32_t first = 4294967290U;  // the counters run over
+      const uint32_t first = 4294967290U;  // the counters wrap around
       for (int r = 0; r < ranks; ++r)
         control->ranks[r].staged = control->ranks[r].reduced = first;
       std::deque<StagedReduction> each;

@@ -1,4 +1,4 @@
-// A buffer whose member is assigned anew in place of being written to: told two forwards later, and no other buffer.
+// A buffer whose member is reassigned instead of written to is reported two forwards later, and no other buffer is.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 

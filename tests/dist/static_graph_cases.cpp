@@ -1,4 +1,4 @@
-// static_graph where the plan sees a path along which no gradient comes: inside a checkpoint only backward finds the cut.
+// static_graph with a path in the plan along which no gradient comes: only backward finds a cut inside a checkpoint.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -8,7 +8,7 @@ using namespace mechanisms;  // NOLINT: the cases are about this network
 
 namespace {
 
-// What b adds is cut off inside a checkpoint, or not.
+// `cuts` detaches what b adds inside a checkpoint.
 struct CutNetImpl : nn::Module {
   nn::Linear a{nullptr}, b{nullptr}, c{nullptr};
   bool cuts = false;

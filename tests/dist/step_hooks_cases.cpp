@@ -1,4 +1,4 @@
-// What an optimizer's own hooks do to gradients and weights round a step: before the step the ranks compare it.
+// Hooks of an optimizer that change gradients and weights around a step: the ranks compare the changes before the step.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 

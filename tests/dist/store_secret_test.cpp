@@ -1,4 +1,4 @@
-// The secret of a job at its TCP store: who does not know it is turned away, and learns nothing.
+// The secret of a job at its TCP store: a client that does not know it is refused and learns nothing.
 #include <brigade/core/warning.h>
 #include <brigade/dist/rendezvous/rendezvous.h>
 #include <brigade/dist/rendezvous/secret.h>
@@ -47,7 +47,7 @@ std::string refusal(int port, const dist::StoreJob& job) {
   return message_of([&] { dist::connect_tcp_store("127.0.0.1", port, 5s, job); });
 }
 
-// What the store warns of while this lives.
+// RAII: captures the warnings of the store.
 class Told {
  public:
   Told()
@@ -151,13 +151,13 @@ TEST_CASE("a greeting and a proof that were overheard open no other connection")
     CHECK(dist::receive_string(stranger, soon()).starts_with("!its job has another secret"));
     CHECK(closed(stranger));
   }
-  // Nor where the proof does not wait for the question.
+  // A proof that is sent before the question is refused as well.
   const dist::Socket eager = visitor(server.port(), greeting);
   dist::send_string(eager, proof, soon());
   CHECK(answer_of(eager).starts_with('?'));
   CHECK(dist::receive_string(eager, soon()).starts_with("!its job has another secret"));
   CHECK(closed(eager));
-  // The first connection is one of the job.
+  // The first connection still belongs to the job.
   dist::send_string(rank, std::string("Acount\0001", 8), soon());
   CHECK(dist::receive_string(rank, soon()) == "1");
 }

@@ -1,4 +1,4 @@
-// Strangers at a live TCP store: whatever they do, those of the job get their answers.
+// Strangers connect to a live TCP store: whatever they do, the ranks of the job get their answers.
 #include <brigade/core/error.h>
 #include <brigade/core/warning.h>
 #include <brigade/dist/rendezvous/store.h>
@@ -25,8 +25,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Sanitizers reserve more address space than a test leaves, and open a pipe to see whether an object's memory can be read: without
-// a descriptor every object looks broken to them.
+// Sanitizers reserve more address space than a test leaves, and open a pipe to check that an object's memory is
+// readable: without a descriptor every object looks broken to them.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
 #else
@@ -37,7 +37,7 @@ dist::Deadline in(std::chrono::milliseconds time) { return std::chrono::steady_c
 
 dist::Socket stranger(int port) { return dist::try_connect("127.0.0.1", port, in(60s)); }
 
-// One that has greeted as a client does.
+// A stranger that has greeted as a client does.
 dist::Socket guest(int port) {
   dist::Socket socket = stranger(port);
   dist::send_all(socket, dist::kStoreMagic.data(), dist::kStoreMagic.size(), in(60s));
@@ -103,7 +103,7 @@ class Elsewhere {
     kill(child_, SIGKILL);
     if (to_ >= 0) waitpid(child_, nullptr, 0);
   }
-  // Ends it well; the time that its processor has worked, in ms.
+  // Ends the store normally. Returns the processor time that it used, in ms.
   long end() {
     close(to_);
     to_ = -1;
@@ -126,7 +126,7 @@ class Elsewhere {
 
 namespace {
 
-// Guests who ask for more than their connection holds.
+// Guests that request more than their connection holds.
 std::vector<dist::Socket> ask_and_do_not_read(const dist::TcpStoreServer& server) {
   dist::connect_tcp_store("127.0.0.1", server.port(), 60s)->set("large", std::string(16 << 20, 'x'));
   std::vector<dist::Socket> slow;
@@ -147,7 +147,7 @@ TEST_CASE("clients that do not read their answers block nobody, and are closed i
     CHECK(beside->add("count", 1) == i);
   dist::TcpStoreServer server("127.0.0.1", 0, {}, {.stall = 1s});
   const std::vector<dist::Socket> slow = ask_and_do_not_read(server);
-  // Whoever reads after that gets what was on its way, and the end instead of the rest.
+  // A client that reads after that gets what was on its way, and the end of the connection instead of the rest.
   std::this_thread::sleep_for(2s);
   for (const dist::Socket& socket : slow)
     CHECK(closed_by_store(socket));
@@ -160,7 +160,7 @@ TEST_CASE("strangers who do not greet are closed, and more of them than may wait
   for (int i = 0; i < 50; ++i)
     idle.push_back(stranger(server.port()));
   const auto store = dist::connect_tcp_store("127.0.0.1", server.port(), 60s);
-  // A word now and then is no greeting.
+  // A byte now and then is no greeting.
   dist::send_all(idle.back(), dist::kStoreMagic.data(), 1, in(60s));
   for (const dist::Socket& socket : idle)
     CHECK(closed_by_store(socket));
@@ -240,7 +240,7 @@ TEST_CASE("a campaign of strangers: the ranks of the job meet as they would have
     strangers.emplace_back([&, seed] {
       std::mt19937 random(seed);
       std::vector<dist::Socket> kept;
-      // Not without end: closed connections keep their ports for a minute.
+      // Bounded, since closed connections keep their ports for a minute.
       for (int visit = 0; visit < 500 && !over; ++visit) {
         dist::Socket socket = stranger(server.port());
         if (!socket) continue;
@@ -303,7 +303,7 @@ TEST_CASE("without descriptors a store says why it lets nobody in, and who conne
   const pid_t strangers = fork();
   if (strangers == 0) {
     close(go[1]);
-    // Not before there are none left: otherwise the store could have let all of them in.
+    // Waits until no descriptor is left: otherwise the store could have accepted all connections.
     char word = 0;
     [[maybe_unused]] ssize_t got = read(go[0], &word, 1);
     std::vector<dist::Socket> open;

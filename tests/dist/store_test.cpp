@@ -85,8 +85,8 @@ TEST_CASE("a value of 16 MiB and more arrives; one that is too large is refused 
 }
 
 TEST_CASE("whoever waits at an ephemeral port does not meet itself, and leaves the port to the store") {
-  // The kernel gives ports of one parity to sockets that connect, and of the other to those that
-  // bind to any: a port, and the one beside it, each met after some ten thousand attempts.
+  // The kernel gives ports of one parity to sockets that connect, and of the other to those that bind to any port:
+  // connections to a port and to its neighbor each met themselves after some ten thousand attempts.
   const int port = dist::local_port(dist::listen_on("127.0.0.1", 0));
   int met = 0;
   // An attempt takes long where many connections were closed a moment ago.
@@ -135,7 +135,7 @@ TEST_CASE("nobody there, a foreign service, and nonsense are told apart, and har
   std::thread foreign([&] {
     const dist::Socket client(accept(listener.fd(), nullptr, nullptr));
     send(client.fd(), "HTTP/1.1 400 Bad Request\r\n\r\n", 28, MSG_NOSIGNAL);
-    // Closed with words unread, a connection takes back what was sent.
+    // Closing a connection with unread bytes discards what was sent.
     shutdown(client.fd(), SHUT_WR);
     for (char word[256]; recv(client.fd(), word, sizeof word, 0) > 0;) {
     }
@@ -238,7 +238,7 @@ TEST_CASE("a program that no launcher has started is a world of one where it say
     CHECK(group->size() == 1);
     group->barrier();
   }
-  // What shows a launcher is complete or an error, as ever.
+  // Incomplete variables of a launcher are an error, as usual.
   const ScopedEnvironment half{{"WORLD_SIZE", "2"}};
   CHECK(message_of([&] { dist::init_process_group(options); }).find("WORLD_SIZE is set (2), but RANK is not") !=
         std::string::npos);
@@ -291,7 +291,7 @@ TEST_CASE("the time-outs of meeting and of collectives: options, variables, thei
   {
     const ScopedEnvironment set{{"BRIGADE_TIMEOUT", "2.5"}};
     CHECK(dist::init_process_group(alone)->timeout() == std::chrono::milliseconds(2500));
-    alone.timeout = std::chrono::seconds(7);  // the program's own word counts
+    alone.timeout = std::chrono::seconds(7);  // the program's own option takes precedence
     CHECK(dist::init_process_group(alone)->timeout() == std::chrono::seconds(7));
   }
   for (const std::string bad : {"nan", "-1", "0", "inf", "1e9", "30s"}) {
@@ -304,7 +304,7 @@ TEST_CASE("the time-outs of meeting and of collectives: options, variables, thei
           std::string::npos);
   }
   {
-    // Also where the program says more.
+    // Checked even if the program sets a time-out itself.
     const ScopedEnvironment set{{"BRIGADE_MEETING_TIMEOUT", "x"}};
     alone.timeout = std::chrono::seconds(7);
     CHECK(message_of([&] { dist::init_process_group(alone); }).find("BRIGADE_MEETING_TIMEOUT must be a number") !=
@@ -317,7 +317,7 @@ TEST_CASE("the time-outs of meeting and of collectives: options, variables, thei
   alone.timeout = std::chrono::milliseconds::max();
   CHECK_FALSE(message_of([&] { dist::init_process_group(alone); }).empty());
 
-  // A rank that does not come: the meeting's time, whatever collectives get.
+  // A rank that does not come: the time-out of the meeting applies, whatever that of collectives is.
   dist::InitOptions two{.backend = "shm", .init_method = file + "-two", .rank = 0, .world_size = 2};
   two.meeting_timeout = std::chrono::milliseconds(50);
   two.timeout = std::chrono::minutes(10);

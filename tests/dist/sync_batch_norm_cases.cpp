@@ -16,7 +16,7 @@ namespace brigade::test::sync_batch_norm_cases {
 
 namespace {
 
-// Rank 1 has none; the others differ.
+// Rank 1 has no rows; the other ranks have different numbers of rows.
 int64_t rows_of(int rank) { return rank == 1 ? 0 : 2 + rank; }
 int64_t all_rows(int ranks) {
   int64_t rows = 0;
@@ -50,7 +50,7 @@ std::string compare(const std::string& what, const Tensor& found, const Tensor& 
   return "";
 }
 
-// A layer with random weights, and its state.
+// Gives a layer random weights and biases.
 template <class Norm>
 void randomise(Norm& norm) {
   const NoGradGuard no_grad;
@@ -59,7 +59,7 @@ void randomise(Norm& norm) {
   norm->bias.copy_(random({3}, 2));
 }
 
-// Two forwards and backwards of one layer over all ranks against one process.
+// Compares two forwards and backwards of one layer over all ranks with one process.
 template <class Norm>
 std::string same_as_whole(const dist::ProcessGroupPtr& group, const nn::BatchNormOptions& options, const Shape& rest) {
   const int ranks = group->size();
@@ -112,7 +112,7 @@ std::string same_as_whole(const dist::ProcessGroupPtr& group, const nn::BatchNor
   return "";
 }
 
-// Two convolutions and a head, with batch norm behind each.
+// A convolution and a hidden layer, with batch norm after each, and a head.
 struct ConvNetImpl : nn::Module {
   nn::Conv2d first{nullptr};
   nn::BatchNorm2d norm{nullptr};
@@ -153,7 +153,7 @@ void check_sync_training(const std::string& backend, int ranks) {
   const auto images = [](int rank, int step) {
     return random({rows_of(rank), 2, 4, 4}, 40 + static_cast<uint64_t>(rank) + 100 * static_cast<uint64_t>(step));
   };
-  // The mean over the rows of all ranks; a wrapper divides by the ranks.
+  // The mean over the rows of all ranks; a wrapper divides by the number of ranks.
   const auto loss_of = [ranks](const Tensor& y, double scale) {
     return square(y - 1.0).sum() * (scale / static_cast<double>(all_rows(ranks)));
   };
@@ -220,7 +220,7 @@ void check_sync_refusals(const std::string& backend, int ranks) {
     const double variance = (static_cast<double>(ranks) * ranks - 1) / 12;
     const double expected = (group->rank() - (ranks - 1) / 2.0) / std::sqrt(variance + 1e-5);
     wrong.push_back(compare("y", y.detach(), full({1, 3}, expected, kFloat64)));
-    // Evaluation needs nobody.
+    // Evaluation needs no other rank.
     norm->eval();
     if (group->rank() == 0) norm(ones({2, 3, 2, 2}, kFloat64));
     group->barrier();

@@ -37,7 +37,7 @@ class Track {
     const json& source = *event.source;
     const std::string phase = source.at("ph");
     const ImportedSlice slice{source.at("name"), event.time, event.time, source.value("args", json::object())};
-    // What ended in the meantime no longer encloses anything.
+    // Slices that have ended enclose nothing.
     while (!open_.empty() && open_.back().complete && open_.back().slice.end <= event.time)
       open_.pop_back();
     if (phase == "B" || phase == "b") {
@@ -108,7 +108,7 @@ ImportedTrace import_trace(const json& trace) {
           fmt::format("id {} is one of the whole trace, and its track no rank's", event.at("id").dump()));
   }
   std::vector<Event> events;
-  std::map<std::string, int64_t> last;  // of begins and ends by track, as they stand in the file
+  std::map<std::string, int64_t> last;  // of begins and ends by track, in the order of the file
   for (const json& event : trace.at("traceEvents")) {
     const std::string phase = event.at("ph");
     if (phase == "M") continue;

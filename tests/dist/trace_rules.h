@@ -1,5 +1,5 @@
-// Reads a trace in the way of Perfetto's importer, and says what it would drop or draw elsewhere: what is known of the rules of the Chrome trace
-// format. tests/perfetto asks the importer itself.
+// Reads a trace as Perfetto's importer does, by the known rules of the Chrome trace format, and reports what the
+// importer would drop or draw elsewhere. tests/perfetto asks the importer itself.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -17,7 +17,7 @@ namespace {
 
 const std::vector<std::string> kParameters = {"a \"quoted\"", "b"};
 
-// Two buckets in flight at the same time. Nothing is a whole number of microseconds.
+// Two buckets in flight at the same time. No time is a whole number of microseconds.
 dist::RoundEvents round_of(int64_t start) {
   dist::RoundEvents round;
   round.round = 3;
@@ -56,7 +56,7 @@ json trace_of(const std::vector<dist::RankTimeline>& ranks, const char* backend 
   return trace;
 }
 
-// The same where a device runs it: the host has gone on before the device is done.
+// The same round on a device: the host goes on before the device is done.
 dist::RoundEvents device_round_of(int64_t start) {
   dist::RoundEvents round = round_of(start);
   round.device_began = start + 130000;

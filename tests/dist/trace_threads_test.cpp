@@ -1,4 +1,4 @@
-// The trace of a real run: no viewer drops anything of it, and its phases are those of the collectives.
+// The trace of a real run: no viewer drops any part of it, and its phases are those of the collectives.
 #include "mechanisms_net.h"
 #include "on_ranks.h"
 #include "trace_rules.h"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kRounds = 4;
 
-// Of `ranks` ranks that train with a bucket for each parameter.
+// The trace of `ranks` ranks that train with a bucket for each parameter.
 json trace_of_a_run(int ranks) {
   const std::vector<test::Rank> outcome =
       test::run_ranks("threads", ranks, [](dist::ProcessGroupPtr group) -> std::string {

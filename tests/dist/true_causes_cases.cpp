@@ -1,5 +1,5 @@
-// Causes that lie where forward's record does not show them at once: one of several results, a backward that returns
-// nothing, a segment that runs again, another thread.
+// Causes that forward's record does not show directly: one of several results, a backward that returns nothing, a
+// segment that runs again, another thread.
 #include "mechanisms_net.h"
 #include "paths_net.h"
 #include "rank_case.h"
@@ -55,7 +55,7 @@ struct ListedImpl : nn::Module {
 };
 BRIGADE_MODULE(Listed);
 
-// A list of parameters is not called, and is not told to have missed a call.
+// A list of parameters is not called, and is not reported as not called.
 std::string check_listed(const dist::ProcessGroupPtr& group) {
   Listed net;
   dist::DistributedDataParallel<Listed> ddp(net, group);
@@ -75,7 +75,7 @@ std::string check_listed(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_listed("a parameter of a list that one rank does not take is unused where its owner was called",
                              &check_listed, everywhere({2, 3}));
 
-// b.weight and b.bias are missed for the reason that is expected.
+// Checks that b.weight and b.bias are missed for the expected cause.
 std::string missed(const dist::ProcessGroupPtr& group, const PathsImpl::Path& path, const Expected& expected,
                    const dist::DDPOptions& options = {}, bool other_thread = false) {
   try {
@@ -102,7 +102,7 @@ std::string healthy(const dist::ProcessGroupPtr& group, const PathsImpl::Path& p
   }
   return "";
 }
-// Copies b's weight under no_grad, as an average does, and leaves b out.
+// Copies b's weight under no_grad, as weight averaging does, and leaves b out.
 std::string check_read_beside(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Paths net([](PathsImpl&, const Tensor& x) { return x; });
@@ -176,7 +176,7 @@ std::string check_several_results(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_several_results("the indices of topk are a cut, its values are not", &check_several_results,
                                       everywhere({2}));
 
-// A module that works with a copy of its parameter which it has made in its constructor.
+// A module that uses a copy of its parameter, made in its constructor.
 struct EarlyImpl : nn::Module {
   enum class Copy { None, Detached, DetachedResult, DetachedBeside };
   nn::Linear layer{nullptr};
@@ -225,7 +225,7 @@ std::string check_detached_before(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_detached_before("a parameter that the constructor has detached is told with that line",
                                       &check_detached_before, everywhere({2}));
 
-// Features of all ranks, as a contrastive loss takes them; `own_in_place`: this rank's are those that carry gradients.
+// Features of all ranks, as a contrastive loss takes them; `own_in_place`: this rank's part carries gradients.
 Tensor features_of_all(const dist::ProcessGroup& group, const Tensor& own, const Tensor& gathered, bool own_in_place) {
   std::vector<Tensor> parts;
   for (int rank = 0; rank < group.size(); ++rank)
@@ -234,7 +234,7 @@ Tensor features_of_all(const dist::ProcessGroup& group, const Tensor& own, const
 }
 
 std::string check_gathered(const dist::ProcessGroupPtr& group) {
-  // What is advised is the healthy twin.
+  // The healthy twin follows the advice.
   const unsigned line = __LINE__ + 5;
   const auto gather = [&](PathsImpl& net, const Tensor& h, bool detached, bool own_in_place) {
     const Tensor own = net.b(h);
@@ -263,7 +263,7 @@ std::string check_summed(const dist::ProcessGroupPtr& group) {
     group->all_reduce(all)->wait();
     return h * (own_in_place ? all - own.detach() + own : all);
   };
-  // A sum for the log beside the loss changes nothing.
+  // A sum that is only logged changes nothing.
   const auto beside = [&](PathsImpl& net, const Tensor& h) {
     static_cast<void>(sum(net, h, false));
     return h;
@@ -276,7 +276,7 @@ std::string check_summed(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_summed("results that reach the loss through all_reduce alone have no gradient, and why is told",
                              &check_summed, everywhere({2}));
 
-// x * y; forgets the gradient of y when asked to.
+// x * y; backward omits the gradient of y if `forgets` is true.
 struct Scale : autograd::Function<Scale> {
   static Tensor forward(autograd::AutogradContext& ctx, const Tensor& x, const Tensor& y, bool forgets) {
     ctx.save_for_backward({x, y});
@@ -300,7 +300,7 @@ std::string check_custom_function(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_custom_function("a custom function that returns no gradient is named", &check_custom_function,
                                       everywhere({2}));
 
-// data_ptr() is not on the tape. What is said is true all the same: nothing took the result further, or the parameter.
+// data_ptr() is not on the tape. The verdict is still true: no operation took the result, or the parameter, further.
 std::string check_read_by_pointer(const dist::ProcessGroupPtr& group) {
   const unsigned line = __LINE__ + 2;
   const auto of_result = [](PathsImpl& net, const Tensor& h) {

@@ -1,4 +1,4 @@
-// brigade.h alone is enough for a program: what a user reaches for is there.
+// brigade.h alone is enough for a program: it declares what a user needs.
 #include <brigade/brigade.h>
 
 #include <doctest/doctest.h>

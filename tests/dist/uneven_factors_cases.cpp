@@ -1,5 +1,5 @@
-// Losses that the ranks multiply by different numbers: told in the fourth backward in a row, and not where the numbers are
-// weights, or the losses are others.
+// Losses that the ranks multiply by different numbers: reported in the fourth backward in a row, but not where the
+// numbers are weights, or the ranks have different losses.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -61,7 +61,7 @@ std::string check_told(const dist::ProcessGroupPtr& group) {
   const auto said = train_with(group, kBFloat16, 32, losses[0]);
   return said.size() == 1 && said[0].kind == "uneven_factors" ? "" : fmt::format("bfloat16: {}", said.size());
 }
-// Under a loss scaler that step is left out on all ranks; an infinite number has no word in JSON.
+// Under a loss scaler all ranks skip that step; JSON has no word for an infinite number.
 std::string check_infinite(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Net net;
@@ -115,7 +115,7 @@ std::string check_healthy(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
-// A rank that counts for more on purpose, by a number that never changes, looks like one that has forgotten to divide.
+// A rank that is weighted on purpose, by a number that never changes, looks like one that has forgotten to divide.
 std::string check_advice(const dist::ProcessGroupPtr& group) {
   const auto weight = [&](int rank) { return rank == group->size() - 1 ? 0.25 : 1.0; };
   Values by_number, by_tensor;

@@ -1,5 +1,5 @@
-// Modules that no backward reaches although their forward runs, and optimizers of modules that are gone: told, with the
-// cause, after a few steps, and not where each loss has a step of its own.
+// Modules that no backward reaches although their forward runs, and optimizers of modules that are gone: reported with
+// the cause after a few steps, but not where each loss has a step of its own.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -22,7 +22,7 @@ std::string kinds_of(const std::vector<Verdict>& verdicts) {
   return kinds;
 }
 
-// A loss of numbers that were read, on every rank.
+// A loss made of a number that was read from the output, on every rank.
 std::string check_constant_loss(const dist::ProcessGroupPtr& group) {
   for (const bool reads : {true, false}) {
     manual_seed(1);
@@ -93,7 +93,7 @@ std::string check_detached(const dist::ProcessGroupPtr& group) {
   if (faulty != "unreached_module detached;") return "detached: " + faulty;
   if (found.front().cause.place.line != line || found.front().iteration != 3) return found.front().message;
   if (found.front().advice.find("remove the detach()") == std::string::npos) return found.front().advice;
-  // What is advised, a step for each loss, and a module that the user has frozen.
+  // Healthy twins: the advised program, a step for each loss, a module that the user has frozen.
   for (const Pair::Way way : {Pair::Way::Whole, Pair::Way::DetachedUnderNoGrad, Pair::Way::StepForEach,
                               Pair::Way::Frozen, Pair::Way::LookedAtOnce}) {
     const std::string told = Pair::told(group, way, line, found);
@@ -104,8 +104,8 @@ std::string check_detached(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_detached("a wrapper that is cut off from the loss of another one is told, with the cut",
                                &check_detached, everywhere({2, 3}));
 
-// A generator waits for every third iteration, and its optimizer steps in each, with nothing; a loss that is a constant
-// where no sample counts, on all ranks, where unused parameters are allowed.
+// A generator trains in every third iteration only, while its optimizer steps in each; and, where unused parameters are
+// allowed, a loss is a constant on all ranks, as when no sample counts.
 std::string check_waiting(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Net generator, discriminator;
@@ -131,7 +131,7 @@ std::string check_waiting(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_waiting("a module that waits for its turn, and a loss that is a constant once, are left alone",
                               &check_waiting, everywhere({2}));
 
-// Optimizers that step in hooks of their parameters, by gradients that are still the rank's own.
+// Optimizers that step in hooks of their parameters, with gradients that are still the rank's own.
 std::string check_step_in_hook(const dist::ProcessGroupPtr& group) {
   for (const bool by_wrapper : {false, true}) {
     manual_seed(1);
@@ -167,7 +167,7 @@ std::string check_step_in_hook(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_step_in_hook("a step in the middle of a backward, by the rank's own gradient, is an error",
                                    &check_step_in_hook, everywhere({2, 3}));
 
-// The optimizer was made for the module with its first head.
+// The optimizer was made before the head of the module was replaced.
 std::string check_gone_layer(const dist::ProcessGroupPtr& group) {
   for (const bool adds_new_head : {false, true}) {
     manual_seed(1);
@@ -195,7 +195,7 @@ std::string check_gone_layer(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_gone_layer("an optimizer that was made before a layer was replaced is told, and no other",
                                  &check_gone_layer, everywhere({2}));
 
-// The same where the optimizer holds nothing that the wrapper averages: the rest is frozen.
+// The same if the optimizer holds nothing that the wrapper averages: the other layers are frozen.
 std::string check_gone_head(const dist::ProcessGroupPtr& group) {
   for (const bool renewed : {false, true}) {
     manual_seed(1);
@@ -227,7 +227,7 @@ std::string check_gone_head(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_gone_head("an optimizer of a replaced head and a frozen rest is told, and no other",
                                 &check_gone_head, everywhere({2}));
 
-// An embedding whose weight is the head's too, until `change` comes, before the third step.
+// An embedding that shares its weight with the head, until `change` runs before the third step.
 struct TiedImpl : nn::Module {
   nn::Embedding table{nullptr};
   nn::Linear head{nullptr};

@@ -1,4 +1,4 @@
-// Models and wrappings that are not the plain one.
+// Unusual models, and unusual ways to wrap them.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -42,7 +42,7 @@ void check_several_wrappers(const std::string& backend, int ranks) {
     }
     return compare(values_of(parameters), expected);
   });
-  // A GAN under one wrapper, strict: each backward is told whose step comes next.
+  // A GAN in one strict wrapper: expect() declares which parameters each backward reaches.
   struct GanImpl : nn::Module {
     nn::Linear g{nullptr}, d{nullptr};
     GanImpl() {
@@ -147,7 +147,7 @@ void check_unusual_models(const std::string& backend, int ranks) {
 const AddRankCase add_unusual_models("shared, frozen and mixed-dtype parameters", &check_unusual_models);
 
 void check_embedding(const std::string& backend, int ranks) {
-  // Rows that one rank alone asked for, rows that nobody did, a weight that is also the output layer.
+  // Rows that only one rank looks up, rows that no rank does, and a weight that is also the output layer.
   struct WordsImpl : nn::Module {
     nn::Embedding words{nullptr};
     WordsImpl() {
@@ -194,7 +194,7 @@ void check_embedding(const std::string& backend, int ranks) {
 const AddRankCase add_embedding("embeddings, whose gradients are dense", &check_embedding);
 
 std::string check_cut_inside_checkpoint(const dist::ProcessGroupPtr& group) {
-  // The plan sees a path to b, and no gradient comes along it: that only backward can tell.
+  // The plan has a path to b, but no gradient comes along it: only backward can find that out.
   struct CutImpl : nn::Module {
     nn::Linear a{nullptr}, b{nullptr};
     CutImpl() {

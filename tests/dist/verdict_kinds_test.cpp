@@ -1,5 +1,5 @@
-// The kinds of verdicts from their evidence, without ranks; each has a twin that is healthy, where nothing may be said. Those at
-// the end of a backward, which find their evidence themselves: advice_threads_test.cpp.
+// The kinds of verdicts from their evidence, without ranks. Each has a healthy twin, which must give no verdict. The
+// kinds at the end of a backward, which find their evidence themselves, are in advice_threads_test.cpp.
 #include <brigade/brigade.h>
 #include <brigade/dist/checks/gradient_values.h>
 #include <brigade/dist/diagnosis/kinds.h>
@@ -63,7 +63,7 @@ TEST_CASE("hook_result: a sum and a mean that was divided twice are told, a loss
 TEST_CASE("modes_differ: the layers that evaluate on some ranks only, by those that are in the minority") {
   std::vector<dist::StepOnRank> steps(3, {"step 1 of SGD", {"a.cpp", 5}, "", "1", {}});
   steps[2].evaluating = {"norm"};
-  CHECK(!dist::modes_differ(steps).has_value());  // nobody has looked
+  CHECK(!dist::modes_differ(steps).has_value());  // no rank has checked the modes
   for (dist::StepOnRank& step : steps)
     step.modes_are_known = true;
   const auto forgotten = dist::modes_differ(steps);
@@ -132,7 +132,7 @@ TEST_CASE("gradients_edited names the edit that not every rank made") {
   CHECK(two[0].parameters.size() == 1);
   CHECK(two[1].cause.place.line == 7);
   CHECK(two[1].parameters[0].name == "c");
-  // What was edited by the same lines has one verdict.
+  // Gradients that the same lines edited share one verdict.
   steps[1].edits.back() = {"c", "clamp_", {"a.cpp", 4}};
   steps[1].edits.push_back({"c", "mul_", {"a.cpp", 6}});
   REQUIRE(dist::gradients_edited(steps, apart).size() == 1);
@@ -140,7 +140,7 @@ TEST_CASE("gradients_edited names the edit that not every rank made") {
   CHECK(dist::gradients_edited(steps, apart)
             .at(0)
             .cause.text.starts_with("clamp_ at a.cpp:4, then mul_ at a.cpp:6 changed"));
-  // As it comes from another rank.
+  // A round trip through the text that another rank receives.
   const dist::StepOnRank back = dist::from_text(dist::to_text(steps[1])).get<dist::StepOnRank>();
   CHECK(back.edits[1].where == Place("a.cpp", 4));
   CHECK(back.gradients == "111");
@@ -161,7 +161,7 @@ TEST_CASE("gradients_edited names what each rank did where the lines differ, and
       verdict[0].cause.text ==
       "mul_ at a.cpp:3 (rank 0), mul_ at a.cpp:7, then add_ at a.cpp:8 (rank 1) changed the gradient of a.weight after "
       "the reduction, and not on every rank alike");
-  // Where both have only scaled, neither line is more suspect.
+  // If both have only scaled, neither line is more suspect.
   steps[1].edits.pop_back();
   const auto alike = dist::gradients_edited(steps, apart);
   REQUIRE(alike.size() == 1);
@@ -201,7 +201,7 @@ TEST_CASE("gradients_set_by_hand: of ranks that have all set one those are blame
   };
   CHECK(blamed({2}) == std::vector<int>{2});
   CHECK(blamed({}) == std::vector<int>{0, 1, 2});
-  // The one that is unlike the others is the one that has set none.
+  // The rank that differs from the others is the one that has set no gradient.
   steps[2].set_by_hand.clear();
   CHECK(blamed({2}) == std::vector<int>{0, 1});
 }
@@ -259,7 +259,7 @@ TEST_CASE("gradients_edited passes over edits that have changed nothing") {
   REQUIRE(verdict.size() == 1);
   CHECK(verdict[0].ranks == std::vector<int>{1});
   CHECK(verdict[0].cause.place.line == 9);
-  // Where it is the one rank without an edit that is odd, the edits are to blame all the same.
+  // If the only rank without an edit is the odd one, the edits are still to blame.
   const auto most = dist::gradients_edited(steps, std::vector<dist::GradientsApart>{{three_parameters().front(), {3}}});
   REQUIRE(most.size() == 1);
   CHECK(most[0].ranks == std::vector<int>{0, 1, 2});
@@ -293,7 +293,7 @@ TEST_CASE("model_mismatch names what one rank has and most have not") {
   verdict = dist::model_mismatch(lists, 1, "m", {});
   CHECK(verdict.cause.text ==
         "the ranks disagree at entry 1: parameter `b` float32 [4] on most, parameter `b` float64 [4] on rank 1");
-  // Of two ranks none is blamed.
+  // Of two ranks, neither is blamed.
   lists.pop_back();
   verdict = dist::model_mismatch(lists, 1, "m", {});
   CHECK(verdict.ranks.empty());

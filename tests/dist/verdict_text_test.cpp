@@ -1,4 +1,4 @@
-// What ranks send each other of a verdict, and how the names and ranks in it are put into words.
+// The form in which ranks exchange a verdict, and the wording of the names and ranks in it.
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/wire.h>
 #include <brigade/dist/errors/majority.h>

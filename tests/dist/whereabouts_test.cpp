@@ -1,4 +1,4 @@
-// What ranks of a host read of each other while others read it too, or died at that.
+// Ranks of a host read each other's activity while other ranks read it too, or have died while reading.
 #include <brigade/dist/groups/shm/whereabouts.h>
 
 #include <doctest/doctest.h>
@@ -51,7 +51,7 @@ TEST_CASE("what a rank did when it posted a collective is read as it was then, w
   };
   dist::shm::note_activity(*block, activity(1));
   for (uint32_t sequence = 1; sequence <= 3 * dist::shm::kRing; ++sequence) {
-    // None, one or two of them are between two collectives.
+    // None, one, or two activities lie between two collectives.
     for (uint32_t n = 0; n < sequence % 3; ++n)
       dist::shm::note_activity(*block, activity(10 * sequence + n));
     post(sequence);

@@ -19,7 +19,7 @@ void check_complete(const std::string& backend, int ranks) {
     const dist::WorkPtr work = group->all_reduce(x);
     while (!work->is_completed())
       std::this_thread::yield();
-    group->barrier();  // nobody leaves before all have the result
+    group->barrier();  // no rank leaves before all have the result
     group.reset();
     work->wait();
     work->wait(std::chrono::milliseconds(1));

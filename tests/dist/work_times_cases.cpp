@@ -1,4 +1,4 @@
-// When a collective's phases ended (dist::WorkTimes), as every backend has to tell it.
+// The times at which a collective's phases ended (dist::WorkTimes), which every backend has to report.
 #include "rank_case.h"
 
 #include <brigade/core/clock.h>
@@ -14,12 +14,12 @@ namespace brigade::test::work_times_cases {
 namespace {
 
 struct Seen {
-  int64_t before = 0;  // it was posted
+  int64_t before = 0;  // time before it was posted
   dist::WorkTimes times;
-  int64_t after = 0;  // it was waited for
+  int64_t after = 0;  // time after the wait for it
 };
 
-// What every rank has seen of one collective.
+// What every rank observed of one collective.
 std::vector<Seen> gather(dist::ProcessGroup& group, const Seen& own) {
   std::vector<Seen> all;
   for (const std::string& text :
@@ -57,7 +57,7 @@ std::string check(const std::vector<Seen>& ranks, bool knows_arrival, bool share
 // before the last one has posted.
 void check_work_times(const std::string& backend, int ranks) {
   const bool shares_memory = backend == "threads" || backend == "shm" || backend == "nccl-on-host";
-  const bool knows_arrival = shares_memory || (backend == "gloo" && ranks <= 2);  // Gloo sees one peer alone
+  const bool knows_arrival = shares_memory || (backend == "gloo" && ranks <= 2);  // Gloo knows it of a single peer only
   expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     constexpr int kPosted = 70;
     std::vector<Tensor> tensors;

@@ -48,7 +48,7 @@ void check_wrapped_again(const std::string& backend, int ranks) {
         if (!ddp->advisories().empty()) return "told: " + ddp->advisories().front().message;
         if (old && old->reducer().rounds() != kSteps / 2) return "the old wrapper has reduced on";
         if (std::string wrong = compare(values_of(net->parameters()), expected); !wrong.empty()) return wrong;
-        // The other way round: the new wrapper goes, and the old one reduces again.
+        // The other way round: the new wrapper is destroyed, and the old one reduces again.
         if (!old) return "";
         ddp.reset();
         net->a->requires_grad_(false);
@@ -68,7 +68,7 @@ void check_wrapped_again(const std::string& backend, int ranks) {
 }
 const AddRankCase add_wrapped_again("a module is wrapped again while its old wrapper lives", &check_wrapped_again);
 
-// What the new wrapper looks at outlives the old one.
+// What the new wrapper watches outlives the old wrapper.
 std::string check_writes_after(const dist::ProcessGroupPtr& group) {
   Net net;
   auto ddp = std::make_unique<Ddp>(net, group);
@@ -90,7 +90,7 @@ std::string check_writes_after(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_writes_after("a weight that one rank writes is told by a wrapper whose predecessor is gone",
                                    &check_writes_after);
 
-// Fails in the new wrapper as ever.
+// The new wrapper reports a missing parameter as usual.
 std::string check_missing_after(const dist::ProcessGroupPtr& group) {
   Net net;
   Ddp old(net, group);
@@ -110,7 +110,7 @@ std::string check_missing_after(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_missing_after("a parameter that one rank leaves out is told by the wrapper that is used",
                                     &check_missing_after);
 
-// Beside a second wrapper that is older than the new one, and in the same backward.
+// With another wrapper, which is older than the new one, in the same backward.
 std::string check_thawed_beside(const dist::ProcessGroupPtr& group) {
   Net net, second;
   net->a->requires_grad_(false);
@@ -128,7 +128,7 @@ std::string check_thawed_beside(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_thawed_beside("a layer that one rank thaws is told by the wrapper of its module",
                                     &check_thawed_beside, everywhere({2}));
 
-// The same text on all ranks, by the wrapper that was used. Then training goes on.
+// The same text on all ranks, from the wrapper that was used. Then training goes on.
 std::string check_cut_everywhere(const dist::ProcessGroupPtr& group) {
   const Tensor x = batch_of(group->rank(), 0);
   Cuttable net;
@@ -161,7 +161,7 @@ std::string check_static_graph(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_static_graph("static_graph: a module that is wrapped again uses what it used at first",
                                    &check_static_graph);
 
-// Ranks with other numbers of batches, in a join of the new wrapper alone.
+// Ranks with different numbers of batches, in a join of the new wrapper alone.
 void check_join(const std::string& backend, int ranks) {
   const auto batches_of = [](int rank) { return 1 + rank; };
   manual_seed(1);
@@ -195,7 +195,7 @@ void check_join(const std::string& backend, int ranks) {
     join.finish();
     step(9);
     if (std::string wrong = compare(values_of(net->parameters()), expected); !wrong.empty()) return wrong;
-    // Both look again.
+    // After the join, steps are checked again.
     optimizer.options().lr = group->rank() == 1 ? 0.2 : 0.1;
     return expect_error<dist::ConsistencyError>([&] { step(10); }, {"lr of group 0 differs"});
   });

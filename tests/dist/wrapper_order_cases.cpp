@@ -1,4 +1,4 @@
-// Several wrappers of one group: their collectives are told apart, and come in one order where ranks differ.
+// Several wrappers of one group: their collectives are distinguished, and come in one order where ranks differ.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -77,7 +77,7 @@ struct BodyImpl : nn::Module {
 };
 BRIGADE_MODULE(Body);
 
-// What one rank adds to the mean: its gradients of b and of the critic's weight, alone.
+// What one rank contributes to the mean: its own gradients of b and of the critic's weight.
 std::vector<Values> alone(const Body& body, const nn::Linear& critic, int rank, bool without_b) {
   const Tensor loss = loss_of(critic->forward(body->forward(batch_of(rank, 0), without_b)));
   const std::vector<Tensor> wanted = {body->b->weight, critic->weight};
@@ -124,8 +124,8 @@ std::string check_together(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_together("two wrappers in one backward, and a rank that leaves out a part of the first",
                                &check_together, everywhere({2, 3}));
 
-// The loss of one rank reaches nothing of two wrappers that its peers reduce in one backward: it takes its part when the
-// optimizer wants the gradients, in their order.
+// The loss of one rank reaches nothing of two wrappers that its peers reduce in one backward: the rank takes part, in
+// their order, when the optimizer needs the gradients.
 std::string check_wanted(const dist::ProcessGroupPtr& group) {
   for (const bool unused : {true, false}) {
     manual_seed(1);

@@ -1,5 +1,5 @@
-// Moments that are written by hand through what state_dict() gives, which is the optimizer's own memory: found before the
-// next step where the ranks hold other values since, with the line, and nothing said where they do not.
+// Moments that are written by hand through the tensors of state_dict(), which are the optimizer's own memory: if the
+// ranks then hold different values, this is reported before the next step with the line, and otherwise not.
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
@@ -16,7 +16,7 @@ Tensor moment_of(const optim::OptimizerState& state, const std::string& name) {
   throw ValueError("no moment {}", name);
 }
 
-// Three steps; before the third `write` gets the optimizer. What the third throws goes on.
+// Four steps. Before the third, `write` gets the optimizer. Errors of a step propagate.
 template <class Optimizer, class Options>
 void train_and_write(const dist::ProcessGroupPtr& group, const Options& options,
                      const std::function<void(optim::Optimizer&, bool is_last)>& write) {

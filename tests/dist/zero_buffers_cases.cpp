@@ -1,4 +1,4 @@
-// ZeRO whose parameters lie in a buffer per owner, against the same without: bit for bit.
+// ZeRO with its parameters in one buffer per owner equals ZeRO without, bit for bit.
 #include "branching_net.h"
 #include "rank_case.h"
 
@@ -94,7 +94,7 @@ std::string check_buffers(const dist::ProcessGroupPtr& group) {
     if (sent != expected) return fmt::format("step {} has sent something else, first {}", s, sent.front());
   }
   if (addresses_of(buffered.net->parameters()) != places) return "a step has moved the memory";
-  // A state for the plain one is a state for this one.
+  // The states are the same with and without buffers.
   for (Trainer* each : {&plain, &buffered}) {
     each->zero.consolidate_state_dict(0);
   }
@@ -109,7 +109,7 @@ std::string check_buffers(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_buffers("ZeRO over buffers is ZeRO bit for bit, by one broadcast per owner of the memory itself",
                               &check_buffers, everywhere({2, 3}));
 
-// Frozen ones are not overwritten; a second call takes new groups in.
+// Frozen parameters are not overwritten; a second call takes in new groups.
 std::string check_others(const dist::ProcessGroupPtr& group) {
   Trainer plain(group), buffered(group);
   buffered.zero.use_parameters_as_bucket_view();
@@ -118,7 +118,7 @@ std::string check_others(const dist::ProcessGroupPtr& group) {
     each->net->b->weight.requires_grad_(false);
     {
       const NoGradGuard no_grad;
-      each->net->b->weight.fill_(1.0 + group->rank());  // each rank's own business
+      each->net->b->weight.fill_(1.0 + group->rank());  // differs between ranks
     }
     each->train(1);
   }
@@ -137,7 +137,7 @@ std::string check_others(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_others("ZeRO over buffers, with parameters that are frozen and added later", &check_others,
                              everywhere({2}));
 
-// A write to one parameter is none to its neighbours: a graph that has saved one can still run.
+// A write to one parameter is no write to its neighbors: a graph that has saved a neighbor can still run.
 std::string check_versions(const dist::ProcessGroupPtr& group) {
   const Tensor used = ones({4}).requires_grad_(), other = ones({4}).requires_grad_();
   {

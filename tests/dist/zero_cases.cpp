@@ -58,7 +58,7 @@ std::string versions_of(const std::vector<Tensor>& tensors) {
   return text;
 }
 
-// In values and versions.
+// Makes both nets equal in values and versions.
 void make_equal(Net& a, Net& b) {
   const Net from;
   a->load_state_dict(from->state_dict());
@@ -83,7 +83,7 @@ std::string equals_plain(const dist::ProcessGroupPtr& group, const decltype(Opti
   dist::ZeroRedundancyOptimizer<Optimizer> zero(groups_of<Optimizer>(net, options), group);
   if (zero.options_text() != plain.options_text()) return zero.options_text();
   for (int s = 0; s < kSteps; ++s) {
-    if (s == 3) plain.options(1).lr = zero.options(1).lr = 0.03;  // heard by owners of the second group only
+    if (s == 3) plain.options(1).lr = zero.options(1).lr = 0.03;  // concerns owners of the second group only
     train_step(plain, plain_ddp, group->rank(), s);
     train_step(zero, ddp, group->rank(), s);
     if (bits_of(net->parameters()) != bits_of(plain_net->parameters()))
@@ -117,7 +117,7 @@ std::string reloaded(const dist::ProcessGroupPtr& group, const decltype(Optimize
     zero.consolidate_state_dict(to);
   const std::string wrong = compare(zero.state_dict(), saved);
   if (!wrong.empty()) return wrong;
-  // The plain optimizer takes it, and another one over other ranks' shares.
+  // The plain optimizer loads it, and so does another sharded one.
   Optimizer back(plain_net->parameters(), {.lr = 7});
   back.load_state_dict(zero.state_dict());
   Zero second(net->parameters(), {.lr = 7}, group);
@@ -230,7 +230,7 @@ const AddRankCase add_zero_shards(
     "ZeRO: ranks without parameters, frozen and unused parameters, a gradient on one rank alone", &check_zero_shards);
 
 std::string check_zero_large_state(const dist::ProcessGroupPtr& group) {
-  // States of more than one piece (25 MiB), of several dtypes; the values tell their places.
+  // States of more than one piece (25 MiB), of several dtypes; the values encode their positions.
   std::vector<Tensor> parameters{zeros({4'000'001}).requires_grad_(), zeros({3}, kFloat64).requires_grad_(),
                                  zeros({1'000'000}).requires_grad_(), zeros({7}, kBFloat16).requires_grad_()};
   dist::ZeroRedundancyOptimizer<optim::Adam> zero(parameters, {.lr = 0.1, .betas = {0.5, 0.5}}, group);

@@ -1,4 +1,4 @@
-// ZeRO whose step runs in DDP's backward, against the same without: bit for bit.
+// ZeRO whose step runs in DDP's backward equals ZeRO without, bit for bit.
 #include "branching_net.h"
 #include "rank_case.h"
 
@@ -111,7 +111,7 @@ std::string check_equal(const dist::ProcessGroupPtr& group) {
               return "the state of " + expected.tensors[i].first;
           }
         }
-        // Backward makes what was consolidated out of date, not only step().
+        // Backward, and not only step(), makes a consolidated state out of date.
         overlapping.zero.zero_grad();
         overlapping.backward(7);
         const std::string wrong =
@@ -163,7 +163,7 @@ std::string check_unused(const dist::ProcessGroupPtr& group) {
     Trainer plain(group, options, false), overlapping(group, options, true);
     for (int s = 0; s < kSteps; ++s) {
       for (Trainer* each : {&plain, &overlapping}) {
-        // By some ranks, by none, and kept gradients of zeros, which move by momentum.
+        // b is used by some ranks, then by none, with kept zero gradients, which move it by momentum.
         each->net->skip_b = s == 1 ? group->rank() == 0 : s == 2;
         each->zero.zero_grad(s != 2);
         each->backward(s);
@@ -212,7 +212,7 @@ std::string check_refusals(const dist::ProcessGroupPtr& group) {
   for (const bool views : {true, false}) {
     Trainer trainer(group, {.gradient_as_bucket_view = views}, true);
     trainer.train(0);
-    // What comes between backward and step() is too late.
+    // Changes between backward and step() come too late.
     trainer.zero.zero_grad();
     trainer.backward(1);
     optim::clip_grad_norm_(trainer.net->parameters(), 1e-6);
@@ -303,7 +303,7 @@ std::string check_join(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_join("ZeRO that steps in backward, in a join", &check_join, everywhere({2, 3}));
 
-// A rank that goes in the middle of backward: its peers cannot know how far each of them has come.
+// A rank that leaves in the middle of backward: its peers cannot know how far each of them has come.
 void check_lost_rank(const std::string& backend, int ranks) {
   expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) -> std::string {
     TrainerOf<AdamW> trainer(group, {.bucket_cap_mb = 1e-6, .first_bucket_mb = 1e-6}, true);

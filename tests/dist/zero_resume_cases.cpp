@@ -1,4 +1,4 @@
-// ZeRO beside the plain optimizer where more than steps happens to it: schedules, checkpoints, new groups.
+// Compares ZeRO with the plain optimizer beyond plain steps: schedules, checkpoints, new groups.
 #include "branching_net.h"
 #include "core/temporary_folder.h"
 #include "rank_case.h"
@@ -27,7 +27,7 @@ std::unique_ptr<optim::LRScheduler> cosine(optim::Optimizer& optimizer) {
   return std::make_unique<optim::CosineAnnealingLR>(optimizer, 10, 0.001);
 }
 
-// A training program; a fresh one stands for a program that begins anew. All begin with the same weights.
+// A training program; a fresh instance stands for a restarted program. All begin with the same weights.
 template <class Optimizer>
 struct Program {
   using Net = BranchingNet;
@@ -138,7 +138,7 @@ std::string resumes(const dist::ProcessGroupPtr& group, const std::string& path)
   if (after.step != 4) return "the step";
   after.train_until(kEnd);
   if (after.bits() != whole.bits()) return "other bits after a load in a fresh program";
-  // Back again, from where nothing is consolidated.
+  // Loads again, with nothing consolidated.
   after.checkpoint.load(path);
   after.train_until(kEnd);
   if (after.bits() != whole.bits()) return "other bits after a second load";
@@ -159,7 +159,7 @@ void check_resume(const std::string& backend, int ranks) {
 const AddRankCase add_resume("ZeRO resumes through a checkpoint in a fresh program bit for bit", &check_resume,
                              {.threads = {2, 3, 4}, .shm = {2, 3, 4}, .others = {2, 3}});
 
-// One part of the file does not fit: the optimizer, which had taken its own, is as before.
+// One part of the file does not fit: the optimizer, which had loaded its own part, is restored.
 void check_undo(const std::string& backend, int ranks) {
   const TemporaryFolder folder;
   const std::string path = folder / "job.safetensors";
@@ -252,7 +252,7 @@ std::string check_groups(const dist::ProcessGroupPtr& group) {
         return "the state of " + expected.tensors[i].first;
     }
   }
-  // Back into one of the same groups.
+  // Loads into an optimizer with the same groups.
   zero.load_state_dict(plain.state_dict());
   if (!step(5)) return "after a load";
   // What is refused changes nothing.

@@ -15,7 +15,7 @@
 
 namespace brigade::fuzz {
 
-// A file in memory. It has a path, so that a reader takes the way that it takes for any file.
+// A file in memory with a path, so that a reader handles it as any other file.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {

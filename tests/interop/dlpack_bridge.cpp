@@ -1,4 +1,4 @@
-// What dlpack_numpy.py calls by ctypes.
+// C functions that dlpack_numpy.py calls through ctypes.
 #include <brigade/core/dlpack.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
@@ -20,7 +20,8 @@ const char* kept(const std::string& given) {
 
 extern "C" {
 
-// A [2, 3] tensor of 0..5 (of bool: 0 1 0 1 0 1), turned if asked; a DLManagedTensor or a DLManagedTensorVersioned.
+// Exports a [2, 3] tensor of 0..5 (for bool: 0 1 0 1 0 1), transposed if `turned`, as a DLManagedTensor or a
+// DLManagedTensorVersioned.
 void* bridge_export(const char* dtype, int turned, int versioned, int read_only) {
   using namespace brigade;
   Tensor tensor = empty({2, 3}, dtype_from_name(dtype));
@@ -33,7 +34,8 @@ void* bridge_export(const char* dtype, int turned, int versioned, int read_only)
   return to_dlpack(tensor);
 }
 
-// Takes the struct, adds 1 to the first element, lets it go; what it saw before, or the error.
+// Takes over the struct, adds 1 to the first element of a float32 tensor, and releases it. Returns a description of the
+// tensor from before the addition, or the error.
 const char* bridge_import(void* managed, int versioned, int copy) {
   using namespace brigade;
   try {

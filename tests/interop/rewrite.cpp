@@ -1,4 +1,4 @@
-// rewrite FORMAT FILE...: reads each file and writes what it holds to FILE.again. For the scripts beside it.
+// rewrite FORMAT FILE...: loads each file and saves its contents to FILE.again. Used by the scripts in this folder.
 #include <brigade/core/npy.h>
 #include <brigade/core/safetensors.h>
 

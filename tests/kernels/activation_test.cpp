@@ -1,4 +1,4 @@
-// Activations against the standard library in double.
+// Activations, compared with the standard library in double.
 #include <brigade/kernels/activation.h>
 #include <brigade/kernels/cpu/detail/math.h>
 #include <brigade/kernels/elementwise.h>

@@ -1,4 +1,4 @@
-// Adam by a count of steps in memory: as by one of the host.
+// Adam with a step count in memory gives the same result as with a step count on the host.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/adam_clock.h>
 #include <brigade/kernels/optimizer.h>
@@ -40,14 +40,14 @@ TEST_CASE("Adam reads its count of steps, a factor and what was found from memor
       const List counted[] = {list(1), list(0), list(0), amsgrad ? list(0) : List()};
       kernels::AdamParams here{0.1, 0.9, 0.99, 1e-8, 0.1, 5, !amsgrad, false, 0.25};
       kernels::AdamParams there = here;
-      there.lr = 7;  // not read
+      there.lr = 7;  // must not be read
       there.device_lr = full({}, 0.1, kFloat64);
       there.grad_factor = 0.5;
       there.device_factor = full({}, 0.5);
       there.clock = kernels::make_adam_clock(4, kCPU);
       for (const double found : {0.0, 1.0, 0.0, 0.0}) {
         there.found_inf = full({}, found);
-        there.step = -7;  // not read
+        there.step = -7;  // must not be read
         kernels::advance_adam_clock(there.clock, there.found_inf, there.beta1, there.beta2);
         kernels::foreach_adam_step(counted[0], list(0.25), counted[1], counted[2], counted[3], there);
         if (found == 0) {

@@ -24,7 +24,7 @@ double slope(const Values& v, bool maximize, double weight_decay) {
   return (maximize ? -v[1] : v[1]) + weight_decay * v[0];
 }
 
-// `average` and `buffer`: the places of the gradients' average and of the momentum buffer, 0 for none.
+// `average` and `buffer`: indices in `v` of the gradient average and of the momentum buffer; 0 for none.
 void plain_rmsprop(Values& v, const RmspropParams& r, size_t average, size_t buffer) {
   const double g = slope(v, r.maximize, r.weight_decay);
   v[2] = r.alpha * v[2] + (1 - r.alpha) * g * g;
@@ -38,7 +38,7 @@ void plain_rmsprop(Values& v, const RmspropParams& r, size_t average, size_t buf
   v[0] -= r.lr * move;
 }
 
-// Moves the moments and shrinks the parameter as Adam does; the gradient with weight decay.
+// Updates the moments and decays the parameter as Adam does; returns the gradient including weight decay.
 template <class Params>
 double plain_moments(Values& v, const Params& p) {
   const double g = slope(v, p.maximize, p.decoupled_weight_decay ? 0 : p.weight_decay);
@@ -48,7 +48,7 @@ double plain_moments(Values& v, const Params& p) {
   return g;
 }
 
-// Algorithm 2 of the paper; eps as PyTorch adds it.
+// Algorithm 2 of the paper, with eps added where PyTorch adds it.
 void plain_radam(Values& v, const RAdamParams& r) {
   plain_moments(v, r);
   const auto t = static_cast<double>(r.step);
@@ -93,7 +93,7 @@ TEST_CASE("a step of RMSprop, centered or not, with momentum or not, is that of 
     check_steps(
         {1, 1}, [&](const Lists& x) { foreach_rmsprop_step(x[0], x[1], x[2], {}, x[3], r); },
         [&](Values& v) { plain_rmsprop(v, r, 0, 3); });
-    // Averages of gradients well within those of their squares, so that variances are positive.
+    // Gradient averages small enough against the averages of squares that variances are positive.
     check_steps(
         {1, 0.1}, [&](const Lists& x) { foreach_rmsprop_step(x[0], x[1], x[2], x[3], {}, r); },
         [&](Values& v) { plain_rmsprop(v, r, 3, 0); });

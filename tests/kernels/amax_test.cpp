@@ -32,7 +32,7 @@ TEST_CASE("the largest and the smallest, of every dtype") {
     check_slices(smallest, x, row.dims, 0,
                  [](const Slice& slice) { return *std::min_element(slice.begin(), slice.end()); });
   });
-  // Beyond what a double holds.
+  // Not representable in double.
   const Tensor big = tensor<int64_t>({(int64_t{1} << 62) + 1, int64_t{1} << 62});
   CHECK(kernels::amax(big, {}, false).to_vector<int64_t>()[0] == (int64_t{1} << 62) + 1);
   CHECK(kernels::amin(big, {}, false).to_vector<int64_t>()[0] == int64_t{1} << 62);

@@ -30,7 +30,7 @@ double difference(const Tensor& found, const std::vector<double>& expected) {
   double worst = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     const double distance = std::abs(values[i] - expected[i]) / std::max(1.0, std::abs(expected[i]));
-    worst = distance <= worst ? worst : distance;  // a NaN counts
+    worst = distance <= worst ? worst : distance;  // propagates a NaN
   }
   return worst;
 }
@@ -39,7 +39,7 @@ struct Reference {
   std::vector<double> out, logsumexp, q, k, v;
 };
 
-// `keep`: factor of each probability (dropout), undefined for ones.
+// `keep`: the factor of each probability (dropout); undefined for all ones.
 Reference reference(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v,
                     const AttentionOptions& options, const Tensor& keep = {}) {
   const int64_t queries = q.size(-2), keys = k.size(-2), width = q.size(-1), value_width = v.size(-1);
@@ -166,12 +166,12 @@ TEST_CASE("attention with masks: bool and additive, broadcast over every dimensi
   }
   AttentionOptions options{.mask = view::transpose(random({300, 5}, kFloat32, 5), 0, 1)};
   check(grad, q, k, v, options, 1e-5);
-  // float32 with a half query.
+  // A float32 mask with half operands.
   check(cast(grad, kFloat16), cast(q, kFloat16), cast(k, kFloat16), cast(v, kFloat16), options, 3e-3);
 }
 
 TEST_CASE("attention takes heads from inside of rows, expanded and transposed operands") {
-  // [batch, length, heads, width] seen as [batch, heads, length, width].
+  // [batch, length, heads, width], viewed as [batch, heads, length, width].
   const Tensor base = random({2, 70, 3, 3, 8}, kFloat32, 1);
   const auto part = [&](int64_t which) { return view::transpose(view::select(base, 2, which), 1, 2); };
   const Tensor grad = view::transpose(random({2, 70, 3, 8}, kFloat32, 2), 1, 2);
@@ -194,12 +194,12 @@ TEST_CASE("attention: a row without keys gives zeros, and no gradient") {
   const Attention result = attention(q, k, v, options);
   CHECK(view::select(result.out, 1, 1).to_vector<float>() == std::vector<float>(2 * 8));
   CHECK(result.logsumexp.to_vector<float>()[1] == -std::numeric_limits<float>::infinity());
-  // An additive mask of -inf says the same.
+  // An additive mask of -inf has the same effect.
   Tensor bias = zeros({4, 5});
   fill(view::select(bias, 0, 1), -INFINITY);
   options.mask = bias;
   check(grad, q, k, v, options, 1e-5);
-  // No keys at all; no queries; no heads; no width.
+  // No keys, no queries, no heads, or no width.
   for (const auto& [queries, keys, heads, width] :
        std::vector<std::array<int64_t, 4>>{{4, 0, 2, 8}, {0, 5, 2, 8}, {4, 5, 0, 8}, {4, 5, 2, 0}}) {
     check(ones({heads, queries, 3}), zeros({heads, queries, width}), zeros({heads, keys, width}),

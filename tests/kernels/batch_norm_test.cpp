@@ -1,4 +1,4 @@
-// Batch norm against its definition, whole and in parts.
+// Batch norm, compared with its definition, in one piece and in parts.
 #include <brigade/core/view.h>
 #include <brigade/kernels/batch_norm.h>
 #include <brigade/kernels/elementwise.h>
@@ -79,7 +79,7 @@ TEST_CASE("batch norm in parts is batch norm, bit for bit; an empty batch has mo
 }
 
 TEST_CASE("moments of batches together are those of one batch that holds them all") {
-  // Of channel 0 the values 1, 3, then 2, 4, 6; of channel 1 10, 10, then 0, 3, 0.
+  // Channel 0 holds the values 1, 3, then 2, 4, 6; channel 1 holds 10, 10, then 0, 3, 0.
   const Tensor rows = view::as_strided(tensor<double>({2, 10, 2, 0, 2,  //
                                                        0, 0, 0, 0, 0,   // an empty batch
                                                        4, 1, 8, 6, 3}),

@@ -1,4 +1,4 @@
-// The kernels of a bucket against plain loops. (Sums and probes of the host: tests/dist/payload_threads_test.cpp.)
+// The bucket kernels, compared with plain loops. (Host sums and probes: tests/dist/payload_threads_test.cpp.)
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/bucket.h>
@@ -56,7 +56,7 @@ TEST_CASE(
       CHECK(back[3].to_vector<double>() == tensors[3].to_vector<double>());
     }
   }
-  // A tensor that is its slot: scaled in place.
+  // A tensor that already is its slot is scaled in place.
   const Tensor flat = ones({8});
   const std::vector<Tensor> slot{view::slice(flat, 0, 2, 6)};
   const std::vector<int64_t> two{2};
@@ -71,7 +71,7 @@ TEST_CASE("sums of squares per slot, and the words that follow from them") {
   const Tensor sums = zeros({4}, kFloat64);
   kernels::bucket_sums_of_squares(flat, offsets, numels, sums);
   CHECK(sums.to_vector<double>() == std::vector<double>{40, 80, 0, 4});
-  kernels::fill(flat, 1e30);  // its square is no float32
+  kernels::fill(flat, 1e30);  // its square overflows float32
   kernels::bucket_sums_of_squares(flat, offsets, numels, sums);
   CHECK(sums.to_vector<double>()[1] == doctest::Approx(20e60));
   kernels::fill(flat, std::nan(""));
@@ -99,7 +99,7 @@ TEST_CASE("sums of squares per slot, and the words that follow from them") {
       CHECK(words.to_vector<double>() == row.words);
     }
   }
-  // The square is that of what is sent.
+  // The square is that of the rounded value, which is what gets sent.
   const Tensor words = zeros({4}, kBFloat16);
   kernels::bucket_words(words, full({1}, 1e7, kFloat64), false);
   const auto sent = words.to_vector<double>();
@@ -136,7 +136,7 @@ TEST_CASE("a bucket's arguments that do not fit are named") {
   const auto flatten = [&](const Tensor& to, std::vector<Tensor> from, std::vector<int64_t> offsets) {
     kernels::bucket_flatten(to, from, offsets, 1);
   };
-  CHECK_NOTHROW(flatten(flat, tensors, {12, 8}));  // in any order
+  CHECK_NOTHROW(flatten(flat, tensors, {12, 8}));  // the order does not matter
   CHECK_THROWS_WITH_AS(flatten(flat, tensors, {0, 7}), Contains("slot 0 [0, 8) and slot 1 [7, 11) overlap"),
                        ShapeError);
   CHECK_THROWS_WITH_AS(flatten(flat, tensors, {0, 17}), Contains("slot 1 [17, 21) does not fit into flat"), ShapeError);

@@ -70,7 +70,7 @@ TEST_CASE("clamp and its gradient: every dtype, odd sizes, strided, empty, many 
         const Tensor y = clamp(x, borders);
         REQUIRE(y.sizes() == x.sizes());
         int64_t wrong = 0;
-        // The end of the range of uint8 takes the place of a border beyond it.
+        // For uint8, a bound outside the range of the dtype is replaced by the end of the range.
         const double least = dtype == kUInt8 && y.dtype() == kUInt8 ? 0 : -1e3;
         for (int64_t i = 0; i < x.numel(); ++i)
           wrong += at(y, i) != std::min(std::max(at(x, i), std::max(low, least)), std::max(high, least));

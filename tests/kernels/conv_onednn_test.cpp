@@ -1,5 +1,5 @@
-// Convolutions of bfloat16: against float64 within what one rounding allows, and by oneDNN where the
-// processor multiplies bfloat16.
+// bfloat16 convolutions: results are within one rounding of float64, and go through oneDNN where the processor
+// multiplies bfloat16.
 #include <brigade/core/view.h>
 #include <brigade/kernels/conv.h>
 #include <brigade/kernels/cpu/detail/conv_onednn.h>
@@ -30,12 +30,11 @@ Tensor wide(const Tensor& x) { return cast(x, kFloat64); }
 Tensor magnitude(const Tensor& x) { return unary(wide(x), UnaryOp::Abs); }
 Tensor plus(const Tensor& a, const Tensor& b) { return binary(a, b, BinaryOp::Add); }
 
-// `found` is a sum of `terms` products, `exact` the same in float64, `size` the sum of the products'
-// magnitudes. A product of two bfloat16 numbers (8 digits each) is exact in float32 (24), so what may
-// differ is each addition in float32, by 2^-24 of at most `size`, in whatever order, and the one
-// rounding of the sum, by 2^-8 of it. Twice the first for the product of the two, and for the sum in
-// float64. A number that is rounded before something is added to it, a product of rounded numbers or
-// sums kept in bfloat16 leave this bound.
+// `found` is a sum of `terms` products, `exact` the same sum in float64, and `size` the sum of the products'
+// magnitudes. A product of two bfloat16 numbers (8 digits each) is exact in float32 (24), so the only errors are those
+// of the float32 additions, 2^-24 of at most `size` each, in any order, and one final rounding, 2^-8 of the sum. The
+// first bound is doubled to cover their combination and the float64 sum. Rounding a sum before adding to it,
+// multiplying rounded numbers, or accumulating in bfloat16 exceeds this bound.
 void check_rounded_once(const Tensor& found, const Tensor& exact, const Tensor& size, int64_t terms) {
   REQUIRE(found.dtype() == kBFloat16);
   REQUIRE(found.sizes() == exact.sizes());
@@ -47,9 +46,9 @@ void check_rounded_once(const Tensor& found, const Tensor& exact, const Tensor& 
   CHECK(worst <= 1);
 }
 
-// The passes that oneDNN has convolutions of bfloat16 for, be it version 2.6, 3.2 or one of 2026: all
-// three, none (but on processors with AMX), or some in some versions. For the others it has products of columns, which are
-// refused.
+// The passes for which oneDNN has bfloat16 convolutions, from version 2.6 and 3.2 to those of 2026: all three, none
+// (except on processors with AMX), or some in some versions. For the remaining passes oneDNN would use column products,
+// which are refused.
 enum class Has { All, Some, None };
 
 struct Row {
@@ -76,7 +75,7 @@ const std::vector<Row> kRows = {
     {"one number", {1, 1, 1, 1}, {1, 1, 1, 1}, {}},
 };
 
-// What the processor and the environment say, without oneDNN.
+// What the processor and the environment support, determined without oneDNN.
 bool must_multiply_bfloat16() {
 #if defined(__x86_64__) && defined(__GNUC__)
   for (const char* limit : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
@@ -91,7 +90,7 @@ bool must_multiply_bfloat16() {
 
 bool has_amx() {
 #if defined(__x86_64__) && defined(__GNUC__)
-  // Of leaf 7: clang 16 does not know amx-bf16 by name.
+  // Read from CPUID leaf 7, since clang 16 does not know the name amx-bf16.
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx >> 22 & 1) != 0;
 #else
@@ -124,7 +123,7 @@ TEST_CASE("convolutions of bfloat16 and their gradients are rounded once") {
     const Tensor exact = conv2d_backward_weight(wide(g), wide(x), row.w, row.p, {}, false);
     const Tensor size = conv2d_backward_weight(magnitude(g), magnitude(x), row.w, row.p, {}, false);
     check_rounded_once(conv2d_backward_weight(g, x, row.w, row.p, {}, false), exact, size, pixels);
-    // Added to what is there, before the rounding.
+    // Accumulates into existing values before the rounding.
     const Tensor held = random(row.w, 5, kBFloat16), out = clone(held);
     CHECK(conv2d_backward_weight(g, x, row.w, row.p, out, true).is_same(out));
     check_rounded_once(out, plus(exact, wide(held)), plus(size, magnitude(held)), pixels + 1);
@@ -164,7 +163,7 @@ TEST_CASE("convolutions of bfloat16 go to oneDNN where the processor multiplies 
 TEST_CASE("a convolution of bfloat16 takes tensors of any layout, and makes a primitive for each dtype and shape") {
   const Row& row = kRows[1];
   const Tensor w = random(row.w, 2, kBFloat16);
-  // Channels last, and rows with gaps.
+  // Channels last, and strided rows.
   const Tensor last = view::permute(random({2, 14, 14, 64}, 1, kBFloat16), {0, 3, 1, 2});
   const Tensor gaps = view::slice(random({2, 64, 14, 28}, 6, kBFloat16), 3, 0, 28, 2);
   const Tensor turned = view::transpose(w, 0, 1);
@@ -178,10 +177,10 @@ TEST_CASE("a convolution of bfloat16 takes tensors of any layout, and makes a pr
     CHECK(bits(conv2d_backward_weight(x, x, row.w, row.p, {}, false)) ==
           bits(conv2d_backward_weight(contiguous(x), contiguous(x), row.w, row.p, {}, false)));
   }
-  // A bias with gaps.
+  // A strided bias.
   const Tensor bias = view::slice(random({128}, 3, kBFloat16), 0, 0, 128, 2);
   CHECK(bits(conv2d(gaps, w, bias, row.p)) == bits(conv2d(gaps, w, contiguous(bias), row.p)));
-  // One shape in both dtypes and with other parameters in turns: whole numbers, so that both are exact.
+  // The same shape in both dtypes and with alternating parameters. Whole numbers, so both results are exact.
   const Tensor x = numbers(row.x, kBFloat16), filter = numbers(row.w, kBFloat16, 2);
   for (const int64_t padding : {1, 2, 1}) {
     for (const int64_t dilation : {1, 2}) {
@@ -199,7 +198,7 @@ TEST_CASE("a convolution of bfloat16 without an image, and one of numbers that a
   CHECK(conv2d_backward_input(no_grad, w, {}, {0, 3, 6, 6}, {}).sizes() == Shape{0, 3, 6, 6});
   CHECK(conv2d_backward_weight(no_grad, none, {4, 3, 3, 3}, {}, {}, false).to_vector<float>() ==
         std::vector<float>(108, 0));
-  // The scaler's checks look for them in gradients.
+  // Non-finite values must propagate: the gradient scaler checks gradients for them.
   for (const double bad : {INFINITY, NAN}) {
     const Tensor x = full({1, 3, 6, 6}, 1, kBFloat16), g = full({1, 4, 4, 4}, bad, kBFloat16);
     const auto spoilt = [](const Tensor& found) {

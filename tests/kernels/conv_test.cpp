@@ -64,7 +64,7 @@ TEST_CASE("convolution by oneDNN and by im2col agree with plain loops") {
       }
     }
     CHECK(worst < 1e-12);
-    // float32, which may take another road, and its two backward passes.
+    // float32, which may use a different code path, and both backward passes.
     const Tensor x32 = cast(x, kFloat32);
     const Tensor w32 = cast(w, kFloat32);
     CHECK(largest_difference(conv2d(x32, w32, cast(bias, kFloat32), row.p), y) < 1e-4);
@@ -84,13 +84,13 @@ TEST_CASE("convolution by oneDNN and by im2col agree with plain loops") {
 }
 
 TEST_CASE("a transposed convolution adds its bias before it rounds, and checks it") {
-  // Two thirds of a place of a half: what was rounded before the bias came would be a place off.
+  // The exact result is 1 + 3/4 place; if the sum were rounded before the bias is added, the result would be 1.
   for (const DType dtype : {kFloat16, kBFloat16}) {
     CAPTURE(name(dtype));
     const double place = dtype == kFloat16 ? 0x1p-10 : 0x1p-7;
     const Tensor grad = full({1, 2, 3, 3}, 1, dtype), weight = full({2, 1, 1, 1}, 0.5, dtype);
     fill(view::slice(weight, 0, 1, 2), 0.5 + place / 2);
-    // 1 + place / 2, and place / 4 more.
+    // The bias adds place / 4 to a sum of 1 + place / 2.
     const Tensor bias = full({1}, place / 4, dtype);
     const Tensor x = conv2d_backward_input(grad, weight, bias, {1, 1, 3, 3}, {});
     CHECK(x.dtype() == dtype);

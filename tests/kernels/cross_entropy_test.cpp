@@ -1,4 +1,4 @@
-// Cross entropy and the negative log likelihood against their definitions in double.
+// Cross entropy and negative log likelihood, compared with their definitions in double.
 #include <brigade/core/view.h>
 #include <brigade/kernels/cross_entropy.h>
 #include <brigade/kernels/elementwise.h>
@@ -30,10 +30,10 @@ Tensor classes(const Shape& sizes, int64_t count, int64_t ignore_index) {
 }
 
 struct Reference {
-  std::vector<double> losses, gradient;  // of the losses' sum, each times `slopes`
+  std::vector<double> losses, gradient;  // gradient of the sum of losses weighted by `slopes`
   double counted = 0;
 };
-// Over [rows, classes, spatial]. With `logits` they are normalised first.
+// Reference over [rows, classes, spatial]; with `logits`, the inputs are first normalized.
 Reference reference(const Tensor& x, const Tensor& target, const ClassLossOptions& options, bool logits,
                     const std::vector<double>& slopes) {
   const int64_t n = x.dim() == 1 ? 1 : x.size(0), c = x.size(x.dim() == 1 ? 0 : 1), s = target.numel() / n;
@@ -158,7 +158,7 @@ TEST_CASE("no positions, no rows or both: losses and gradients without elements"
 }
 
 TEST_CASE("large logits keep their digits; infinities and NaN; nothing that counts") {
-  // Far from 0 the sum of exponentials has fewer digits than the distances between logits.
+  // Far from 0, the log of the sum of exponentials has fewer digits than the differences between logits.
   const Tensor far = tensor(std::vector<float>{10'000, 10'001, 9'999.5F}, {1, 3});
   const Tensor one = tensor<int64_t>({0});
   const ClassLossOptions each{Reduction::None};
@@ -207,7 +207,7 @@ TEST_CASE("views; sums of half types; errors name positions, shapes and dtypes")
   CHECK(nll_loss(view::slice(x, 0, 0, 3), every_other, {Reduction::Sum}).loss.to_vector<double>()[0] ==
         doctest::Approx(-total(view::select(view::slice(x, 0, 0, 3), 1, 2).to_vector<double>())));
 
-  // A sum that no float16 holds has a mean that one does.
+  // The sum overflows float16, the mean does not.
   const Tensor far = cast(binary(full({3000, 2}, 50.0), tensor<float>({0, 1}), BinaryOp::Mul), kFloat16);
   CHECK(cross_entropy(far, zeros({3000}, kInt64), {}).loss.to_vector<double>()[0] == 50);
 

@@ -1,4 +1,4 @@
-// Dropout by the documented stream.
+// Dropout draws its mask from the documented random stream.
 #include <brigade/kernels/dropout.h>
 
 #include <kernels/values.h>

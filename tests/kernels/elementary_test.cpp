@@ -1,5 +1,5 @@
-// Elementary functions against the standard library's in float64: accuracy in float32 over the whole range, other
-// dtypes, layouts, borders.
+// Elementary functions, compared with the standard library in float64: float32 accuracy over the whole range, other
+// dtypes, layouts, edge cases.
 #include <brigade/core/view.h>
 #include <brigade/kernels/common/elementary.h>
 #include <brigade/kernels/cpu/detail/math.h>
@@ -26,7 +26,7 @@ double exactly(Function f, double x) {
   return y;
 }
 
-// Units of the last place of a float32 that `found` is off; infinite where one is a NaN or infinite and the other not.
+// The error of `found` in units in the last place of float32; infinite if only one value is NaN or only one infinite.
 double units_off(float found, double exact) {
   const float rounded = static_cast<float>(exact);
   if (std::isnan(exact) || std::isnan(found)) return std::isnan(exact) && std::isnan(found) ? 0 : INFINITY;
@@ -36,7 +36,7 @@ double units_off(float found, double exact) {
   return std::abs(static_cast<double>(found) - exact) / std::ldexp(1, std::max(exponent - 24, -149));
 }
 
-// Numbers of every magnitude, and evenly spaced ones where functions have their features.
+// Numbers of every magnitude, and evenly spaced ones in the range where the functions have their features.
 Tensor floats_of_all_sizes() {
   std::vector<float> values;
   for (uint32_t bits = 0; bits < 0xFFFFFFFFU - 100003; bits += 100003)
@@ -91,7 +91,7 @@ TEST_CASE("exp and log in float32 are within 2 units of the last place over dens
 
 TEST_CASE("elementary functions in the other floating dtypes, transposed and empty") {
   RandomGenerator generator(3);
-  const Tensor x = rand({33, 5}, {kFloat64}, &generator);  // every function is defined there
+  const Tensor x = rand({33, 5}, {kFloat64}, &generator);  // in the domain of every function
   for (int f = 0; f < kFunctions; ++f) {
     CAPTURE(f);
     for (const auto& [dtype, tolerance] : std::vector<std::pair<DType, double>>{

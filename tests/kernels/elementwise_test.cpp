@@ -1,5 +1,5 @@
-// Arithmetic, comparisons and unary functions against plain loops in double, over dtypes, odd sizes, strided and
-// unaligned views, and empty tensors.
+// Arithmetic, comparisons, and unary functions, compared with plain loops in double, over dtypes, odd sizes, strided
+// and unaligned views, and empty tensors.
 #include <brigade/core/view.h>
 #include <brigade/kernels/activation.h>
 #include <brigade/kernels/elementwise.h>

@@ -1,4 +1,4 @@
-// Gradients of rows: few of many rows touched, means, padding, on top of what is there, against a plain loop.
+// Embedding gradients: sparse rows, mean reduction, padding, accumulation, compared with a plain loop.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/embedding.h>
@@ -92,10 +92,10 @@ TEST_CASE("embedding: rows by index; gradients of a row add up in order, whateve
     for (int64_t i = 0; i < 35; ++i) {
       CHECK(std::abs(at(fresh, i) - expected[static_cast<size_t>(i)]) <= bound * 4);
       CHECK(std::abs(at(out, i) - (at(before, i) + expected[static_cast<size_t>(i)])) <= bound * 4);
-      if (i < 14 || i / 7 == 3) CHECK(at(out, i) == at(before, i));  // padding, and rows that nobody asked for
+      if (i < 14 || i / 7 == 3) CHECK(at(out, i) == at(before, i));  // padding, and rows without an index
     }
   }
-  // Large enough for several threads, and the same bits as in one pass over the positions.
+  // Large enough for several threads; the result has the same bits as one pass over the positions.
   const int64_t count = 5000;
   std::vector<int64_t> chosen;
   for (int64_t i = 0; i < count; ++i)

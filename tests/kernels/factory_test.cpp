@@ -1,4 +1,4 @@
-// Random fills against the documented stream.
+// Random fills, compared with the documented stream.
 #include <brigade/core/view.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/reduce.h>
@@ -43,7 +43,7 @@ TEST_CASE("random fills follow the documented stream and have the right moments"
   CHECK(arange(3.0).dtype() == kFloat32);
   CHECK(arange(3.0, kInt32).dtype() == kInt32);
   CHECK(arange(7, 0, -3).to_vector<int64_t>() == std::vector<int64_t>{7, 4, 1});
-  // Exactly, where double has steps of 1024, and no further than 64 bits reach.
+  // Exact even where double has steps of 1024, and without overflowing 64 bits.
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   CHECK(arange(kMost - 3, kMost).to_vector<int64_t>() == std::vector<int64_t>{kMost - 3, kMost - 2, kMost - 1});
   CHECK(arange(-kMost, kMost, kMost).to_vector<int64_t>() == std::vector<int64_t>{-kMost, 0});

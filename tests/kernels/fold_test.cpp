@@ -1,4 +1,4 @@
-// Windows as columns against plain loops, and back: fold is the transpose of unfold.
+// unfold, compared with plain loops, and fold, its transpose.
 #include <brigade/core/factory.h>
 #include <brigade/core/random.h>
 #include <brigade/core/view.h>
@@ -31,7 +31,7 @@ const std::vector<Row> kRows{
     {{1, 2, 3, 40}, {.kernel_size = {1, 5}, .padding = {0, 2}}},
 };
 
-// The place in x of each element of the columns; -1 for padding.
+// The index in x of each column element; -1 for padding.
 std::vector<int64_t> places(const Shape& x, const FoldParams& p) {
   const auto windows = [&](size_t d) {
     return (x[static_cast<int>(d) + 2] + 2 * p.padding[d] - p.dilation[d] * (p.kernel_size[d] - 1) - 1) / p.stride[d] +

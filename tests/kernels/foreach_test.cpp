@@ -1,4 +1,4 @@
-// What happens to many gradients at once, against plain loops.
+// Operations on many gradients at once, compared with plain loops.
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
@@ -38,7 +38,7 @@ TEST_CASE("unscale multiplies every gradient and finds what is not finite, where
       CHECK(found.to_vector<double>()[0] == (std::isfinite(bad) ? 0 : 1));
     }
   }
-  // What was found before stays found.
+  // A flag that is already set stays set.
   const Tensor found = ones({1});
   kernels::foreach_unscale(List{row({2})}, full({}, 0.5), found);
   CHECK(found.to_vector<double>() == Values{1});

@@ -1,4 +1,4 @@
-// Reading and writing by index, and the places of what is not zero, against plain loops.
+// Indexed reads and writes, and nonzero, compared with plain loops.
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
@@ -17,7 +17,7 @@ using namespace brigade::kernels;
 
 namespace {
 
-// Whole numbers 0..6, exact in every dtype; what adds up stays below 256.
+// Whole numbers 0..6, exact in every dtype; their sums stay below 256.
 Tensor whole(const Shape& sizes, DType dtype, int64_t step = 5) {
   std::vector<double> values;
   for (int64_t i = 0; i < sizes.numel(); ++i)
@@ -119,7 +119,7 @@ TEST_CASE("strided tensors, sources and indices") {
     CHECK(scatter(x, 1, index, {.source = source, .add = add}).to_vector<float>() ==
           scatter(clone(x), 1, clone(index), {.source = clone(source), .add = add}).to_vector<float>());
   }
-  // An index that is stretched names the same place in each column.
+  // An expanded index refers to the same element in each column.
   const Tensor stretched = view::expand(tensor(std::vector<int64_t>{3, 1}, {2, 1}), {2, 6});
   CHECK(gather(x, 0, stretched).to_vector<float>() == gather(x, 0, clone(stretched)).to_vector<float>());
 }
@@ -135,7 +135,7 @@ TEST_CASE("whole slices are added, copied and filled along any dimension") {
       Shape source_sizes = sizes;
       source_sizes[dim] = 4;
       const Tensor source = whole(source_sizes, dtype, 3);
-      // As scatter with an index that is stretched over the slices.
+      // Equivalent to scatter with an index expanded over the slices.
       Shape column = Shape::filled(sizes.size(), 1);
       column[dim] = 4;
       const Tensor all = view::expand(view::as_strided(index, column, contiguous_strides(column), 0), source_sizes);
@@ -151,7 +151,7 @@ TEST_CASE("whole slices are added, copied and filled along any dimension") {
 }
 
 TEST_CASE("half types are added in float and rounded once") {
-  // 2048 + 1 is not a float16: one by one nothing would be added.
+  // 2048 + 1 rounds to 2048 in float16: adding the ones separately would change nothing.
   const Tensor sum = scatter(tensor<float16>({float16(2048.0F), float16(1.0F)}), 0, zeros({100}, kInt64),
                              {.source = ones({100}, kFloat16), .add = true});
   CHECK(sum.to_vector<float>() == std::vector<float>{2148, 1});

@@ -1,4 +1,5 @@
-// One matrix product on the CPU, small ones and such as go to a library, against plain loops in double.
+// A single matrix product on the CPU, both small ones and ones that go to a library, compared with plain loops in
+// double.
 #include <brigade/kernels/cpu/detail/gemm.h>
 
 #include <brigade/core/random.h>
@@ -23,9 +24,9 @@ namespace brigade::test::gemm_test {
 
 namespace {
 
-constexpr int64_t kGap = 3;  // elements between the rows of a matrix that belong to nobody
+constexpr int64_t kGap = 3;  // elements between the rows of a matrix, which must not be touched
 
-// `rows` of `width` whole numbers, exact in every sum below; NaN in the gaps.
+// `rows` rows of `width` whole numbers, exact in every sum below; NaN in the gaps.
 template <class T>
 std::vector<T> matrix(int64_t rows, int64_t width, int seed) {
   std::vector<T> values(static_cast<size_t>(rows * (width + kGap)), std::numeric_limits<T>::quiet_NaN());
@@ -46,7 +47,7 @@ void check_product(int64_t m, int64_t n, int64_t k, bool ta, bool tb, bool accum
   const int64_t ldb = (tb ? k : n) + kGap;
   const int64_t ldc = n + kGap;
   const std::vector<T> a = matrix<T>(ta ? k : m, lda - kGap, 1), b = matrix<T>(tb ? n : k, ldb - kGap, 2);
-  // What is there before: something to add to, or nothing that may be read.
+  // The initial output: values to accumulate into, or NaN that must not be read.
   std::vector<T> c(static_cast<size_t>(m * ldc), std::numeric_limits<T>::quiet_NaN());
   if (accumulate) c = matrix<T>(m, n, 3);
   const std::vector<T> before = c;
@@ -104,7 +105,7 @@ TEST_CASE("gemm: a batch through a linear layer copies the batch and not the wei
     CAPTURE(k);
     CHECK(room(16, n, k, false, true) > 0);
     CHECK(room(16, n, k, false, true) <= 64 * 1024 + 16 * n);
-    CHECK(room(1024, n, k, false, true) == 0);  // many rows: a library's layout pays
+    CHECK(room(1024, n, k, false, true) == 0);  // with many rows, a library's layout is faster
     CHECK(room(1, n, k, false, true) == 0);
     CHECK(room(16, n, k, true, true) == 0);
     CHECK(room(16, n, k, false, false) == 0);
@@ -128,7 +129,7 @@ TEST_CASE("gemm: a long sum of few rows is as exact as one of short chains") {
       squares += std::pow(c[static_cast<size_t>(i * 64 + j)] - exact, 2);
     }
   }
-  // One chain of 4,096 would be more than 1.1e-6 away.
+  // A single accumulation chain of 4,096 would be off by more than 1.1e-6.
   CHECK(std::sqrt(squares / c.size() / kLong) < 7e-7);
 }
 
@@ -137,7 +138,8 @@ TEST_CASE(
 #ifdef _OPENMP
   const int before = omp_get_max_threads();
 #endif
-  // The matrix as it is stored; by rows, or by columns: few, those of some vectors, and more than a block.
+  // The matrix as stored. Dot products over rows, or over columns: a few, several vectors of them, and more than a
+  // block.
   struct Row {
     int64_t rows, columns;
     bool transposed;
@@ -174,7 +176,7 @@ TEST_CASE(
       worst = std::max(worst, std::abs(right[static_cast<size_t>(i)] / exact - 1));
     }
     CHECK(worst <= 3e-7);
-    if (results > 1) CHECK(left == right);  // of one number either factor may be the matrix
+    if (results > 1) CHECK(left == right);  // for a single result, either factor may be treated as the matrix
 #ifdef _OPENMP
     for (const int threads : {1, 2, 5}) {
       omp_set_num_threads(threads);

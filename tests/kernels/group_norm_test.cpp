@@ -26,7 +26,7 @@ Tensor random(const Shape& sizes, uint64_t seed, DType dtype = kFloat64) {
 struct Reference {
   std::vector<double> y, mean, rstd, dx, dweight, dbias;
 };
-// From the definitions.
+// Computed from the definitions.
 Reference reference(const Tensor& x_, const Tensor& grad_, int64_t groups, const std::vector<double>& weight,
                     const std::vector<double>& bias, double eps) {
   const std::vector<double> x = x_.to_vector<double>(), grad = grad_.to_vector<double>();

@@ -1,5 +1,5 @@
-// Half types where they go another way than through buffers of stretches: what comes out is what float32 gives,
-// rounded, or, of functions that have their own way to the digits of a half, within one place of it.
+// Half types in kernels that do not convert through float32 buffers: results equal the rounded float32 result, or, for
+// functions with their own half-precision implementation, lie within one place of it.
 #include <brigade/core/view.h>
 #include <brigade/kernels/activation.h>
 #include <brigade/kernels/amax.h>
@@ -33,7 +33,7 @@ using test::random;
 namespace {
 
 Tensor wide(const Tensor& x) { return cast(x, kFloat32); }
-// Within one place.
+// Requires agreement within one place.
 void check_near(const Tensor& found, const Tensor& in_float32) {
   REQUIRE(is_half(found.dtype()));
   const Tensor dense = contiguous(found), expected = cast(in_float32, found.dtype());
@@ -47,7 +47,7 @@ void check_same(const Tensor& found, const Tensor& in_float32) {
   CHECK(found.to_vector<float>() == cast(in_float32, found.dtype()).to_vector<float>());
 }
 
-// The slope of gelu is a sum, of numbers with the digits of a half.
+// The derivative of gelu is a sum of terms with half precision.
 void check_slope_of_gelu(const Tensor& grad, const Tensor& x) {
   const auto found = gelu_backward(grad, x, false).to_vector<float>();
   const auto in_float32 = gelu_backward(wide(grad), wide(x), false).to_vector<float>();
@@ -131,7 +131,7 @@ TEST_CASE("what the loops make of every half, NaNs of any payload among them, is
       {"x + x", [](const Tensor& x) { return binary(x, x, BinaryOp::Add); }},
   };
   for (const DType dtype : {kFloat16, kBFloat16}) {
-    // Each of them at an even place and at an odd one.
+    // Each half once at an even and once at an odd position.
     const Tensor x = empty({2 * 65536}, dtype);
     auto* const patterns = static_cast<uint16_t*>(x.raw_data());
     for (int i = 0; i < 65536; ++i)
@@ -149,16 +149,16 @@ TEST_CASE("what the loops make of every half, NaNs of any payload among them, is
   }
 }
 
-// All other functions of halves are computed as those of float32.
+// All other functions of halves are computed in float32.
 TEST_CASE("functions with the digits of a half are within one place of the exact result for every half") {
   struct Function {
     const char* name;
     Tensor (*apply)(const Tensor&);
     double (*exact)(double);
-    double smallest;  // result in bfloat16 that is not rounded to 0
-    double share;     // of results that are the neighbour of the nearest half
+    double smallest;  // bfloat16 result that is not rounded to 0
+    double share;     // of results that are a neighbor of the nearest half
   };
-  // As in float32, gelu is 0 from -13.1 on.
+  // As in float32, gelu is 0 from -13.1 down.
   const Function functions[] = {
       {"exp", [](const Tensor& x) { return unary(x, UnaryOp::Exp); }, [](double x) { return std::exp(x); }, 0, 0.002},
       {"sigmoid", [](const Tensor& x) { return sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, 0,
@@ -189,7 +189,7 @@ TEST_CASE("functions with the digits of a half are within one place of the exact
         } else if (dtype == kBFloat16 && std::abs(y_exact[i]) < f.smallest) {
           far += std::abs(y[i]) > f.smallest;
         } else {
-          // The bits of halves of one sign count them.
+          // The bit patterns of halves of the same sign are consecutive.
           far += std::abs(a[i] - b[i]) > 1;
           near += a[i] != b[i];
         }
@@ -225,7 +225,7 @@ TEST_CASE("a NaN as the number of a loop makes NaNs, whatever its payload") {
   }
 }
 
-// Dense halves go through the loops as they are, others as float32.
+// Dense halves are processed directly, others as float32.
 TEST_CASE("elementwise operations of halves, dense and not, of lengths around what vectors hold") {
   for (const DType dtype : {kFloat16, kBFloat16}) {
     CAPTURE(name(dtype));
@@ -242,7 +242,7 @@ TEST_CASE("elementwise operations of halves, dense and not, of lengths around wh
         check_same(ternary(a, y, z, TernaryOp::Addcmul, 0.5),
                    ternary(wide(a), wide(y), wide(z), TernaryOp::Addcmul, 0.5));
         check_same(lerp(a, y, 0.3), lerp(wide(a), wide(y), 0.3));
-        // To the digits of a half, whatever the layout.
+        // Computed with half precision, independent of the layout.
         for (const auto apply : std::initializer_list<Tensor (*)(const Tensor&)>{
                  [](const Tensor& v) { return gelu(v, false); }, [](const Tensor& v) { return silu(v); },
                  [](const Tensor& v) { return sigmoid(v); }, [](const Tensor& v) { return kernels::tanh(v); },
@@ -259,7 +259,7 @@ TEST_CASE("elementwise operations of halves, dense and not, of lengths around wh
         check_same(sigmoid_backward(y, a), sigmoid_backward(wide(y), wide(a)));
         check_same(tanh_backward(y, a), tanh_backward(wide(y), wide(a)));
       }
-      // In place: what is read and what is written is one array.
+      // In place: input and output are the same array.
       const Tensor sum = cast(wide(x), dtype), sum32 = wide(x);
       add_inplace(sum, y, -0.5);
       add_inplace(sum32, wide(y), -0.5);
@@ -268,8 +268,8 @@ TEST_CASE("elementwise operations of halves, dense and not, of lengths around wh
   }
 }
 
-// y (g - sum of g y), rounded once from what float32 makes of it: where g and the sum are nearly the same, its own
-// roundings are all that is left, so that the exact result is the judge.
+// y (g - sum of g y), rounded once from the float32 result. Where g and the sum nearly cancel, only the rounding errors
+// of float32 remain, so the exact result is the reference.
 void check_slope_of_softmax(const Tensor& grad, const Tensor& y, int dim) {
   const auto found = softmax_backward(grad, y, dim).to_vector<double>();
   const auto exact = softmax_backward(cast(grad, kFloat64), cast(y, kFloat64), dim).to_vector<double>();
@@ -294,7 +294,7 @@ TEST_CASE("softmax of halves, along rows and down columns, of lengths around wha
           check_near(y, softmax(wide(x), dim));
           check_near(logarithm, log_softmax(wide(x), dim));
           check_slope_of_softmax(g, y, dim);
-          // g less a share of the sum of all g: the share to the digits of a half.
+          // g minus a share of the sum of g, where the share has half precision.
           const auto found = log_softmax_backward(g, logarithm, dim).to_vector<float>();
           const auto in_float32 = log_softmax_backward(wide(g), wide(logarithm), dim).to_vector<float>();
           const auto slopes = g.to_vector<float>();
@@ -322,7 +322,7 @@ TEST_CASE("the logarithm of a softmax near 1 has the digits of a half, and a NaN
     CHECK(log_softmax(x, 0).to_vector<double>()[0] ==
           doctest::Approx(expected).epsilon(dtype == kFloat16 ? 0x1p-10 : 0x1p-7));
     const Tensor rows = zeros({2, 40}, dtype);
-    static_cast<uint16_t*>(rows.raw_data())[7] = 0xffff;  // of any payload
+    static_cast<uint16_t*>(rows.raw_data())[7] = 0xffff;  // a NaN with an arbitrary payload
     for (const bool logarithm : {false, true}) {
       const auto y = (logarithm ? log_softmax(rows, 1) : softmax(rows, 1)).to_vector<float>();
       for (size_t i = 0; i < y.size(); ++i)
@@ -426,7 +426,7 @@ TEST_CASE("batch_norm of halves, a channel by itself and several beside each oth
   }
 }
 
-// Whole numbers whose products add up to whole numbers that float32 has: every way of adding gives the same.
+// Whole numbers whose products and sums are exact in float32, so every order of summation gives the same result.
 TEST_CASE(
     "products of halves are those of float32, rounded once: transposed, batched, broadcast, added to, with a bias") {
   const auto whole = [](const Shape& sizes, uint64_t seed, DType dtype) {
@@ -444,12 +444,12 @@ TEST_CASE(
         const Tensor a = whole(options.transpose_a ? Shape{k, m} : Shape{m, k}, 1, dtype);
         const Tensor b = whole(options.transpose_b ? Shape{n, k} : Shape{k, n}, 2, dtype);
         check_same(matmul(a, b, options), matmul(wide(a), wide(b), options));
-        // Rows with gaps, one matrix for a batch of them, and a batch that repeats itself.
+        // Strided rows, one matrix for a whole batch, and a broadcast batch.
         const Tensor gaps = view::slice(whole({3, a.sizes()[0], a.sizes()[1] + 5}, 3, dtype), 2, 2, a.sizes()[1] + 2);
         check_same(matmul(gaps, b, options), matmul(wide(gaps), wide(b), options));
         const Tensor many = whole({2, 1, b.sizes()[0], b.sizes()[1]}, 4, dtype);
         check_same(matmul(gaps, many, options), matmul(wide(gaps), wide(many), options));
-        // A third is no half number: it shows whether the sum was rounded before it was added.
+        // 1/3 is not representable as a half, so it shows whether the sum was rounded before accumulation.
         const Tensor third = full({m, n}, 1.0 / 3, dtype);
         const Tensor expected = binary(matmul(wide(a), wide(b), options), wide(third), BinaryOp::Add);
         options.out = third;

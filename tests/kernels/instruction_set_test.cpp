@@ -1,5 +1,5 @@
-// The instruction set that was chosen, and what every one of them must give: special values at every place of a vector,
-// and conversions of halves bit for bit. CTest runs all tests of this folder in each instruction set.
+// The selected instruction set, and results that every instruction set must give: special values at every position of a
+// vector, and bit-exact conversions of halves. CTest runs all tests of this folder with each instruction set.
 #include <brigade/core/half.h>
 #include <brigade/kernels/activation.h>
 #include <brigade/kernels/common/elementary.h>
@@ -29,7 +29,7 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 const float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// The same NaN, infinity, or zero with its sign; or numbers that are near.
+// Both NaN, the same infinity, zeros of the same sign, or numbers close to each other.
 bool is_alike(float found, double expected) {
   if (std::isnan(expected)) return std::isnan(found);
   const auto rounded = static_cast<float>(expected);
@@ -37,7 +37,7 @@ bool is_alike(float found, double expected) {
   return std::abs(static_cast<double>(found) - expected) <= 4e-7 * std::abs(expected) + 1e-45;
 }
 
-// f applied to x at each of 37 places: in whole vectors of every length and in what is left over.
+// Applies f to x at each of 37 positions, which covers every lane of vectors of any length and the tail.
 void check_everywhere(const std::string& what, float x, double expected,
                       const std::function<Tensor(const Tensor&)>& f) {
   constexpr int64_t kPlaces = 37;
@@ -87,7 +87,7 @@ TEST_CASE("elementary functions of infinities, NaN, zeros and subnormal numbers 
 TEST_CASE("activations and their gradients of infinities, NaN, zeros and large numbers are PyTorch's") {
   struct Case {
     const char* name;
-    std::function<Tensor(const Tensor&)> forward, backward;  // backward of gradients 1
+    std::function<Tensor(const Tensor&)> forward, backward;  // backward for gradients of 1
     std::vector<double> values, slopes;                      // at the inputs below
   };
   const std::vector<float> inputs{kInf, -kInf, kNaN, -0.0F, 50, -50};
@@ -176,7 +176,7 @@ TEST_CASE("float32 numbers are rounded to halves and bfloat16 as one by one: tie
   std::vector<float> values;
   for (uint64_t bits = 0; bits <= 0xFFFFFFFF; bits += 9973)
     values.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
-  // The middle between two halves, between two bfloat16, and the numbers beside it.
+  // Midpoints between adjacent halves and between adjacent bfloat16 numbers, and the numbers next to them.
   for (uint32_t high = 0; high < 0x10000; high += 7) {
     for (const uint32_t low :
          {0x0FFFU, 0x1000U, 0x1001U, 0x2FFFU, 0x3000U, 0x3001U, 0x7FFFU, 0x8000U, 0x8001U, 0xFFFFU})

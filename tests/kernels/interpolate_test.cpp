@@ -1,4 +1,4 @@
-// Resizing against values that PyTorch 2 gives for the same input, and each gradient against its forward.
+// Resizing, compared with PyTorch 2's values for the same input, and each gradient with its forward.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
@@ -12,7 +12,7 @@ using namespace brigade::kernels;
 
 namespace {
 
-// i * i / 4 for i = 0..11 as an image of 3 x 4.
+// i * i / 4 for i = 0..11, as a 3 x 4 image.
 Tensor image() {
   const Tensor i = arange(0, 12, 1, kFloat64);
   const Tensor x = binary_scalar(binary(i, i, BinaryOp::Mul), 4, BinaryOp::Div, false);
@@ -23,7 +23,7 @@ struct Row {
   const char* name;
   Interpolate2dParams params;
   std::vector<double> values;
-  std::vector<double> gradient;  // of sum((i + 1) * value i)
+  std::vector<double> gradient;  // of sum((i + 1) * values[i])
 };
 
 const std::vector<Row> kRows{

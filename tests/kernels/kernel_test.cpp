@@ -29,7 +29,7 @@ TEST_CASE("a call goes to the column of its first argument's device") {
   const Kernel<size_t(std::span<const Tensor>)> count("count", &count_of);
   const std::vector<Tensor> two{empty({1}), empty({2})};
   CHECK(count(two) == 2);
-  CHECK(count({}) == 0);  // of no tensors: the CPU
+  CHECK(count({}) == 0);  // no tensors: the CPU column
 }
 
 TEST_CASE("a column is filled by AddKernel, and leaves the others as they are") {

@@ -25,7 +25,7 @@ Tensor random(const Shape& sizes, uint64_t seed, DType dtype = kFloat64) {
 struct Reference {
   std::vector<double> y, mean, rstd, dx, dweight, dbias;
 };
-// [rows, n], from the definitions.
+// [rows, n], computed from the definitions.
 Reference reference(const std::vector<double>& x, const std::vector<double>& grad, const std::vector<double>& weight,
                     const std::vector<double>& bias, double eps, bool centered) {
   const size_t n = weight.size();

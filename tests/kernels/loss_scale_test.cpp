@@ -1,4 +1,4 @@
-// A loss scale in a device's memory grows, falls and stays as it is told to.
+// Updates of a loss scale in device memory: growth, backoff, and the growth interval.
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/loss_scale.h>
 #include <brigade/kernels/optimizer.h>
@@ -26,7 +26,7 @@ TEST_CASE("a loss scale falls where something was found, grows after an interval
     CHECK(inverse.item() == 1 / turn.scale);
     CHECK(tracker.item() == turn.tracker);
   }
-  // Out of its range it does not grow; the count begins again.
+  // The scale does not grow past the float32 range; the count restarts.
   const double largest = std::numeric_limits<float>::max();
   fill(scale, largest);
   update_loss_scale(scale, inverse, tracker, zeros({}), rule);

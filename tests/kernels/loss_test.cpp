@@ -129,7 +129,7 @@ TEST_CASE("log and log1p in float32 are within a few units in the last place") {
     const double ulp = std::abs(std::nextafter(static_cast<float>(expected), INFINITY) - static_cast<float>(expected));
     return std::abs(found - expected) / ulp;
   };
-  for (const float x : {1e-45F, 1e-44F, 3e-42F, 1e-39F})  // without all their digits
+  for (const float x : {1e-45F, 1e-44F, 3e-42F, 1e-39F})  // subnormal numbers
     worst = test::worse(worst, error(cpu::log(x), std::log(static_cast<double>(x))));
   for (float x = 2e-38F; x < 3e38F; x *= 1.0037F)
     worst = test::worse(worst, error(cpu::log(x), std::log(static_cast<double>(x))));
@@ -168,7 +168,7 @@ TEST_CASE("losses where their pieces meet, at the ends of the range, and of NaN"
   CHECK(std::isnan(slope({PairLossKind::SmoothL1, 0.5}, NAN, 1)));
   CHECK(std::isnan(each({PairLossKind::Absolute}, NAN, 1)));
 
-  // Logarithms are not below -100.
+  // Logarithms are clamped to at least -100.
   const PairLoss bce{PairLossKind::BinaryCrossEntropy};
   CHECK(each(bce, 0, 1) == 100);
   CHECK(each(bce, 1, 0) == 100);
@@ -209,7 +209,7 @@ TEST_CASE("losses of views and of nothing; sums of half types; errors name shape
   CHECK(std::isnan(pair_loss(none, none, squared, Reduction::Mean).to_vector<double>()[0]));
   CHECK(pair_loss_backward(ones({}), none, none, squared, PairSide::Input, Reduction::Mean).sizes() == Shape{0, 3});
 
-  // A sum that no float16 holds has a mean that one does.
+  // The sum overflows float16, the mean does not.
   const Tensor far = full({3000}, 10, kFloat16);
   CHECK(pair_loss(far, zeros_like(far), squared, Reduction::Mean).to_vector<double>()[0] == 100);
 

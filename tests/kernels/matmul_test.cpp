@@ -43,13 +43,13 @@ TEST_CASE("matrix products agree with plain loops, in every dtype and layout, an
       }
     }
   }
-  // A view with no unit stride is copied; leading dimensions broadcast.
+  // A view without a unit stride is copied; leading dimensions broadcast.
   const Tensor wide = numbers({2, 3, 8}, kFloat32);
   const Tensor view = view::slice(wide, 2, 0, 8, 2);
   const Tensor product = matmul(view, numbers({1, 4, 2}, kFloat32, 1), {});
   CHECK(product.sizes() == Shape{2, 3, 2});
   CHECK(product.to_vector<float>() == matmul(clone(view), numbers({1, 4, 2}, kFloat32, 1), {}).to_vector<float>());
-  // Leading dimensions that are missing, or 1, stand for all.
+  // Missing leading dimensions and those of size 1 broadcast.
   const Tensor batches = numbers({3, 2, 4, 5}, kFloat64);
   for (const Shape& sizes : {Shape{5, 6}, Shape{1, 5, 6}, Shape{2, 5, 6}, Shape{3, 1, 5, 6}, Shape{1, 2, 5, 6}}) {
     CAPTURE(to_string(sizes));

@@ -25,7 +25,7 @@ namespace {
 using Values = std::vector<double>;
 using List = std::vector<Tensor>;
 
-// As optimizer.h writes it.
+// As in optimizer.h.
 void plain_sgd(Values& v, const kernels::SgdParams& s) {
   const double g = (s.maximize ? -v[1] : v[1]) + s.weight_decay * v[0];
   if (v.size() == 2) {
@@ -36,7 +36,7 @@ void plain_sgd(Values& v, const kernels::SgdParams& s) {
   v[0] -= s.lr * (s.nesterov ? g + s.momentum * v[2] : v[2]);
 }
 
-// As the paper writes it (algorithm 1), and the one of decoupled weight decay (algorithm 2).
+// As in the Adam paper (algorithm 1), and as in the paper on decoupled weight decay (algorithm 2).
 void plain_adam(Values& v, const kernels::AdamParams& a) {
   double g = a.maximize ? -v[1] : v[1];
   if (a.decoupled_weight_decay) {
@@ -132,7 +132,7 @@ TEST_CASE("a learning rate in memory moves as one by the host") {
     kernels::foreach_adam_step(plain[0], list(0.25), first[0], second[0], {}, adam);
     kernels::foreach_sgd_step(plain[1], list(0.25), {}, sgd);
     adam.device_lr = sgd.device_lr = full({}, 0.1, kFloat64);
-    adam.lr = sgd.lr = 5;  // not read
+    adam.lr = sgd.lr = 5;  // must not be read
     kernels::foreach_adam_step(other[0], list(0.25), first[1], second[1], {}, adam);
     kernels::foreach_sgd_step(other[1], list(0.25), {}, sgd);
     for (size_t l = 0; l < 2; ++l) {

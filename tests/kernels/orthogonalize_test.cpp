@@ -1,4 +1,4 @@
-// Orthonormal columns: what they span, what vanishes, and what takes its place.
+// Orthonormalization of columns: their span, columns that vanish, and the replacements for these.
 #include <brigade/core/factory.h>
 #include <brigade/core/random.h>
 #include <brigade/core/view.h>
@@ -62,7 +62,7 @@ TEST_CASE("columns become orthonormal, and span what they did") {
     kernels::orthogonalize(q, Tensor());
     const Matrix of_q(q), of_x(x);
     CHECK(of_q.distance_from_orthonormal() < orthonormal);
-    // Column j is a sum of the first j of Q.
+    // Column j lies in the span of columns 0 to j of Q.
     for (int64_t j = 0; j < 5; ++j) {
       double rest = of_x.dot(j, of_x, j);
       for (int64_t k = 0; k <= j; ++k)
@@ -94,7 +94,7 @@ TEST_CASE("a column that vanishes is zero, or a fresh one") {
   const Matrix with(filled), from(fresh);
   CHECK(with.distance_from_orthonormal() < 1e-6);
   CHECK(with.dot(0, from, 0) == doctest::Approx(std::sqrt(from.dot(0, from, 0))));  // the first keeps its direction
-  // A fresh one that vanishes is of no use.
+  // A replacement that vanishes itself does not help.
   const Tensor again = kernels::clone(x);
   kernels::orthogonalize(again, zeros);
   CHECK(Matrix(again).dot(0, Matrix(again), 0) == 0);

@@ -1,4 +1,4 @@
-// Two ranks' elements, added and measured in one pass.
+// Adds the elements of two ranks and measures them in one pass.
 #include <brigade/kernels/cpu/vector/pairs.h>
 
 #include <doctest/doctest.h>
@@ -28,7 +28,7 @@ double squares_of(const std::vector<float>& x) {
   return sum;
 }
 
-// Each result, rounded after the sum and after the product.
+// Each element is rounded after the sum and after the product.
 std::vector<float> expected(const std::vector<float>& a, const std::vector<float>& b, float factor) {
   std::vector<float> all;
   for (size_t i = 0; i < a.size(); ++i) {

@@ -1,4 +1,4 @@
-// GELU and the activations by kind against their definitions in float64.
+// GELU and the parametric activations, compared with their definitions in float64.
 #include <brigade/core/view.h>
 #include <brigade/kernels/activation.h>
 #include <brigade/kernels/elementwise.h>
@@ -88,7 +88,7 @@ std::vector<Row> rows() {
   };
 }
 
-// Kinks among them.
+// Sample points, including the kinks.
 Tensor points(DType dtype) {
   std::vector<double> values{-3, 3, -0.5, 0.5, 2, 0, -0.0, 1.5, 30, -30, 80, -80};
   for (int i = -300; i <= 300; ++i)
@@ -170,7 +170,7 @@ TEST_CASE(
   CHECK(worst <= 2e-7);
   CHECK(worst_relative <= 2);
   CHECK(worst_slope <= 2e-7);
-  // The last stretch of a row is as the others, wherever it ends.
+  // The tail of a row gives the same values as the vectors, wherever it ends.
   for (const int64_t size : {0, 1, 7, 15, 16, 17, 33}) {
     const Tensor part = view::slice(x, 0, 3, 3 + size);
     const auto all = gelu(x, false).to_vector<float>();

@@ -1,4 +1,4 @@
-// Pooling against plain loops: windows that overlap, leave gaps, hang over the edge, have steps, divide the input.
+// Pooling, compared with plain loops: windows that overlap, leave gaps, exceed the edge, are dilated, divide the input.
 #include <brigade/core/factory.h>
 #include <brigade/core/random.h>
 #include <brigade/core/view.h>
@@ -34,12 +34,12 @@ const std::vector<Row> kSliding{
     {{2, 1, 1, 40}, {{1, 3}, {1, 2}, {0, 1}, true}},
     {{0, 3, 4, 4}, {}},
     {{4, 1, 1, 1}, {{1, 1}}},
-    // By twos: rows of one vector, of several with and without a rest, with a column and a row left over.
+    // 2x2 windows: rows of one vector, of several with and without a tail, with a left-over column and row.
     {{3, 4, 16}, {}},
     {{2, 6, 24}, {}},
     {{2, 5, 35}, {}},
     {{1, 2, 64}, {}},
-    // Nearly so.
+    // Parameters that differ slightly from 2x2 windows without overlap.
     {{2, 5, 35}, {{2, 2}, {2, 2}, {0, 0}, true}},
     {{2, 4, 34}, {{2, 2}, {2, 2}, {1, 1}}},
     {{2, 4, 32}, {{1, 2}, {2, 2}}},
@@ -52,13 +52,13 @@ const std::vector<Row> kDilated{
     {{1, 1, 7, 12}, {.kernel_size = {2, 3}, .stride = {3, 1}, .ceil_mode = true, .dilation = {4, 2}}},
     {{1, 1, 4, 9}, {.kernel_size = {2, 5}, .stride = {1, 1}, .padding = {1, 2}, .dilation = {1, 2}}}};
 
-// The places of one window in a plane, row by row; and by how much a sum is divided.
+// The positions of a window in a plane, row by row, and the divisor of its sum.
 struct Window {
   std::vector<size_t> places;
   double divisor;
 };
 
-// One after another, as the definition has them.
+// All windows in order, straight from the definition.
 std::vector<Window> windows_of(int64_t height, int64_t width, int64_t out_height, int64_t out_width,
                                const Pool2dParams& p) {
   struct Span {
@@ -205,7 +205,7 @@ TEST_CASE("of equal elements the first wins, of NaNs the last, whatever the road
     CHECK(places({.output_size = {1, 1}}) == std::vector<int64_t>{5});
     CHECK(places({.output_size = {3, 2}}) == std::vector<int64_t>{0, 2, 5, 6, 8, 10});
     CHECK(places({.kernel_size = {2, 2}, .stride = {1, 1}, .dilation = {2, 3}}) == std::vector<int64_t>{11});
-    // Rows that are long enough for vectors.
+    // Rows long enough for vectors.
     const auto pairs = [&](double value) {
       return max_pool2d(full({1, 1, 2 * 9}, value, dtype), {{1, 2}, {1, 2}}).indices.to_vector<int64_t>();
     };

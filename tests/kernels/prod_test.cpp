@@ -25,7 +25,7 @@ TEST_CASE("products of every dtype; of integers and bool they are int64") {
   });
 }
 
-// The products of many normal numbers are next to 0, which hides mistakes: of these they are not.
+// The product of many normal numbers is close to 0, which hides errors; these products are not.
 TEST_CASE("a product takes every factor of a long slice, and no other") {
   for (const DType dtype : kEveryDType) {
     if (dtype == kBool) continue;
@@ -45,7 +45,7 @@ TEST_CASE("a product takes every factor of a long slice, and no other") {
       }
     }
   }
-  // Beyond what a double holds.
+  // Not representable in double.
   const Tensor big = tensor<int64_t>({(int64_t{1} << 60) + 1, 3});
   CHECK(kernels::prod(big, {}, false).to_vector<int64_t>()[0] == 3 * ((int64_t{1} << 60) + 1));
 }

@@ -18,7 +18,7 @@ namespace {
 
 int kind(DType dtype) { return is_floating_point(dtype) ? 2 : dtype == kBool ? 0 : 1; }
 
-// The wider of two dtypes, where the order of the halves is the one question: they meet in float32.
+// The wider of two dtypes; float16 and bfloat16 promote to float32.
 DType wider(DType a, DType b) {
   if (a != b && is_half(a) && is_half(b)) return kFloat32;
   const DType order[] = {kBool, kUInt8, kInt32, kInt64, kBFloat16, kFloat16, kFloat32, kFloat64};
@@ -58,7 +58,7 @@ TEST_CASE("a tensor without dimensions takes part only where it is of a higher k
       CHECK(result_type({y, x, y}) == expected);
     }
   }
-  // Those with dimensions meet first.
+  // Tensors with dimensions promote first.
   const Tensor half = empty({2}, kFloat16), wide = empty({}, kFloat64), whole = empty({1}, kInt64);
   CHECK(result_type({half, wide, whole}) == kFloat16);
   const Tensor small = empty({2}, kUInt8), number = empty({}, kInt64), flag = empty({1}, kBool);

@@ -1,4 +1,4 @@
-// Random fills: ranges, how many bits, which part of a generator's stream, and the generators of threads.
+// Random fills: ranges, number of random bits, positions in the generator's stream, and per-thread generators.
 #include <brigade/kernels/factory.h>
 
 #include <doctest/doctest.h>
@@ -83,7 +83,8 @@ TEST_CASE("randn of float64 is normal, and its radii have 53 bits") {
     squares.push_back(value * value);
   CHECK(std::abs(mean_of(z)) < 0.02);
   CHECK(mean_of(squares) == doctest::Approx(1).epsilon(0.03));
-  // A pair has one radius: exp(-r^2 / 2) is the uniform number behind it. Of 32 bits it would be a multiple of 2^-32.
+  // The two numbers of a pair share a radius r, and exp(-r^2 / 2) is the underlying uniform number. With 32 bits it
+  // would be a multiple of 2^-32.
   int fine = 0;
   for (size_t i = 0; i + 1 < z.size(); i += 2) {
     const double u = std::exp(-(squares[i] + squares[i + 1]) / 2) * 0x1p32;

@@ -1,4 +1,4 @@
-// Sums, means and extremes against plain loops in double.
+// Sums, means, and extremes, compared with plain loops in double.
 #include <brigade/core/view.h>
 #include <brigade/kernels/amax.h>
 #include <brigade/kernels/norm.h>
@@ -38,7 +38,7 @@ TEST_CASE("sums, means and extremes over any dimensions") {
       CHECK(result.dtype() == (is_floating_point(dtype) ? dtype : kInt64));
     }
   }
-  // Pairwise summation: ten million times 0.1 in float32.
+  // Needs pairwise summation: ten million times 0.1 in float32.
   CHECK(at(sum(full({10'000'000}, 0.1), {}), 0) == doctest::Approx(1e6).epsilon(1e-6));
   const Tensor tall = full({100'000, 3}, 0.1);
   CHECK(at(sum(tall, {.dims = {0}}), 2) == doctest::Approx(1e4).epsilon(1e-6));
@@ -54,7 +54,7 @@ TEST_CASE("sums, means and extremes over any dimensions") {
 
 TEST_CASE("sums of halves along rows and columns of any length") {
   for (const DType dtype : {kFloat16, kBFloat16}) {
-    // Every sum is a small integer, exact in each dtype; no vector's lanes are a multiple of the seven numbers' period.
+    // Every sum is a small integer, exact in each dtype; no vector width is a multiple of 7, the period of the values.
     for (const int64_t n : {1, 7, 15, 16, 17, 63, 65, 255, 1000, 1025, 4097}) {
       for (const Shape& sizes : {Shape{3, n}, Shape{n, 3}}) {
         const Tensor x = numbers(sizes, dtype);
@@ -85,7 +85,7 @@ TEST_CASE("sums of columns of any width and length, and of every order of memory
       }
     }
   }
-  // Each order of memory gives what a dense copy gives.
+  // Each memory order gives the result of a dense copy.
   const Tensor base = test::random({3, 40, 5, 2}, 4, kFloat64);
   for (const Shape& order : std::vector<Shape>{{0, 1, 2, 3}, {1, 0, 2, 3}, {3, 2, 1, 0}, {0, 3, 1, 2}, {2, 3, 0, 1}}) {
     const Tensor x = view::permute(base, order);

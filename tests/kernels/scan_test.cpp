@@ -1,4 +1,4 @@
-// Running results against plain loops in double.
+// Scans, compared with plain loops in double.
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
@@ -36,8 +36,7 @@ Tensor near_one(const Shape& sizes, DType dtype, int64_t step = 5) {
   return cast(dtype == kUInt8 || dtype == kBool ? unary(x, UnaryOp::Abs) : x, dtype);
 }
 
-// step(before, i): the value at flat position i, `before` that of the element before it in the
-// slice.
+// step(before, i) returns the value at flat position i; `before` is the value of the preceding element of the slice.
 template <class Step>
 std::vector<double> running(const Shape& sizes, int dim, bool reverse, double start, Step step) {
   std::vector<double> result(static_cast<size_t>(sizes.numel()));
@@ -75,7 +74,7 @@ TEST_CASE("sums and products of any dtype, from either end") {
         CHECK(sums.sizes() == sizes);
         check_near(sums, running(sizes, dim, reverse, 0, [&](double s, size_t i) { return s + values[i]; }),
                    precision(dtype));
-        if (sizes.numel() == 5000) continue;  // too small to be told from 0
+        if (sizes.numel() == 5000) continue;  // too small to distinguish from 0
         check_near(scan(x, dim, ScanOp::Product, reverse),
                    running(sizes, dim, reverse, 1, [&](double s, size_t i) { return s * values[i]; }),
                    precision(dtype));
@@ -109,7 +108,7 @@ TEST_CASE("several rows at a time, in pieces: each has the bits of a plain loop"
           };
           CHECK(scan(x, 1, ScanOp::Sum, reverse).to_vector<double>() ==
                 rounded(plain([&](double before, size_t i) { return before + in[i]; })));
-          if (is_half(dtype)) continue;  // two roundings to float32
+          if (is_half(dtype)) continue;  // would be rounded to float32 twice
           CHECK(linear_recurrence(x, a, 1, reverse).to_vector<double>() ==
                 rounded(plain([&](double before, size_t i) { return in[i] + factors[i] * before; })));
         }

@@ -1,5 +1,5 @@
-// What the tests of reductions share: numbers, shapes and dimensions to reduce, and a look at each
-// slice behind a result, in float64.
+// Helpers for the tests of reductions: numbers, shapes and dimensions to reduce, and the float64 slice behind each
+// element of a result.
 #pragma once
 
 #include <brigade/core/shape.h>
@@ -19,7 +19,7 @@ inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 using Slice = std::vector<double>;
 
-// The elements behind each element of the result, in order.
+// The input elements that each element of the result reduces, in order.
 inline std::vector<Slice> slices_of(const Tensor& x, const Shape& dims) {
   std::vector<bool> is_reduced(static_cast<size_t>(x.dim()), dims.empty());
   for (int64_t dim : x.dim() == 0 ? Shape{} : dims)
@@ -55,14 +55,14 @@ inline void check_slices(const Tensor& found, const Tensor& x, const Shape& dims
   }
 }
 
-// Normal numbers; whole ones are absolute values.
+// Normal numbers; absolute values for integer dtypes.
 inline Tensor normal_numbers(const Shape& sizes, DType dtype, uint64_t seed = 1) {
   if (is_floating_point(dtype)) return random(sizes, seed, dtype);
   const Tensor doubled = kernels::binary_scalar(random(sizes, seed, kFloat64), 2.0, kernels::BinaryOp::Mul, false);
   return kernels::cast(kernels::unary(doubled, kernels::UnaryOp::Abs), dtype);
 }
 
-// Rows, columns, middles and scattered dimensions.
+// Rows, columns, middle dimensions, and nonadjacent dimensions.
 struct ReducedRow {
   Shape sizes, dims;
 };
@@ -72,7 +72,7 @@ inline const std::vector<ReducedRow> kReducedRows{
     {{2, 2500}, {1}}, {{4, 5, 6}, {0, 2}}, {{4, 5, 6}, {0, 1}}, {{4, 5, 6}, {2, 1}},
     {{}, {}},         {{}, {0}},           {{3, 1}, {1}},       {{131072 * 2 + 77}, {}}};
 
-// body(row, dtype) for each of them.
+// Calls body(row, dtype) for each row and dtype.
 template <class DTypes, class Body>
 void for_reduced_rows(const DTypes& dtypes, Body body) {
   for (const DType dtype : dtypes) {
@@ -85,7 +85,7 @@ void for_reduced_rows(const DTypes& dtypes, Body body) {
   }
 }
 
-// A reduction of each view is that of its copy.
+// Reducing a view gives the same result as reducing its copy.
 template <class Reduce>
 void check_views(Reduce&& reduce) {
   const Tensor x = normal_numbers({6, 5, 8}, kFloat32);
@@ -97,8 +97,8 @@ void check_views(Reduce&& reduce) {
   }
 }
 
-// Calls body with a slice of `length` normal numbers that begins with `first` and ends with `last`,
-// by itself and as each of three columns, short and long.
+// Calls body with a slice of `length` normal numbers that starts with `first` and ends with `last`: a vector, and a
+// matrix with three such columns; short and long.
 template <class Body>
 void with_ends(double first, double last, Body&& body) {
   for (const int64_t inner : {1, 3}) {
@@ -114,7 +114,7 @@ void with_ends(double first, double last, Body&& body) {
     }
   }
 }
-// Of such slices with a NaN at either end, also beside an infinity, the result is NaN.
+// The result is NaN for a slice with a NaN at either end, even opposite an infinity.
 template <class Reduce>
 void check_nan_wins(Reduce&& reduce) {
   for (const auto& [first, last] : {std::pair{kNaN, 0.0}, {0.0, kNaN}, {kNaN, kInfinity}, {kInfinity, kNaN}})

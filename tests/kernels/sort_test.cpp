@@ -1,4 +1,4 @@
-// Order along a dimension, against std::stable_sort.
+// Sorting along a dimension, compared with std::stable_sort.
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
@@ -19,7 +19,7 @@ using namespace brigade::kernels;
 
 namespace {
 
-// Both signs, many equals; float types with NaN, infinities and both zeros.
+// Both signs and many equal values; floating dtypes also get NaN, infinities, and both zeros.
 Tensor mixed(const Shape& sizes, DType dtype) {
   std::vector<double> values;
   const bool floating = is_floating_point(dtype);
@@ -34,7 +34,7 @@ Tensor mixed(const Shape& sizes, DType dtype) {
   return cast(tensor(values, sizes), dtype);
 }
 
-// NaN last.
+// Sorts NaN last.
 bool comes_before(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
 
 std::vector<int64_t> order_of(const std::vector<double>& slice, bool descending) {
@@ -48,7 +48,7 @@ std::vector<int64_t> order_of(const std::vector<double>& slice, bool descending)
   return order;
 }
 
-// Whether the first `kept` of each slice are there, in order.
+// Checks that `found` holds the first `kept` elements of each sorted slice, in order.
 void check_sorted(const Sorted& found, const Tensor& x, int dim, bool descending, int64_t kept) {
   Shape sizes = x.sizes();
   if (!sizes.empty()) sizes[dim] = kept;

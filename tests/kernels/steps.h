@@ -1,4 +1,4 @@
-// What the tests of optimizer steps share: a step over a list of parameters against a plain one of each element, in
+// Helpers for the tests of optimizer steps: compares a step over a list of parameters with a scalar step per element in
 // double.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace brigade::test {
 // One tensor per parameter in each list: the parameters, their gradients, then the state.
 using Lists = std::vector<std::vector<Tensor>>;
 
-// Odd sizes, none at all, one that threads share, and one that does not begin where memory does. State is positive:
-// 0.5 to 1 times its number of `scales`.
+// Odd sizes, an empty tensor, one large enough for several threads, and an unaligned one. State is positive: between
+// 0.5 and 1 times its entry in `scales`.
 inline Lists step_lists(DType dtype, const std::vector<double>& scales) {
   const auto filled = [&](const Shape& sizes, uint64_t seed, double scale) {
     if (scale == 0) return random(sizes, seed, dtype);  // parameters and gradients
@@ -35,8 +35,8 @@ inline Lists step_lists(DType dtype, const std::vector<double>& scales) {
   return lists;
 }
 
-// Takes `step` over lists of every floating dtype and compares each element of each list with what `plain` makes of its
-// values, in the order of the lists.
+// Runs `step` on lists of every floating dtype and compares each element with the result of `plain` on the same values,
+// in the order of the lists.
 inline void check_steps(const std::vector<double>& scales, const std::function<void(const Lists&)>& step,
                         const std::function<void(std::vector<double>&)>& plain) {
   for (const DType dtype : kEveryFloating) {
@@ -50,7 +50,7 @@ inline void check_steps(const std::vector<double>& scales, const std::function<v
     }
     step(lists);
     std::vector<double> values(lists.size());
-    int wrong = 0;  // the first is shown
+    int wrong = 0;  // only the first is reported
     for (size_t i = 0; i < lists[0].size(); ++i) {
       const size_t count = before[0][i].size(), apart = count > 1000 ? 101 : 1;
       for (size_t e = 0; e < count; e += apart) {

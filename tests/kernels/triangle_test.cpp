@@ -1,4 +1,4 @@
-// Triangles of matrices against plain loops.
+// Triangles of matrices, compared with plain loops.
 #include <brigade/core/view.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/triangle.h>
@@ -18,13 +18,13 @@ using test::at;
 
 namespace {
 
-// x with 1 added, so that only what was set to zero is zero.
+// Test values plus 1, so that only elements set to zero are zero.
 Tensor matrices(const Shape& sizes, DType dtype) {
   if (dtype == kBool) return ones(sizes, dtype);
   return binary_scalar(test::counted(sizes, dtype, 3), 1, BinaryOp::Add, false);
 }
 
-// How many elements of the triangle are not what a plain loop gives.
+// The number of elements that differ from a plain loop.
 int64_t wrong_elements(const Tensor& x, Triangle part, int64_t diagonal) {
   const Tensor found = triangle(x, part, diagonal);
   REQUIRE(found.sizes() == x.sizes());

@@ -1,4 +1,4 @@
-// What the tests of kernels make their tensors of and look at them with.
+// Helpers of the kernel tests: constructing tensors and reading their elements.
 #pragma once
 
 #include <brigade/core/view.h>
@@ -18,7 +18,7 @@ namespace brigade::test {
 inline constexpr DType kEveryDType[] = {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUInt8, kBool};
 inline constexpr DType kEveryFloating[] = {kFloat64, kFloat32, kFloat16, kBFloat16};
 
-// How far a sum or a product of a few numbers may be from what it is in double, relative to it above 1.
+// The allowed error of a sum or product of a few numbers against double: absolute up to 1, relative above.
 inline double tolerance(DType dtype) {
   switch (dtype) {
     case kFloat64: return 1e-12;
@@ -45,7 +45,7 @@ inline Tensor numbers(const Shape& sizes, DType dtype, int seed = 0) {
   return kernels::cast(brigade::tensor(values, sizes), dtype);
 }
 
-// 0..22 in an order that differs from that of memory; of bool every other one.
+// 0..22 in an order other than that of memory; alternating for bool.
 inline Tensor counted(const Shape& sizes, DType dtype, int first) {
   std::vector<double> values;
   for (int64_t i = 0; i < sizes.numel(); ++i)

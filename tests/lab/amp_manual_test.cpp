@@ -1,5 +1,5 @@
-// The recipe amp-manual: what its mistakes are told as, and what the right loop learns. (recipes_test.cpp runs every form on
-// every backend.)
+// The recipe amp-manual: the verdicts for its mistakes, and what the right loop learns. (recipes_test.cpp runs every
+// form on every backend.)
 #include <brigade/lab/commands/train.h>
 
 #include "program.h"

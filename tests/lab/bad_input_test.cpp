@@ -1,4 +1,4 @@
-// What users get wrong: a clear error that names what and where, a status that is not 0, no hang, nothing left behind.
+// User mistakes: a clear error that names the problem and its place, a nonzero status, no hang, nothing left behind.
 #include "program.h"
 
 #include <core/temporary_folder.h>
@@ -47,7 +47,7 @@ std::string line(const std::string& last) {
   return text + last;
 }
 
-// Running processes other than this one whose `file` in /proc ("cmdline", "environ") holds `part`.
+// Running processes other than this one whose /proc file `file` ("cmdline", "environ") contains `part`.
 std::set<std::string> processes_with(const std::string& part, const char* file = "cmdline") {
   std::set<std::string> found;
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -56,7 +56,7 @@ std::set<std::string> processes_with(const std::string& part, const char* file =
     std::ifstream in(entry.path() / file);
     std::string words;
     for (std::string word; std::getline(in, word, '\0');)
-      words += word + " ";  // empty when the process has gone meanwhile
+      words += word + " ";  // empty if the process has exited since
     if (words.find(part) != std::string::npos && name != std::to_string(getpid())) found.insert(name);
   }
   return found;
@@ -88,7 +88,7 @@ TEST_CASE("damaged data files are named with the line or the place of the damage
     CHECK(contains(text, row.expected));
     CHECK(contains(text, file.string()));
   }
-  // Cut short in the middle of the stream, through the program.
+  // A gzip stream that is cut off in the middle, read by the program.
   fs::copy_file(fs::path(BRIGADE_SOURCE_DIR) / "lab/data/digits.csv.gz", file, fs::copy_options::overwrite_existing);
   fs::resize_file(file, 30000);
   const test::Outcome outcome = run_program("train digits --quiet", "BRIGADE_DATA_DIR=" + folder.path.string());
@@ -117,9 +117,9 @@ TEST_CASE("brigade run: exit status, last words, forwarded signals, nothing left
   CHECK(run_program("run -n 2 /no/such/program").status == 3);
   CHECK(contains(run_program("run -n 2 /no/such/program").output, "cannot start '/no/such/program'"));
   CHECK(run_program("run --no-prefix -n 2 -- true").status == 0);
-  // A restart gives the ranks another chance, and tells them so.
+  // A restart gives the ranks another chance and passes them the restart count.
   CHECK(run_program("run -n 2 --max-restarts 1 -- sh -c 'exit $((1 - TORCHELASTIC_RESTART_COUNT))'").status == 0);
-  // Ctrl-C reaches the ranks; it comes when both wait for it.
+  // Ctrl-C reaches the ranks; it is sent once both ranks wait for it.
   const Folder folder;
   const std::string ready = (folder.path / "ready-").string();
   const test::Outcome interrupted =
@@ -142,7 +142,7 @@ TEST_CASE("SIGKILL of a rank in the middle of a training ends the job, names the
   for (const std::string backend : {"shm", "gloo"}) {
     CAPTURE(backend);
     const auto shared_before = std::distance(fs::directory_iterator("/dev/shm"), fs::directory_iterator());
-    // Other tests may train at the same time: this job is known by its folder for temporary files.
+    // Other tests may train at the same time: this job is identified by its temporary folder.
     const Folder folder;
     const std::string mark = "TMPDIR=" + folder.path.string();
     const auto ranks_of_job = [&] {
@@ -154,7 +154,7 @@ TEST_CASE("SIGKILL of a rank in the middle of a training ends the job, names the
     const test::TemporaryFolder beside;
     const std::string metrics = beside / "metrics";
     std::thread killer([&] {
-      // A few steps into the training.
+      // Wait until training has run a few steps.
       const auto latest = std::chrono::steady_clock::now() + std::chrono::minutes(3);
       while (std::chrono::steady_clock::now() < latest) {
         if (fs::exists(metrics) && fs::file_size(metrics) > 200) {

@@ -1,4 +1,4 @@
-// --baseline: rows of an earlier JSON are found by what they are of, and another processor is named.
+// --baseline: matches rows of an earlier JSON by their keys, and reports a different processor.
 #include <brigade/lab/bench/baseline.h>
 
 #include "program.h"
@@ -83,7 +83,7 @@ TEST_CASE("the JSON of one run is the baseline of the next: every row is found, 
     CHECK(now[row].at("baseline_ratio").get<double>() == doctest::Approx(ratio));
     CHECK(!before[row].contains("baseline_ratio"));
   }
-  // Another key is another thing.
+  // A row with another key does not match.
   const test::Streams other = test::run_program_apart(command + " --dtypes float64 --json - --baseline " + file);
   CHECK(test::contains(other.errors, " new"));
   CHECK(!json::parse(other.output).at("results").at(0).contains("baseline_ratio"));

@@ -1,4 +1,4 @@
-// brigade bench bucket: the verdicts follow from known numbers, and the terms are those of a bucket.
+// brigade bench bucket: the verdicts follow from known numbers, and the measured terms are those of a bucket.
 #include <brigade/lab/bench/bucket/optimum.h>
 #include <brigade/lab/bench/bucket/schedule.h>
 #include <brigade/lab/bench/bucket/terms.h>
@@ -39,12 +39,12 @@ TEST_CASE("the cheapest bucket a byte, and the term that makes the others dearer
 TEST_CASE("the best backward over a link, and what decides it") {
   const LinkSpeed link{.latency_us = 1000, .GBps = 1e-3};  // 1 ms, and 1 ms for 1,000 bytes
   const std::vector<int64_t> two{1000, 1000};
-  // Full at 5 and 10 ms, 2 ms each.
+  // The buckets are full at 5 and 10 ms and take 2 ms each.
   BestBackward best = best_backward(two, 10, link);
   CHECK(best.ms == doctest::Approx(12));
   CHECK(best.hidden_share == doctest::Approx(0.5));
   CHECK(best.decides == "last bucket");
-  // Full at 1 and 2 ms: the link is busy from 1 to 5.
+  // The buckets are full at 1 and 2 ms: the link is busy from 1 to 5.
   best = best_backward(two, 2, {.latency_us = 500, .GBps = 1e-3 * 2 / 3});
   CHECK(best.ms == doctest::Approx(5));
   CHECK(best.hidden_share == doctest::Approx(0.25));
@@ -68,7 +68,7 @@ TEST_CASE("terms of a bucket: what a way of placing gradients does not copy cost
         CHECK(terms.numbers > 0);
         CHECK(terms.flags > 0);
         CHECK(terms.reduce > 0);
-        // 102 elements in slots of 112, ten flags, and the words.
+        // 102 elements in slots of 112, the flags of ten parameters, and the words.
         CHECK(bucket.payload_bytes() == 4 * (10 * 112 + dist::tail_numel(kFloat32, 2, 10)));
         bucket.together();
         CHECK(bucket.rest_in_backward() > 0);

@@ -1,4 +1,4 @@
-// brigade bench collectives: how bytes count, what is wrong, and the columns that people know.
+// brigade bench collectives: how bytes are counted, wrong results, and the columns of nccl-tests and OSU.
 #include <brigade/lab/bench/collectives/collective.h>
 #include <brigade/lab/bench/collectives/job.h>
 #include <brigade/lab/bench/collectives/tables.h>
@@ -25,7 +25,7 @@ using nlohmann::json;
 
 namespace {
 
-// One measurement of 4,000 bytes in 2 us on each of 4 ranks.
+// A measurement of 4,000 bytes in 2 us on each of 4 ranks.
 Measured measured(const std::string& collective) {
   const json key{{"collective", collective},
                  {"backend", "shm"},
@@ -57,7 +57,7 @@ json arguments_for(const std::vector<std::string>& collectives) {
           {"limits", to_json(RoundLimits{.least = 1, .most = 1, .warm_up = 0})}};
 }
 
-// All rows of all ranks, on groups that `falsify` has changed.
+// The rows of all ranks; with `falsify`, the groups corrupt their results.
 json rows_of(const std::vector<std::string>& collectives, bool falsify) {
   std::mutex lock;
   json rows = json::array();
@@ -73,7 +73,7 @@ json rows_of(const std::vector<std::string>& collectives, bool falsify) {
 }  // namespace
 
 TEST_CASE("algbw is the size by the time, and busbw that by the factor of nccl-tests") {
-  // 4,000 bytes in 2 us are 2 GB/s; factors on 4 ranks.
+  // 4,000 bytes in 2 us are 2 GB/s; bus bandwidth factors for 4 ranks.
   for (const auto& [name, factor] : std::vector<std::pair<std::string, double>>{{"all_reduce", 2 * 3.0 / 4},
                                                                                 {"all_gather", 3.0 / 4},
                                                                                 {"reduce_scatter", 3.0 / 4},
@@ -105,8 +105,8 @@ TEST_CASE("a size counts the larger tensor; the count is of the smaller one") {
 TEST_CASE("nothing is wrong in any way of calling any collective") {
   const std::vector<std::string> names{"all_gather", "all_reduce", "barrier", "broadcast", "reduce_scatter"};
   const json rows = rows_of(names, false);
-  // Per rank: 2 sizes x 2 dtypes x 2 kinds of memory x 2 places x 2 numbers of calls, and 2 operations of
-  // two of the four; one barrier; plain loops beside each all_reduce in place.
+  // Per rank: 2 sizes x 2 dtypes x 2 kinds of memory x 2 places x 2 numbers of calls, with 2 operations for two of the
+  // four collectives; one barrier; plain loops with each in-place all_reduce.
   CHECK(rows.size() == 3 * (2 * 2 * 2 * 2 * 2 * (4 + 2) + 1 + 2 * 2 * 2 * 2 * 2));
   CHECK(std::ranges::count_if(rows, [](const json& row) { return row.at("key").contains("plain_loops"); }) == 3 * 32);
   for (const json& row : rows) {
@@ -122,7 +122,7 @@ TEST_CASE("a falsified result is counted, for every collective with data") {
     CAPTURE(name);
     for (const json& row : rows_of({name}, true)) {
       CAPTURE(row.dump());
-      // The last element of each call, in the one round.
+      // The last element of each call in the single round.
       CHECK(row.at("wrong") == row.at("key").at("in_flight"));
     }
   }
@@ -150,7 +150,7 @@ TEST_CASE("the tables have the columns of nccl-tests, and of OSU") {
   for (const char* column :
        {"size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "out-of-place", "in-place"})
     CHECK_MESSAGE(test::contains(bandwidth, column), column);
-  // One line for both places.
+  // One line for out of place and in place.
   CHECK(test::contains(
       bandwidth,
       "4000          1000   float32     sum    -1         2.00    2.00    3.00      7    0.0        2.00    2.00    3.00      0    0.0\n"));

@@ -1,5 +1,5 @@
-// brigade bench ddp: the networks are those that are named, a mode trains as it says, and the rows
-// follow from what the ranks measured.
+// brigade bench ddp: the networks match their names, each mode trains as described, and the rows follow from what the
+// ranks measured.
 #include <brigade/lab/bench/ddp/replica.h>
 #include <brigade/lab/bench/ddp/summary.h>
 #include <brigade/lab/bench/on_ranks.h>
@@ -24,8 +24,8 @@ TEST_CASE("the networks have the parameters of those that are known by their nam
     size_t tensors;
     int64_t numel;
   };
-  // The first five: torch_ddp_bench's; ResNet-18: torchvision's; GPT: 65 * 384 + 128 * 384 + 6 blocks of
-  // 12 * 384^2 + 13 * 384, and two for the last norm.
+  // The first five are torch_ddp_bench's; ResNet-18 is torchvision's; GPT: 65 * 384 + 128 * 384 + 6 blocks of
+  // 12 * 384^2 + 13 * 384, and two vectors for the last norm.
   for (const Row& row : std::vector<Row>{{"mlp", 6, 784 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10},
                                          {"cnn", 8, 9 * 32 + 32 + 32 * 9 * 64 + 64 + 9216 * 128 + 128 + 1290},
                                          {"transformer", 53, 2 * 256'000 + 1'000 + 512 + 4 * 789'760},
@@ -47,7 +47,7 @@ TEST_CASE("the networks have the parameters of those that are known by their nam
 
 TEST_CASE("every network's loss reaches every parameter") {
   for (const Workload& workload : workloads()) {
-    if (workload.name == "big" || workload.name == "gpt") continue;  // large; as the others
+    if (workload.name == "big" || workload.name == "gpt") continue;  // large, and nothing new
     CAPTURE(workload.name);
     Network network = workload.make();
     const Batch batch = workload.batch(3);

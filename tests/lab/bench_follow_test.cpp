@@ -1,5 +1,5 @@
-// brigade bench follow: each line of standard input is answered by one of times, on every backend, and a line that names
-// no case ends all ranks with what was expected.
+// brigade bench follow: each line of standard input is answered with a line of times, on every backend; a line that
+// names no case ends all ranks and prints what was expected.
 #include "program.h"
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@ using nlohmann::json;
 
 namespace {
 
-// What stands before the program on a shell's line may be a pipe into it.
+// The prefix of the shell command may be a pipe into the program.
 test::Streams follow(const std::string& what, const std::string& lines, const std::string& backend) {
   return test::run_program_apart("bench follow " + what + " --backend " + backend, "printf '" + lines + "' |");
 }

@@ -1,4 +1,4 @@
-// Pictures of results: what gnuplot is told, colours for light and dark pages, the SVG that comes out.
+// Plots of results: the gnuplot script, colors for light and dark pages, the resulting SVG.
 #include <brigade/lab/bench/plot.h>
 
 #include "program.h"
@@ -48,7 +48,7 @@ Plot example() {
                      {"gloo", {{0, 1, 1, 1}, {4096, 1, 1, 1}, {1 << 20, NAN, 1, 1}}}}};
 }
 
-// WCAG 2.1: relative luminance, and the contrast of two.
+// WCAG 2.1: relative luminance, and the contrast ratio of two colors.
 double luminance(const std::string& colour) {
   const double parts[] = {0.2126, 0.7152, 0.0722};
   double sum = 0;
@@ -64,7 +64,7 @@ double contrast(const std::string& a, const std::string& b) {
   return std::max(x, y) / std::min(x, y);
 }
 
-// While it lives, there is no gnuplot.
+// RAII: hides gnuplot by pointing PATH elsewhere.
 struct NoPath {
   std::string kept = std::getenv("PATH");
   NoPath() { setenv("PATH", "/nowhere", 1); }
@@ -148,7 +148,7 @@ TEST_CASE(
   CHECK(contains(svg, ">out of place<"));
   CHECK(contains(svg, "busbw, GB/s"));
   CHECK(contains(svg, ">64K<"));
-  // Three points of each series and its mark in the legend.
+  // Three points per series, and its marker in the legend.
   for (const int mark : {4, 5})
     CHECK(count(svg, "xlink:href='#gpPt" + std::to_string(mark - 1) + "' transform=") == 4);
   std::filesystem::remove(file);

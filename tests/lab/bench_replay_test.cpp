@@ -1,4 +1,4 @@
-// brigade bench replay: a trace's steps, and the same gradients in other buckets.
+// brigade bench replay: the steps of a trace, and the same gradients in other buckets.
 #include <brigade/lab/bench/replay/plan.h>
 
 #include <brigade/core/error.h>
@@ -13,7 +13,7 @@ using nlohmann::json;
 
 namespace {
 
-// One step of a rank that is `late`: forward 10, backward 100, and a wait of 20 us.
+// One step of a rank that starts `late` us late: forward 10, backward 100, and a wait of 20 us.
 void add_step(json& events, int rank, double late, double second_launch) {
   const auto slice = [&](const char* name, double begin, double end) {
     events.push_back(
@@ -74,7 +74,7 @@ TEST_CASE("a plan holds the launches of a trace, from the begin of each rank's s
   CHECK(step.buckets[0].at_us == doctest::Approx(40));
   CHECK(step.buckets[1].at_us == doctest::Approx(109));
   CHECK(step.buckets[1].bytes == 800);
-  CHECK(step.recorded.hidden_ms == doctest::Approx(0.021));  // 20 us of the first, 1 of the second
+  CHECK(step.recorded.hidden_ms == doctest::Approx(0.021));  // 20 us of the first bucket, 1 us of the second
   CHECK(step.recorded.on_the_way_ms == doctest::Approx(0.036));
   const std::vector<ReplayStep> again = steps_from(to_json(plan.ranks[1]));
   CHECK(again[0].buckets[1].at_us == step.buckets[1].at_us);

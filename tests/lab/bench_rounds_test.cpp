@@ -1,4 +1,4 @@
-// Rounds of a benchmark: whose turn it is, and when they end.
+// Benchmark rounds: the order of turns, and when the rounds end.
 #include <brigade/lab/bench/rounds.h>
 
 #include <brigade/dist/groups/threads/run_threads.h>
@@ -16,7 +16,7 @@ using namespace brigade::lab::bench;
 
 namespace {
 
-// Gives the times one after another, and the last again and again.
+// A turn that returns the times one after another and then repeats the last one.
 Turn turn_of(const std::string& name, std::vector<double> times, std::string* order = nullptr) {
   return {name, [name, times, order, next = size_t{0}]() mutable {
             if (order) *order += name;
@@ -44,7 +44,7 @@ TEST_CASE("the order moves on each round, so that none always follows the same")
 }
 
 TEST_CASE("rounds end when the noise of every turn is below the bound") {
-  // 1 and 3 in turns, then 2 for ever: the quartiles meet when most samples are 2.
+  // Alternates between 1 and 3, then stays at 2: the quartiles meet once most samples are 2.
   std::vector<Turn> turns{turn_of("steady", {5}), turn_of("calms down", {1, 3, 1, 3, 2})};
   const RoundsRun run = take_turns(turns, {.least = 3, .most = 1000, .noise = 0.01, .seconds = 60, .warm_up = 0});
   CHECK(run.rounds > 4);

@@ -1,4 +1,4 @@
-// Statistics of benchmarks: quantiles, the noise of a median, ratios of the same rounds.
+// Benchmark statistics: quantiles, the noise of a median, ratios within the same rounds.
 #include <brigade/lab/bench/spread.h>
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ TEST_CASE("a spread is over all ranks; its noise is that of the worst rank") {
   CHECK(spread.median == 3);
   CHECK(spread.low == 2.75);
   CHECK(spread.high == 3.25);
-  // Of the first rank: quartiles 1.75 and 5, median 3, 4 samples.
+  // The first rank: quartiles 1.75 and 5, median 3, 4 samples.
   CHECK(spread.noise == Approx(1.57 * 3.25 / 2 / 3));
   CHECK(spread_of({}).n == 0);
   CHECK(spread_of({{}, {}}).median == 0);

@@ -1,4 +1,5 @@
-// The recipe branches: what is learned where branches may come and go. (recipes_test.cpp runs every form on every backend.)
+// The recipe branches: what is learned when branches may be skipped. (recipes_test.cpp runs every form on every
+// backend.)
 #include <brigade/lab/commands/train.h>
 
 #include "program.h"
@@ -22,7 +23,7 @@ TEST_CASE("branches that come and go are trained where a form allows them") {
     CAPTURE(form);
     REQUIRE_MESSAGE(outcome.expected, outcome.error.text);
     CHECK(outcome.result.metrics.at("accuracy") >= 0.95);
-    // The error that the strict form reports has its reason here as well.
+    // The cause of the error of the strict form is present here as well: experts stay idle.
     if (form.starts_with("experts")) CHECK(outcome.result.metrics.at("idle experts") > 0);
   }
   const lab::FormOutcome mixed = train("experts", 3, "16-mixed");

@@ -1,4 +1,4 @@
-// Sizes in bytes as `brigade bench --sizes` takes them.
+// Byte sizes in the syntax of `brigade bench --sizes`.
 #include <brigade/lab/bench/byte_sizes.h>
 
 #include <brigade/core/error.h>

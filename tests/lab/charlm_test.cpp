@@ -1,4 +1,4 @@
-// The recipe charlm: what it learns, that its options change nothing they should not, and PyTorch's curve.
+// The recipe charlm: what it learns, that its options do not change unrelated results, and PyTorch's loss curve.
 #include <brigade/lab/recipes/charlm.h>
 #include <brigade/lab/text.h>
 
@@ -14,7 +14,7 @@ using test::Trained;
 
 namespace {
 
-// A network of 15 thousand numbers.
+// A network of 15 thousand parameters.
 const lab::CharlmSettings kSmall{.block_size = 32, .n_layer = 1, .n_head = 4, .n_embd = 32, .sample_length = 20};
 
 lab::TrainOptions options_of(const std::string& precision, int64_t steps) {
@@ -51,15 +51,15 @@ TEST_CASE("charlm learns on every backend and in mixed precision") {
       CAPTURE(backend);
       CAPTURE(precision);
       CHECK(trained.loss.size() == 100);
-      // Measured: 3.748 and 3.755. The frequencies of the letters alone give 4.51.
+      // Measured: 3.748 and 3.755. Letter frequencies alone give 4.51.
       CHECK(trained.metrics.at("bits per character") < 3.8);
       CHECK(trained.sample.size() == 20);
     }
   }
 }
 
-// What `brigade train charlm` reaches in 5 epochs (2.64 bits) takes a minute and a half of a processor; a quarter of the
-// parameters in windows of half the length come close to it in a fifth of that.
+// `brigade train charlm` reaches 2.64 bits in 5 epochs, in a minute and a half of processor time; a quarter of the
+// parameters and windows of half the length come close in a fifth of that time.
 TEST_CASE("charlm needs less than 2.9 bits for a letter that it has not seen") {
   lab::TrainOptions options = options_of("32-true", 2000);
   options.epochs = 5;
@@ -75,7 +75,7 @@ TEST_CASE("charlm needs less than 2.9 bits for a letter that it has not seen") {
                                      .sample_length = 20};
   const Trained trained = train("threads", options, settings);
   CHECK(trained.loss.size() == 2000);
-  // Measured: 2.743. The frequencies of pairs of letters give 3.49.
+  // Measured: 2.743. Frequencies of letter pairs give 3.49.
   CHECK(trained.metrics.at("bits per character") < 2.9);
 }
 

@@ -1,4 +1,4 @@
-// brigade check: everything agrees with PyTorch, and what does not is found and named.
+// brigade check: everything agrees with PyTorch, and any disagreement is found and named.
 #include <brigade/core/factory.h>
 #include <brigade/core/safetensors.h>
 #include <brigade/lab/reference/file.h>
@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A copy of the family's case file, and of its fixture.
+// Copies the family's case file and its fixture.
 void copy_family(const TemporaryFolder& folder, const std::string& family) {
   const fs::path source = reference::reference_folder();
   fs::create_directories(folder / "cases");
@@ -37,7 +37,7 @@ void copy_family(const TemporaryFolder& folder, const std::string& family) {
   std::ofstream(folder / "autocast_models.json") << "[]";
 }
 
-// The tensors of a file, which `change` may change, written back.
+// Loads the tensors of a file, lets `change` modify them, and saves them again.
 void rewrite(const std::string& path, const std::function<void(Safetensors&)>& change) {
   Safetensors file = load_safetensors(path);
   change(file);
@@ -62,7 +62,7 @@ test::Outcome check_copy(const TemporaryFolder& folder, const std::string& more 
   return run_program("check --all --reference " + folder.text() + " " + more);
 }
 
-// A file of one step of a model, from its fixture: what PyTorch computed in the first of the 20 steps.
+// Writes a file of one model step from the model's fixture: PyTorch's results of the first of 20 steps.
 void write_step(const std::string& path, const std::string& model) {
   const SafetensorsFile fixture(reference::reference_folder() + "/fixtures/models/" + model + ".safetensors");
   std::vector<std::pair<std::string, Tensor>> tensors;
@@ -80,7 +80,7 @@ void write_step(const std::string& path, const std::string& model) {
   save_safetensors(path, tensors, {{"model", model}, {"arguments", row.at("arguments").dump()}});
 }
 
-// A file of one operation: a case of a fixture under the names that a user gives.
+// Writes a file of one operation: a case of a fixture, under the names that users give.
 void write_op(const std::string& path, const std::string& family, const std::string& id) {
   const SafetensorsFile fixture(reference::reference_folder() + "/fixtures/" + family + ".safetensors");
   std::vector<std::pair<std::string, Tensor>> tensors;
@@ -117,7 +117,7 @@ TEST_CASE("every operation and every model agrees with PyTorch, and no operation
   for (const std::string& name : reference::model_names())
     CHECK_MESSAGE(models.contains(name), "model '" << name << "' has no row in tests/reference/models.json");
 
-  // Random numbers that PyTorch does not draw.
+  // Its random numbers differ from PyTorch's, so no case covers it.
   on_graph.insert("dropout");
   for (const std::string& name : test::differentiable_operations())
     CHECK_MESSAGE(on_graph.contains(name), "operation '" << name << "' is behind no case of tests/reference/cases");
@@ -200,7 +200,7 @@ TEST_CASE("a user's file of an operation is checked, in its dtype or another") {
     CHECK_MESSAGE(contains(outcome.output, part), part << " is not in\n" << outcome.output);
   CHECK(run_program("check " + file + " --op conv2d --dtype float32").status == 0);
 
-  // Without its padding, the result has another shape; and a tensor that no operation gives is named.
+  // Without its padding the result has another shape, and a tensor that the operation does not produce is named.
   rewrite(file, [](Safetensors& all) {
     all.metadata["arguments"] = "{\"stride\": [2, 1]}";
     all.tensors.emplace_back("grad.7", scalar_tensor<double>(1.0));
@@ -243,7 +243,7 @@ TEST_CASE("what a file of an operation leaves out is not compared") {
   CHECK(outcome.status == 2);
   CHECK(contains(outcome.output, "no grad_output.0 to start from"));
 
-  // One result with one element starts from 1; an input that is not given is left out by its number.
+  // A single result with one element needs no grad_output, and inputs may be omitted.
   save_safetensors(file, {{"input.0", tensor<double>({1, 2})}, {"grad.0", tensor<double>({1, 1})}}, {{"op", "sum"}});
   outcome = run_program("check " + file);
   CAPTURE(outcome.output);
@@ -323,7 +323,7 @@ TEST_CASE("files and arguments that make no sense get clear errors") {
   save_safetensors(file, {{"input.0", scalar_tensor<double>(1.0)}},
                    {{"model", "mlp"}, {"arguments", "{\"sizes\": " + deep + "}"}});
   says(file, 2, "must be a JSON object, and is \"{\\\"sizes\\\": [[[");
-  // A small file does not ask for a large model.
+  // A small file must not request a large model.
   const nn::Named<Tensor> tensors = {{"input.0", tensor<int64_t>({1, 2, 3})}};
   const std::string gpt = R"("vocabulary": 3, "positions": 3, "width": 1, "heads": 1)";
   for (const std::string& arguments :
@@ -334,7 +334,7 @@ TEST_CASE("files and arguments that make no sense get clear errors") {
   }
   save_safetensors(file, tensors, {{"model", "cnn"}, {"arguments", R"({"channels": [1], "classes": 2})"}});
   says(file, 2, "argument 'channels': expected a list of 3 integers, got 1");
-  // Nothing in a file speaks to the terminal.
+  // Control characters in a file do not reach the terminal.
   save_safetensors(file, {{"input.\x1b[2J", scalar_tensor<double>(1.0)}}, {{"op", "relu"}});
   says(file, 2, "this has \"input.\\x1b[2J\"");
   save_safetensors(file, {{"input.0", scalar_tensor<double>(1.0)}}, {{"op", "\x1b[2J"}});

@@ -1,4 +1,4 @@
-// `brigade claims`: every row of docs/known-failures.md that says "Wrong", run beside what is right.
+// `brigade claims`: runs every row of docs/known-failures.md marked "Wrong", and the correct alternative.
 #include <brigade/lab/claims/claim.h>
 
 #include "program.h"
@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-// Rows of the table that say so.
+// The numbers of the table rows marked "Wrong".
 std::vector<std::string> wrong_rows() {
   std::ifstream in(BRIGADE_SOURCE_DIR "/docs/known-failures.md");
   const std::regex row(R"(^\| (\d{3}\.\d+) \|.*\*\*Wrong\*\*.*)");
@@ -31,7 +31,7 @@ std::vector<std::string> wrong_rows() {
   return rows;
 }
 
-// The rows of what a script of bench/faults_torch has kept.
+// The rows recorded by a script of bench/faults_torch.
 json recorded(const std::string& file) {
   std::ifstream in(BRIGADE_SOURCE_DIR "/bench/faults_torch/" + file);
   return json::parse(in).at("rows");

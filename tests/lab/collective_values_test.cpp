@@ -1,4 +1,5 @@
-// What `brigade bench collectives` expects is what groups compute, in every dtype, by every operation, on many ranks.
+// The values that `brigade bench collectives` expects are what groups compute, for every dtype and operation, on many
+// ranks.
 #include <brigade/lab/bench/collectives/values.h>
 
 #include "program.h"
@@ -36,7 +37,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-// Per case: wrong elements of all ranks; `stand_in(rank)` is the rank whose contribution `rank` gives.
+// The number of wrong elements over all ranks for each case; `rank` contributes the values of rank `stand_in(rank)`.
 template <class F>
 std::vector<int64_t> wrong_on(int ranks, const std::vector<Case>& all, F stand_in) {
   std::vector<std::atomic<int64_t>> wrong(all.size());
@@ -71,7 +72,7 @@ TEST_CASE("a contribution that is not there, or there twice, shows in every dtyp
   std::vector<Case> sums = cases();
   std::erase_if(sums, [](const Case& each) { return each.op != ReduceOp::Sum; });
   for (const int ranks : {2, 5, 64}) {
-    // The last rank gives what rank 0 gives.
+    // The last rank contributes the values of rank 0.
     const std::vector<int64_t> wrong = wrong_on(ranks, sums, [&](int rank) { return rank == ranks - 1 ? 0 : rank; });
     for (size_t i = 0; i < sums.size(); ++i) {
       CAPTURE(ranks);
@@ -123,7 +124,7 @@ TEST_CASE("values of parts: the turns of a part begin where the part begins, and
     lab::bench::fill_contribution(whole, 1, kRanks);
     CHECK(lab::bench::count_wrong_copies(whole, 1, kRanks) == 0);
     CHECK(lab::bench::count_wrong_copies(whole.narrow(0, 50, kCount - 50), 1, kRanks, 50) == 0);
-    // Of 4 places in turn the two ranks differ in 2; 197 elements begin with the places 0, 1, 2, 3, 0, ...
+    // The two ranks differ in 2 of the 4 values of a period; 197 elements start with positions 0, 1, 2, 3, 0, ...
     CHECK(lab::bench::count_wrong_copies(whole, 0, kRanks) == 50 + 49);
     lab::bench::fill_contribution(part, 2, kRanks, 50);
     CHECK(lab::bench::count_wrong_copies(part, 2, kRanks, 50) == 0);

@@ -1,5 +1,5 @@
-// What docs/cookbook.md prints of errors that no planted fault has: these programs print it. The outputs of planted faults
-// are compared by scripts/check-cookbook.py.
+// The errors quoted in docs/cookbook.md that no planted fault covers: the programs here print them.
+// scripts/check-cookbook.py compares the outputs of planted faults.
 #include <brigade/brigade.h>
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@ namespace brigade::test::cookbook_test {
 
 namespace {
 
-// On one line, without the folder and the numbers of the lines that it names.
+// The text on one line, without the folder and line numbers of the places that it names.
 std::string squeezed(const std::string& text) {
   const std::string placed =
       std::regex_replace(text, std::regex(R"([\w./-]*cookbook_test\.cpp:\d+)"), "cookbook_test.cpp:LINE");

@@ -1,4 +1,4 @@
-// The recipe distill: each form on each backend, and PyTorch's curve.
+// The recipe distill: each form on each backend, and PyTorch's loss curve.
 #include <brigade/lab/recipes/distill.h>
 
 #include "program.h"

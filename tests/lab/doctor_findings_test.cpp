@@ -1,4 +1,4 @@
-// What the doctor says of machines that are not there: without a driver, in a small container, with a wrong interface.
+// The doctor's findings for simulated machines: without a driver, in a small container, with a wrong interface.
 #include <brigade/lab/doctor/findings.h>
 
 #include <doctest/doctest.h>
@@ -53,7 +53,7 @@ Finding finding(const lab::Machine& machine, const std::string& name,
   return {};
 }
 
-// The names of what is not well.
+// The names of the findings with this health.
 std::vector<std::string> not_well(const lab::Machine& machine, Health health) {
   std::vector<std::string> names;
   for (const Finding& each : lab::findings_of(machine, backends())) {
@@ -96,7 +96,7 @@ TEST_CASE("a container's share of the processors and of the memory is told") {
   CHECK(finding(machine, "threads of a rank").value == "4, as OMP_NUM_THREADS asks");
   machine.load = 9.5;
   CHECK(finding(machine, "load").value == "9.5 in the last minute");
-  CHECK(finding(machine, "load").health == Health::Ok);  // its threads wait without spinning
+  CHECK(finding(machine, "load").health == Health::Ok);  // threads that wait do not spin
   machine.threads_spin = true;
   CHECK(finding(machine, "load").health == Health::Note);
   CHECK(finding(machine, "load").advice.find("set OMP_WAIT_POLICY=passive") != std::string::npos);
@@ -123,7 +123,7 @@ TEST_CASE("a GPU that is not used is told with the reason: build, driver, or bot
   CHECK(not_well(machine, Health::Note) == Names{"driver", "cuda"});
   CHECK(finding(machine, "bus 0000:01:00.0").value == "an NVIDIA GPU, 16.0 GT/s PCIe x16, NUMA node 1");
   CHECK(finding(machine, "cuda").advice.find("cmake --preset cuda") != std::string::npos);
-  // Built for it, and without a driver: what was asked for does not work.
+  // Built with CUDA but without a driver: what was requested does not work.
   machine.is_built_with_cuda = true;
   machine.cuda.why_not = "no CUDA driver is installed";
   CHECK(not_well(machine, Health::Broken) == Names{"cuda"});
@@ -133,7 +133,7 @@ TEST_CASE("a GPU that is not used is told with the reason: build, driver, or bot
   CHECK(not_well(machine, Health::Note) == Names{});
   CHECK(finding(machine, "cuda").value == "NVIDIA H100");
   CHECK(finding(machine, "driver").value == "NVIDIA 550.54");
-  // Built for it, and no GPU: nothing is wrong.
+  // Built with CUDA on a machine without a GPU: nothing is wrong.
   machine = sound_machine();
   machine.is_built_with_cuda = true;
   machine.cuda.why_not = "there is no CUDA device";
@@ -145,7 +145,7 @@ TEST_CASE("what ranks cannot do without is broken, and says how it is mended") {
   machine.shared_memory_fault = "cannot make 65536 bytes of shared memory: Function not implemented";
   machine.temporary_fault = "Permission denied";
   machine.interfaces.erase(machine.interfaces.begin());
-  machine.interface_asked = "eth1";  // down
+  machine.interface_asked = "eth1";  // an interface that is down
   machine.host_address.clear();
   machine.open_files = 64;
   CHECK(not_well(machine, Health::Broken) == Names{"shared memory", "temporary folder", "loopback", "between hosts"});
@@ -178,7 +178,7 @@ TEST_CASE("NCCL's version is told where there is a GPU, and what is missing wher
   CHECK(finding(machine, "NCCL", all).health == Health::Note);
   CHECK(finding(machine, "auto, for GPUs", all).value ==
         "by way of page-locked memory, since NCCL cannot be loaded (see above)");
-  // What a build without CUDA lacks it could not use.
+  // A build without CUDA could not use NCCL in any case.
   all.back().missing = "this build of Brigade has no CUDA";
   CHECK(finding(machine, "nccl", all).value == "this build of Brigade has no CUDA");
   CHECK(finding(machine, "auto, for GPUs", all).value == "nothing: this build has no CUDA");
@@ -211,7 +211,7 @@ TEST_CASE("the kernel's files are read: GPUs on the bus, the driver, control gro
   write(gpu + "current_link_speed", "16.0 GT/s PCIe\n");
   write(gpu + "current_link_width", "16\n");
   write("sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n");
-  write("sys/bus/pci/devices/0000:01:00.1/class", "0x040300\n");  // its sound
+  write("sys/bus/pci/devices/0000:01:00.1/class", "0x040300\n");  // the audio function of the card
   for (const char* node : {"node0", "node1", "node12", "possible"})
     write(std::string("sys/devices/system/node/") + node + "/x", "");
   lab::Machine machine = lab::read_machine(root);
@@ -228,13 +228,13 @@ TEST_CASE("the kernel's files are read: GPUs on the bus, the driver, control gro
   fs::remove_all(root / "sys/fs/cgroup");
   write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
   write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // what version 1 says for none
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // cgroup v1 for "no limit"
   machine = lab::read_machine(root);
   CHECK(machine.quota == 0);
   CHECK(machine.memory_limit == 0);
   fs::remove_all(root);
 
-  // This machine, whatever it is.
+  // The machine that runs the test.
   machine = lab::read_machine();
   CHECK(machine.usable >= 1);
   CHECK(machine.processors >= 1);

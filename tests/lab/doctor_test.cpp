@@ -1,4 +1,4 @@
-// brigade doctor: what it says of this machine, and of autocast.
+// brigade doctor: its report on this machine and on autocast.
 #include <brigade/amp/op_lists.h>
 
 #include "program.h"

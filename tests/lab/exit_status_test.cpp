@@ -1,5 +1,5 @@
-// The exit status of every command (docs/cli.md): 2 for wrong usage, 3 for what is missing, before anything has
-// started.
+// The exit status of every command (docs/cli.md): 2 for wrong usage, 3 for anything missing, reported before any work
+// starts.
 #include "program.h"
 
 #include <brigade/lab/recipes/recipe.h>
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 struct Row {
   std::string arguments;
-  std::string expected;  // in what it says
+  std::string expected;  // a part of the message
   std::string environment = "";
 };
 
@@ -242,7 +242,7 @@ TEST_CASE("status 3: output that does not arrive is not a success") {
 TEST_CASE("a file that a command cannot write anew stays as it is") {
   const Folder folder;
   const std::string path = folder.file("results.json", "old");
-  // SIGXFSZ is ignored, so that a write beyond the limit fails.
+  // SIGXFSZ is ignored, so that a write beyond the limit fails instead of ending the program.
   const test::Outcome found = test::run_program("diagnose --list --json " + path, "trap '' XFSZ; ulimit -f 0;", 60);
   CHECK(found.status == 3);
   CHECK_MESSAGE(contains(found.output, "the old file, if there was one, is untouched"), found.output);

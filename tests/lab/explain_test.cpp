@@ -1,4 +1,4 @@
-// brigade explain: in words, as a trace, and from the trace again.
+// brigade explain: its text, its trace, and the same text from that trace.
 #include "program.h"
 
 #include <brigade/core/error.h>
@@ -17,7 +17,7 @@ namespace brigade::test::explain_test {
 
 namespace {
 
-// One backward of two ranks with one bucket, at round numbers.
+// A backward of two ranks with one bucket, at round numbers.
 nlohmann::json made_up_trace(const char* backend, bool arrival_known) {
   dist::BucketEvents bucket;
   bucket.parameters = {0};
@@ -117,14 +117,14 @@ TEST_CASE("[003.8] explain --amp tells the scale of each step, who found an infi
       (std::filesystem::temp_directory_path() / ("brigade-amp-trace-" + std::to_string(getpid()) + ".json")).string();
   const test::Outcome outcome = test::run_program("explain digits --amp --backend threads --trace " + file);
   REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
-  // The scale of the start is too large once the gradients have grown.
+  // The initial scale is too large once the gradients have grown.
   for (const char* part :
        {"The loss scaler of DigitsNet on 2 ranks over threads", "  1  SGD           65536  taken    -",
         "SGD           65536  skipped  on ranks 0 and 1", " of 66 steps ", "the scale went from 65536 to "})
     CHECK_MESSAGE(test::contains(outcome.output, part), outcome.output);
   CHECK(test::run_program("explain " + file + " --amp").output == outcome.output);
 
-  // A made-up history: rank 1 alone finds it, and knows what made it.
+  // A synthetic trace: only rank 1 finds an infinity, and it knows its origin.
   nlohmann::json trace = made_up_trace("gloo", true);
   dist::RoundEvents round;
   round.round = 7;
@@ -149,7 +149,7 @@ TEST_CASE("[003.8] explain --amp tells the scale of each step, who found an infi
                 words);
   CHECK_MESSAGE(test::contains(words, "8  Adam            256  taken    -\n"), words);
   CHECK(test::contains(words, "1 of 2 steps was skipped; the scale went from 512 to 256."));
-  // It may come back.
+  // The scale may rise again.
   round.round = 9;
   round.steps[0].loss_scale = 512;
   for (dist::RankTimeline& rank : ranks)
@@ -157,7 +157,7 @@ TEST_CASE("[003.8] explain --amp tells the scale of each step, who found an infi
   trace["traceEvents"] = nlohmann::json::parse(dist::trace_events(ranks, std::vector<std::string>{}, "gloo"));
   std::ofstream(file) << trace;
   CHECK(test::contains(test::run_program("explain " + file + " --amp").output, "the scale moved between 256 and 512."));
-  // And none.
+  // A trace without steps of a loss scaler.
   std::ofstream(file) << made_up_trace("gloo", true);
   CHECK(test::contains(test::run_program("explain " + file + " --amp").output,
                        "No step of this trace was taken by a loss scaler"));
@@ -182,7 +182,7 @@ TEST_CASE("explain --json writes the section of the trace with its events, and e
   CHECK(row.at("traceEvents") == trace.at("traceEvents"));
   row.erase("traceEvents");
   CHECK(row == trace.at("brigade"));
-  // The same words from the recipe, from its trace, from its JSON, and from the JSON of that.
+  // The text is the same from the recipe, from its trace, from its JSON, and from the JSON of that JSON.
   CHECK(test::run_program("explain " + trace_file).output == first.output);
   CHECK(test::run_program("explain " + json_file).output == first.output);
   const std::string again_file = json_file + ".again";

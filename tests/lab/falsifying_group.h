@@ -1,4 +1,5 @@
-// A process group that does what another one does, and then changes the last element of every result that has no description.
+// A process group that forwards to another one and corrupts the last element of each result, except for all-reduces
+// that have a description or are not of Phase::Program.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>

@@ -19,7 +19,7 @@ namespace brigade::test::faults_test {
 
 namespace {
 
-// Under the sanitizers each program runs once: they are ten times slower, and look at memory, not at verdicts.
+// Under the sanitizers each program runs once: they are ten times slower and check memory, not verdicts.
 #ifdef __SANITIZE_ADDRESS__
 const std::vector<double> kBucketSizes{1e-4};
 const std::vector<int> kRanks{2};
@@ -36,7 +36,7 @@ TEST_CASE("every fault gets its verdict and its fix works, every control stays s
     if (!test::is_of_this_part(index)) continue;
     const lab::Fault& fault = lab::all_faults()[index];
     for (const double bucket_mb : kBucketSizes) {
-      // Those that wait for a time-out are not about buckets.
+      // Faults that wait for a time-out do not depend on buckets.
       if (fault.timeout < std::chrono::seconds(30) && bucket_mb != kBucketSizes.front()) continue;
       for (const int ranks : kRanks) {
         const lab::Diagnosis found =
@@ -113,7 +113,7 @@ TEST_CASE("an expectation that does not hold fails the run: the judge is awake")
   fault.expected.file_and_line = false;
   CHECK(test::contains(why(), "another/file.cpp:"));
   CHECK(test::contains(why(), " is not named"));
-  // Where a rank throws an error of its own, the others tell of it.
+  // When a rank throws its own error, the others report it.
   fault = lab::find_fault("COL-27");
   fault.expected.ranks = {0};
   CHECK(test::contains(why(), "rank 1 raised an error without a verdict"));

@@ -1,5 +1,5 @@
-// What somebody meets who runs the program for the first time: the demo and where it points, the program of a planted fault, the files
-// that verdicts name, mistyped words.
+// What a first-time user meets: the demo and its next steps, the programs of planted faults, the files named by
+// verdicts, mistyped commands.
 #include "program.h"
 
 #include <brigade/lab/words.h>
@@ -34,7 +34,7 @@ std::vector<std::string> lines_of(const fs::path& file) {
   return lines;
 }
 
-// The places that a text names, "lab/faults/unused/no_grad_in_forward.cpp:12", each once.
+// The distinct places that a text names, such as "lab/faults/unused/no_grad_in_forward.cpp:12".
 std::set<std::pair<std::string, size_t>> places_in(const std::string& text) {
   static const std::regex place(R"(([A-Za-z0-9_./-]+\.(?:cpp|h|cu)):([0-9]+))");
   std::set<std::pair<std::string, size_t>> places;
@@ -43,7 +43,7 @@ std::set<std::pair<std::string, size_t>> places_in(const std::string& text) {
   return places;
 }
 
-// Each is a line of a file of the repository, by its path from the root.
+// Checks that each place is a nonempty line of a repository file, given by its path from the root.
 void check_places(const std::string& text) {
   for (const auto& [file, line] : places_in(text)) {
     CAPTURE(file);
@@ -56,7 +56,7 @@ void check_places(const std::string& text) {
   }
 }
 
-// The commands that the demo names at its end, without "brigade" and what they are for.
+// The commands that the demo lists at its end, without "brigade" and their descriptions.
 std::vector<std::string> next_steps(const std::string& output) {
   const size_t heading = output.find("\nWhat next");
   REQUIRE(heading != output.npos);
@@ -78,7 +78,7 @@ TEST_CASE("the demo ends with next steps, and each of them runs") {
   std::vector<std::string> steps = next_steps(demo.output);
   REQUIRE(steps.size() >= 2);
   CHECK(steps.front() == "diagnose UNU-12 --source");
-  // The program is the one in README.md, which readme/two_ranks runs.
+  // ./program is the program of README.md; the test readme/two_ranks runs it.
   CHECK(steps.back() == "run -n 2 ./program");
   steps.pop_back();
   for (const std::string& step : steps) {

@@ -1,4 +1,4 @@
-// The recipe `gan` beside PyTorch: 50 steps in float64 on two ranks (tests/reference/generate_recipes.py).
+// The recipe `gan`, compared with PyTorch: 50 steps in float64 on two ranks (tests/reference/generate_recipes.py).
 #include <brigade/core/factory.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/lab/recipes/gan/step.h>
@@ -16,7 +16,7 @@ namespace brigade::test::gan_reference_test {
 
 namespace {
 
-// Tensor `number` of a run, to the bit as in the script.
+// Tensor `number` of a run, bit-identical to the one in the script.
 Tensor fill(int64_t number, const Shape& shape, double scale) {
   const int64_t count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
   std::vector<double> values;

@@ -1,4 +1,4 @@
-// Tables of nvidia-smi topo -m: what is between GPUs, in words.
+// Parsing `nvidia-smi topo -m`: the connection between GPUs, in words.
 #include <brigade/lab/doctor/gpu_topology.h>
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ TEST_CASE("one way between all, one GPU, and what is no table") {
   CHECK(lab::gpu_pairs_in("\tGPU0\tCPU Affinity\nGPU0\t X \t0-15\n").empty());
   CHECK(lab::gpu_pairs_in("").empty());
   CHECK(lab::gpu_pairs_in("nvidia-smi has failed\x1b[").empty());
-  CHECK(lab::gpu_pairs_in("GPU0 GPU1\nGPU0 X\n").empty());  // cut off
+  CHECK(lab::gpu_pairs_in("GPU0 GPU1\nGPU0 X\n").empty());  // truncated
 }
 
 }  // namespace brigade::test::gpu_topology_test

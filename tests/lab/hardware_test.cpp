@@ -1,4 +1,4 @@
-// What the kernel tells about processors and memory nodes, read below a folder that stands for /.
+// What the kernel reports about processors and memory nodes, read from a folder that stands in for /.
 #include <brigade/lab/hardware.h>
 
 #include <doctest/doctest.h>

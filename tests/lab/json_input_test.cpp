@@ -1,4 +1,4 @@
-// JSON from outside is nested to a limit.
+// The nesting depth of external JSON is limited.
 #include <brigade/lab/json_input.h>
 
 #include <doctest/doctest.h>
@@ -40,8 +40,8 @@ TEST_CASE("the depth is that of brackets, not of what strings hold") {
   }
 }
 
-// As long as a trace of a million events: with a parser that looks through the list whenever one of its objects ends, this case ends by the
-// time limit of the test.
+// As long as a trace of a million events: with a parser that scans the whole list at the end of each object, this case
+// would hit the time limit of the test.
 TEST_CASE("a list of a million objects takes a time that grows with its length") {
   std::string text = "[{}";
   for (int i = 1; i < 1'000'000; ++i)

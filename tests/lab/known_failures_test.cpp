@@ -1,5 +1,5 @@
-// Rows of docs/known-failures.md that a planted fault or a control stands for: it comes to its verdict, and what the
-// verdict advises works. What is claimed about DDP beside them: tests/dist/known_failures_cases.cpp.
+// Rows of docs/known-failures.md that a planted fault or a control covers: each gives its verdict, and the advice of
+// the verdict works. Other claims about DDP: tests/dist/known_failures_cases.cpp.
 #include <brigade/lab/faults/diagnosis.h>
 
 #include <doctest/doctest.h>

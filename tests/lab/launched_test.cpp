@@ -1,5 +1,5 @@
-// The program as one of several processes of a launcher: what that looks like is set here by hand; the real launchers
-// are in tests/dist/launchers.sh.
+// The program as one of several processes of a launcher. The launcher's environment is set by hand here;
+// tests/dist/launchers.sh uses the real launchers.
 #include "program.h"
 
 #include <brigade/dist/groups/backends.h>
@@ -102,7 +102,7 @@ TEST_CASE("brigade run in the process of another launcher starts its ranks when 
   CHECK(outcome.status == 0);
   CHECK(test::contains(outcome.output, "[rank 0] 0 of 2"));
   CHECK(test::contains(outcome.output, "[rank 1] 1 of 2"));
-  // In a batch script, outside of srun, nothing needs to be said.
+  // In a batch script, outside of srun, --nnodes is not needed.
   CHECK(test::run_program("run -n 2 true", "SLURM_JOB_ID=1 SLURM_PROCID=0 SLURM_NTASKS=2").status == 0);
 }
 
@@ -115,12 +115,12 @@ int times_in(const std::string& text, const std::string& part) {
   return times;
 }
 
-// Ranks call the program that has started them.
+// The ranks run the program that started them.
 std::string bench_of(const std::string& json_file) {
   return "-- sh -c 'exec /proc/$PPID/exe bench allreduce --sizes 4K --rounds 2 --json " + json_file + "'";
 }
 
-// One job of two ranks, told by rank 0.
+// Checks that there was one job of two ranks, reported by rank 0.
 void check_one_job(const std::string& output, const std::string& json_file, const std::string& backend) {
   CAPTURE(output);
   CHECK(times_in(output, "# Out of bounds values") == 1);
@@ -163,7 +163,7 @@ TEST_CASE(
   check_one_job(one.output, file, "shm");
 
   if (!dist::find_backend("gloo").missing.empty()) return;
-  // Two nodes, as the ranks see it.
+  // Two nodes, from the ranks' point of view.
   test::Outcome nodes[2];
   const std::string port = std::to_string(dist::TcpStoreServer("127.0.0.1", 0).port());
   const auto start = [&](int node) {

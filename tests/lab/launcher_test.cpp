@@ -1,4 +1,4 @@
-// `brigade run` with ranks that misbehave: it ends, with the right status, and names what was wrong.
+// `brigade run` with misbehaving ranks: it ends, with the right status, and names the problem.
 #include "program.h"
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ using test::contains;
 using test::run_program;
 
 TEST_CASE("a daemon that a rank leaves behind does not keep brigade run from ending") {
-  // The daemon holds the streams of the rank; the rank waits until it has left the rank's process group.
+  // The daemon keeps the rank's streams open; the rank waits until the daemon has left the rank's process group.
   const test::Outcome outcome = run_program(
       "run -n 2 -- bash -c 'f=$(mktemp -u); mkfifo $f; setsid sh -c \"echo up > $f; exec sleep 31.25\" & read up < $f; "
       "rm $f; echo rank $RANK is done'",
@@ -61,7 +61,7 @@ TEST_CASE("one rank reads the standard input, the others and ranks without --std
   const test::Outcome one = run_program("run --stdin 1" + ranks, "printf 'a\\nb\\n' |");
   CAPTURE(one.output);
   CHECK(one.status == 0);
-  // Rank 0 may end between two lines of rank 1.
+  // The end of rank 0 may come between two lines of rank 1.
   std::string others = one.output;
   const std::string end_of_0 = "[rank 0] end 0\n";
   const std::size_t at = others.find(end_of_0);
@@ -76,7 +76,7 @@ TEST_CASE("one rank reads the standard input, the others and ranks without --std
 }
 
 TEST_CASE("under a terminal, ranks that read find nothing there and end") {
-  // util-linux's script gives the program a terminal.
+  // script(1) of util-linux gives the program a terminal.
   const std::string in_terminal = "script -qec \"";
   if (std::system("command -v script >/dev/null") != 0) {
     MESSAGE("LEFT OUT: there is no script(1) here");
@@ -102,20 +102,20 @@ TEST_CASE("a rank that loops or is stopped after the others have ended is named 
   CAPTURE(several.output);
   CHECK(several.status == 143);
   CHECK(contains(several.output, "brigade run: ranks 1 and 3 were still running 0.5 s after the others had ended"));
-  // 0 is no limit.
+  // 0 means no limit.
   CHECK(run_program("run -n 2 --exit-timeout 0 -- sh -c 'if [ $RANK = 1 ]; then sleep 0.6; fi'").status == 0);
 }
 
 TEST_CASE("SIGKILL of brigade run ends its ranks, also behind a wrapper") {
-  // Each rank holds the writing end of a pipe that the test reads to its end, behind two shells.
+  // Each rank holds the write end of a pipe, behind two shells; the test reads the pipe until all writers are gone.
   const test::Outcome outcome = run_program(
       "run -n 2 -- sh -c 'sh -c \"if [ $RANK = 0 ]; then kill -9 $PPID; fi; sleep 3600; :\"; :' 3>&1 | cat");
   CAPTURE(outcome.output);
-  CHECK(outcome.seconds < 200);  // not when they have slept
+  CHECK(outcome.seconds < 200);  // did not wait for the sleeps
 }
 
 TEST_CASE("the first to fail is the one whose own error was first, not whoever ended first") {
-  // Rank 0 ends at once, and says that rank 1 was the cause.
+  // Rank 0 ends at once and reports that rank 1 was the cause.
   const test::Outcome slow = run_program(
       "run -n 2 -- sh -c 'if [ $RANK = 0 ]; then printf \"5 1 1\\nnow\\nlost rank 1\" > $BRIGADE_ERROR_FILE; exit 3; fi; "
       "sleep 0.5; exit 7'",
@@ -132,9 +132,9 @@ TEST_CASE("the first to fail is the one whose own error was first, not whoever e
 
 TEST_CASE("a rank that leaves or never comes before the ranks have met is named, also without a folder for its word") {
   const std::string meets = "exec " RAISE_VERDICT " shm gone uncaught";
-  for (const char* variables : {"", "TMPDIR=/nowhere", "TMPDIR=/proc"}) {  // root as well cannot write to the last
+  for (const char* variables : {"", "TMPDIR=/nowhere", "TMPDIR=/proc"}) {  // not even root can write to /proc
     CAPTURE(variables);
-    // Its peers do not wait for their time-out, which is 5 minutes.
+    // Its peers do not wait for their time-out of 5 minutes.
     const test::Outcome left =
         run_program("run -n 3 -- sh -c 'if [ $RANK = 1 ]; then exit 0; fi; " + meets + "'", variables, 60);
     CAPTURE(left.output);
@@ -158,7 +158,7 @@ TEST_CASE("brigade run ends where standard descriptors are closed, and what it c
     int status;
     const char* output;
   };
-  // The last comment hides how the test collects the output.
+  // The trailing # comments out the redirection with which the test collects the output.
   for (const Row& row :
        {Row{"2>&1 >&- #", 3, "could be passed on: Bad file descriptor"}, Row{"2>&- #", 0, "[rank 1] hi"},
         Row{"2>&1 <&- #", 0, "[rank 1] hi"}, Row{"<&- >&- 2>&- #", 3, ""}}) {
@@ -167,7 +167,7 @@ TEST_CASE("brigade run ends where standard descriptors are closed, and what it c
     CHECK(outcome.status == row.status);
     CHECK_MESSAGE(contains(outcome.output, row.output), outcome.output);
   }
-  // Files that it opens do not get these numbers.
+  // Files that the program opens do not get the closed descriptor numbers.
   const test::Outcome other = run_program("doctor 2>&1 >&- #", "", 20);
   CHECK(other.status == 3);
   CHECK_MESSAGE(contains(other.output, "standard output: Bad file descriptor"), other.output);
@@ -197,7 +197,7 @@ TEST_CASE("--timeout reaches the ranks, and its limits are told") {
 TEST_CASE("error files lie in a folder of their owner, which goes with brigade run, also with one that is killed") {
   for (const std::string last : {"exit 4", "if [ $RANK = 0 ]; then kill -9 $PPID; fi; sleep 35.25"}) {
     CAPTURE(last);
-    // The test's own pipe tells the name: the launcher may be killed before it shows a line.
+    // The folder name goes through the test's own pipe: the launcher may be killed before it forwards a line.
     const std::string command =
         "run -n 2 -- sh -c 'd=$(dirname $BRIGADE_ERROR_FILE); stat -c \"%a $d\" $d >&3; " + last + "' 3>&1 | cat";
     const test::Outcome outcome = run_program(command);
@@ -214,7 +214,7 @@ TEST_CASE("error files lie in a folder of their owner, which goes with brigade r
 TEST_CASE("a command that starts its ranks itself leaves no folder in the temporary one, also when it is killed") {
   std::string own = (std::filesystem::temp_directory_path() / "brigade-test-XXXXXX").string();
   REQUIRE(mkdtemp(own.data()));
-  // Killed as soon as its folder holds something.
+  // The launcher is killed as soon as its folder has content.
   const test::Outcome outcome = run_program(
       "diagnose UNU-01 --backend shm --ranks 2 & until ls -d " + own +
           "/brigade-job-*/arguments >/dev/null; do :; done 2>/dev/null; kill -9 $(ps -o pid= --ppid $! | head -1); wait; echo ended",

@@ -54,7 +54,7 @@ TEST_CASE("a launcher that stands still for a while when its rank ends costs nob
     CAPTURE(is_first);
     const std::string file =
         (std::filesystem::temp_directory_path() / fmt::format("brigade-stopped-{}", getpid())).string();
-    // The parent of the process that has started the rank.
+    // The launcher is the parent of the process that started the rank.
     const std::string stops =
         fmt::format("l=$(cut -d\" \" -f4 /proc/$PPID/stat); kill -STOP $l; echo $l > {0}.new; mv {0}.new {0}", file);
     std::thread waker([&] {

@@ -1,4 +1,4 @@
-// However many ranks raise an error, and however it reaches the terminal: it stands there once, cause first.
+// An error appears once in the terminal, cause first, no matter how many ranks raise it and how it gets printed.
 #include <brigade/dist/groups/backends.h>
 #include <brigade/lab/rank_job.h>
 
@@ -31,7 +31,7 @@ constexpr const char* kParameters = "parameters: idle.weight, idle.bias (40 B): 
 constexpr const char* kFix = "fix:        use it in forward";
 constexpr const char* kPhrase = "Expected to have finished reduction in the prior iteration before starting a new one.";
 
-// All parts stand there once, in this order.
+// Checks that each part appears exactly once, and in this order.
 void check_once(const std::string& output) {
   CAPTURE(output);
   size_t last = 0;

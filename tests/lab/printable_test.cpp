@@ -31,7 +31,7 @@ TEST_CASE("characters that control a terminal are written as numbers, and no oth
   CHECK(printed(std::string("\0\x01\r\x7f~ ", 6)) == "\\x00\\x01\\x0d\\x7f~ ");
   CHECK(printed("ü © 漢字 😀") == "ü © 漢字 😀");
   CHECK(printed("\xc2\x9b"
-                "31m") == "\\x9b31m");  // U+009B stands for ESC [
+                "31m") == "\\x9b31m");  // U+009B is equivalent to ESC [
   CHECK(printed("\xc2\x80\xc2\x9f\xc2\xa0\xc2") == "\\x80\\x9f\xc2\xa0\xc2");
   CHECK(printed("\xc2\xc2\x9b") == "\xc2\\x9b");
 }

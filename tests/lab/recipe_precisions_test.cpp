@@ -1,5 +1,5 @@
-// The recipes with several losses or optimizers in mixed precision: their curves stay near float32's, and one loss scaler
-// serves all optimizers of an iteration.
+// Recipes with several losses or optimizers in mixed precision: their loss curves stay close to float32, and one loss
+// scaler serves all optimizers of an iteration.
 #include <brigade/lab/commands/train.h>
 
 #include "recipe_ranks.h"
@@ -26,7 +26,7 @@ lab::TrainOptions options_of(const lab::Recipe& recipe, const std::string& form,
   return options;
 }
 
-// On two threads, as `brigade train --form` runs it.
+// Trains on two threads, as `brigade train --form` does.
 lab::FormOutcome train(const std::string& name, const std::string& form, int64_t steps, const std::string& precision) {
   const lab::Recipe& recipe = lab::find_recipe(name);
   return lab::run_form(recipe, lab::find_form(recipe, form), {.backend = "threads"},
@@ -45,7 +45,7 @@ Losses curve(const std::string& name, const std::string& backend, const std::str
   return trained.loss;
 }
 
-// The largest difference of two curves.
+// The largest difference between two curves.
 double apart(const Losses& a, const Losses& b) {
   if (a.size() != b.size()) return INFINITY;
   double worst = 0;
@@ -59,7 +59,7 @@ double apart(const Losses& a, const Losses& b) {
 TEST_CASE("gan and deep-supervision in mixed precision stay near the losses of float32, on every backend") {
   struct Row {
     const char *recipe, *precision;
-    double bound;  // of the losses, which lie between 0.4 and 1.6; about three times what was measured
+    double bound;  // on loss differences; losses are in 0.4 .. 1.6; about three times the measured value
   };
   const std::vector<Row> rows{{"gan", "bf16-mixed", 0.025},
                               {"gan", "16-mixed", 0.006},
@@ -73,7 +73,7 @@ TEST_CASE("gan and deep-supervision in mixed precision stay near the losses of f
       const double difference = apart(mixed, exact);
       CAPTURE(std::string(row.recipe) + " in " + row.precision + " on " + backend);
       CHECK(difference < row.bound);
-      CHECK(difference > 1e-6);  // it has computed in a half type
+      CHECK(difference > 1e-6);  // it really ran in a half type
     }
   }
 }
@@ -90,8 +90,7 @@ TEST_CASE("every form of gan and deep-supervision ends in 16-mixed as it does in
 }
 
 TEST_CASE("two optimizers of gan share one scaler, which is updated once per iteration") {
-  // The scale doubles after each 2000 iterations without an infinity: were it updated by each optimizer, it would have
-  // doubled here.
+  // The scale doubles after 2000 updates without an infinity: if each optimizer updated it, it would have doubled here.
   const lab::FormOutcome outcome = train("gan", "toggle", 1100, "16-mixed");
   REQUIRE_MESSAGE(outcome.expected, outcome.error.text);
   CHECK(outcome.result.loss.size() == 1100);

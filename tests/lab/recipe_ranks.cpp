@@ -103,7 +103,7 @@ nn::Named<Tensor> parameters_of(const SafetensorsFile& fixture) {
 }
 
 void load_parameters(nn::Module& module, const nn::Named<Tensor>& parameters) {
-  // Not strict: a tied tensor has one name in the fixture, and two in the module.
+  // Not strict: a tied tensor has one name in the fixture but two in the module.
   const nn::IncompatibleKeys keys = module.load_state_dict(parameters, /*strict=*/false);
   if (!keys.unexpected.empty() || module.named_parameters().size() != parameters.size())
     throw ValueError("the fixture has other parameters than the module");

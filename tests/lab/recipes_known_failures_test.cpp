@@ -1,4 +1,4 @@
-// Rows of docs/known-failures.md that a recipe stands for, where tests/lab/recipes_test.cpp does not carry them.
+// Rows of docs/known-failures.md that a recipe covers and that tests/lab/recipes_test.cpp does not.
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/kernels/factory.h>
@@ -29,7 +29,7 @@ std::vector<Tensor> copies_of(const std::vector<Tensor>& tensors) {
   return copies;
 }
 
-// How many of them hold other values than the copies.
+// The number of tensors whose values differ from their copies.
 int changed(const std::vector<Tensor>& tensors, const std::vector<Tensor>& copies) {
   int count = 0;
   for (size_t i = 0; i < tensors.size(); ++i)
@@ -64,7 +64,7 @@ TEST_CASE(
     for (const Tensor& gradient : lab::gradients_of(net->perception->parameters()))
       CHECK(!gradient.defined());
 
-    // The perceptual loss alone reaches the generator.
+    // The perceptual loss alone gives the generator gradients.
     net->generator->zero_grad();
     const lab::GanBatch batch = some_batch(group->rank());
     const Tensor fake = net->generator(batch.noise, batch.labels);
@@ -94,7 +94,7 @@ TEST_CASE("[000.13] each optimizer steps once, the discriminator first, and a ho
     });
     training.step(some_batch(group->rank()));
     CHECK(order == "dg");
-    CHECK(changed(net->discriminator->parameters(), discriminator) == 0);  // the generator's step left it alone
+    CHECK(changed(net->discriminator->parameters(), discriminator) == 0);  // the generator's step did not change it
     CHECK(changed(net->generator->parameters(), generator) > 0);
   });
 }

@@ -1,5 +1,5 @@
-// Recipes go on from their checkpoints as if they had never been interrupted: wherever in an epoch, whichever form, and
-// also where the program was killed.
+// Recipes resume from their checkpoints as if they had never been interrupted: anywhere in an epoch, in any form, and
+// even after the program was killed.
 #include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/lab/commands/train.h>
@@ -29,8 +29,8 @@ namespace {
 
 using nlohmann::json;
 
-// Warns where slow_rank does at the earliest, in the fourth backward of a wrapper: a training that is resumed later comes to
-// none. The other tests of this program do not hear of it.
+// Warns in the fourth backward of a wrapper, the earliest at which slow_rank does: a training that is resumed later
+// never gets there. Off by default, so the other tests of this program are not affected.
 std::atomic<bool> machine_is_busy = false;
 class LikeSlowRank final : public dist::Advice {
  public:
@@ -44,7 +44,7 @@ class LikeSlowRank final : public dist::Advice {
 };
 const dist::AddAdvice add_like_slow_rank("like_slow_rank", [] { return std::make_unique<LikeSlowRank>(); });
 
-// Of a file of metrics: all but the times, which differ from run to run.
+// The lines of a metrics file without the times, which differ from run to run.
 std::vector<json> metrics_in(const std::string& file) {
   std::ifstream in(file);
   std::vector<json> lines;
@@ -55,7 +55,7 @@ std::vector<json> metrics_in(const std::string& file) {
   return lines;
 }
 
-// Whole lines in a file that may still be written to.
+// The number of complete lines in a file that may still be written to.
 int64_t lines_in(const std::string& file) {
   const std::string text = std::filesystem::exists(file) ? test::read_bytes(file) : "";
   return std::count(text.begin(), text.end(), '\n');
@@ -68,7 +68,8 @@ lab::TrainOptions short_setting(const lab::Recipe& recipe, int64_t steps) {
   return options;
 }
 
-// Trains the first `before` of `all` steps, and goes on from there: what each training leaves behind is compared.
+// Trains the first `before` of `all` steps, resumes, and compares everything left behind with an uninterrupted
+// training.
 void check_resume(const lab::Recipe& recipe, lab::TrainOptions options, int64_t before, int64_t all) {
   const test::TemporaryFolder folder;
   options.steps = all;
@@ -88,7 +89,7 @@ void check_resume(const lab::Recipe& recipe, lab::TrainOptions options, int64_t 
   CHECK(second.metrics == whole.metrics);
   CHECK(second.sample == whole.sample);
   CHECK(metrics_in(folder / "parts.jsonl") == metrics_in(folder / "whole.jsonl"));
-  // All that a third part would go on from: moments, schedules, loss scale, place in the data.
+  // All state that a further training would resume from: moments, schedules, loss scale, position in the data.
   CHECK(test::read_bytes(folder / "parts") == test::read_bytes(folder / "whole"));
 }
 
@@ -127,7 +128,7 @@ TEST_CASE("metrics do not depend on warnings of a slow rank, which come where a 
 }
 
 TEST_CASE("recipes go on bit for bit in their second epoch, and at the end of the first") {
-  // Of global batches of 256 there are 5 in an epoch.
+  // An epoch has 5 global batches of 256.
   for (const std::string name : {"digits", "gan", "deep-supervision", "distill", "amp-manual", "branches"}) {
     for (const int64_t before : {5, 7}) {
       CAPTURE(name);
@@ -148,15 +149,15 @@ TEST_CASE(
       return "train " + recipe + " --quiet --backend threads --metrics " + folder / name + " ";
     };
     const std::string file = folder / "checkpoint";
-    // 22 steps are an epoch.
+    // An epoch has 22 steps.
     const std::string killed = folder / "killed.jsonl";
     const test::Outcome outcome =
         test::run_program_until(options("killed.jsonl") + "--epochs 10000 --checkpoint " + file + " --save-every 7",
                                 [&] { return lines_in(killed) >= 31; });
     REQUIRE(outcome.status == 128 + SIGKILL);
-    // At least 100: the networks that gan compares by learn less for fewer.
+    // At least 100: the networks that gan uses for evaluation learn less in fewer steps.
     const std::string steps = "--steps " + std::to_string(std::max<int64_t>(100, lines_in(killed) + 5));
-    // As if it had been killed within a line.
+    // As if it had been killed in the middle of a line.
     std::ofstream(killed, std::ios::app) << "{\"step\": ";
     const test::Outcome resumed = test::run_program(options("killed.jsonl") + steps + " --resume " + file);
     REQUIRE_MESSAGE(resumed.status == 0, resumed.output);
@@ -220,7 +221,7 @@ TEST_CASE("--save-every without a file to write is refused") {
 TEST_CASE("a recipe goes on with another number of ranks, at the same example") {
   const test::TemporaryFolder folder;
   const std::string file = folder / "checkpoint";
-  // Not gan: its feature matching compares means of a rank's part, so another number of ranks is another loss.
+  // Not gan: its feature matching compares means over a rank's part, so the loss depends on the number of ranks.
   for (const std::string name : {"digits", "deep-supervision", "amp-manual"}) {
     for (const int before : {1, 2, 4}) {
       CAPTURE(name);
@@ -237,7 +238,7 @@ TEST_CASE("a recipe goes on with another number of ranks, at the same example") 
       const std::vector<double> whole = lab::run_recipe(recipe, "threads", 2, options).loss;
       std::vector<double> losses = first.loss;
       losses.insert(losses.end(), on_one.begin(), on_one.end());
-      // The means of a rank's part add up in another order.
+      // The means of the ranks' parts are summed in another order.
       CHECK(test::worst_difference(losses, whole) < 1e-9);
     }
   }

@@ -1,5 +1,5 @@
-// Every form of every recipe on every backend: the right ones train alike on all ranks, the others
-// end in their verdict.
+// Every form of every recipe on every backend: right forms train identically on all ranks, the others end in their
+// verdict.
 #include <brigade/dist/groups/backends.h>
 #include <brigade/lab/commands/train.h>
 #include <brigade/lab/faults/fault.h>
@@ -45,7 +45,7 @@ TEST_CASE("every form ends as it says, on threads, in shared memory and over Glo
     int64_t steps = 3;
     for (const lab::Form& form : recipe->forms)
       steps = std::max(steps, form.shows_in);
-    // What holds of a form's result on threads (below) then holds everywhere: the losses have the same bits.
+    // The losses have the same bits on every backend, so what is checked below on threads holds on all backends.
     std::vector<nlohmann::json> losses(recipe->forms.size());
     for (const std::string& backend : backends) {
       CAPTURE(recipe->name);
@@ -66,7 +66,7 @@ TEST_CASE("every form ends as it says, on threads, in shared memory and over Glo
         CHECK(row.at("verdict").is_null() == form.is_right());
         CHECK(test::contains(outcome.output, form.name));
         if (!form.is_right()) {
-          // Errors of the loss scaler say it in their own words.
+          // Errors of the loss scaler word their advice differently.
           if (form.verdict.kind != "error") CHECK(test::contains(row.at("error"), "fix: "));
           continue;
         }
@@ -111,7 +111,7 @@ TEST_CASE(
   for (const lab::Form& form : recipe.forms) {
     if (!form.is_right()) continue;
 #ifdef __SANITIZE_ADDRESS__
-    if (&form != &recipe.forms.front()) continue;  // ten times slower, and the same code
+    if (&form != &recipe.forms.front()) continue;  // ten times slower, and runs the same code
 #endif
     CAPTURE(form.name);
     const lab::FormOutcome outcome = lab::run_form(recipe, form, {.backend = "threads"}, options);
@@ -196,7 +196,7 @@ TEST_CASE("--metrics gets a line of JSON for each step, and --picture a PNG") {
   CHECK(last.at("metrics").contains("discriminator accuracy"));
   std::filesystem::remove(lines);
   if (!lab::has_png()) return;
-  // Ten digits of 8 x 8 in a row, 8 pixels each, with gaps of 2.
+  // Ten digits of 8 x 8 pixels in a row, each pixel 8 pixels wide, with gaps of 2.
   const std::string png = contents(picture);
   REQUIRE(png.size() > 24);
   CHECK(png.substr(0, 8) == "\x89PNG\r\n\x1a\n");

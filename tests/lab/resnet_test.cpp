@@ -1,4 +1,4 @@
-// The recipe resnet: whose statistics a batch norm uses, the network, and images from a folder of CIFAR-10.
+// The recipe resnet: the statistics that batch norm uses, the network, and images from a CIFAR-10 folder.
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/resnet18.h>
 
@@ -44,7 +44,7 @@ TEST_CASE("ResNet-18 has the parameters that it has elsewhere, and takes images 
   int64_t count = 0;
   for (const Tensor& parameter : net->parameters())
     count += parameter.numel();
-  // Of the network with a 3x3 stem for CIFAR-10; that for ImageNet has 11,689,512 with 1000 classes.
+  // For the network with a 3x3 stem for CIFAR-10; the ImageNet network has 11,689,512 parameters with 1000 classes.
   CHECK(count == 11173962);
   lab::ResNet18 small(lab::ResNet18Options{.channels = 1, .classes = 10, .width = 2, .for_small_images = true});
   CHECK(small(zeros({3, 1, 16, 16})).sizes() == Shape{3, 10});

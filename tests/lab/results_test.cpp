@@ -1,4 +1,4 @@
-// What every command writes for programs: --json - puts one object on standard output and nothing else; --csv a table.
+// Machine-readable output of every command: --json - prints exactly one object to standard output; --csv a table.
 #include "program.h"
 
 #include <brigade/core/error.h>
@@ -23,9 +23,9 @@ namespace {
 struct Call {
   std::string command;
   std::string arguments;
-  std::vector<std::string> keys;  // of every row
+  std::vector<std::string> keys;  // required in every row
   int status = 0;
-  std::string aside = "";  // what people read, on standard error
+  std::string aside = "";  // the human-readable text, on standard error
 };
 
 std::string trace_file() {
@@ -45,7 +45,7 @@ std::vector<Call> calls() {
                                             "bytes",      "count",      "in_place", "memory", "time_us",
                                             "algbw_GBps", "busbw_GBps", "wrong"};
   return {
-      // One epoch is too few: a failure that was found is a result too.
+      // One epoch is too few: a detected failure is a result, too.
       {"demo", "--epochs 1", {}, 1, "NOT all as expected"},
       {"run",
        "-n 2 -- sh -c 'echo out; echo aside >&2'",
@@ -96,7 +96,7 @@ std::vector<Call> calls() {
   };
 }
 
-// The names below "Subcommands:" in the help.
+// The names under "Subcommands:" in the help.
 std::set<std::string> subcommands(const std::string& of) {
   std::istringstream help(test::run_program_apart(of + " --help").output);
   std::set<std::string> names;
@@ -139,13 +139,13 @@ TEST_CASE("--json - puts one JSON object on standard output, and nothing else, w
     }
     CHECK_MESSAGE(test::contains(found.errors, call.aside), call.aside);
   }
-  // No command is left out.
+  // Every command is covered.
   for (const std::string& name : subcommands("")) {
     if (name != "bench") CHECK_MESSAGE(called.contains(name), name);
   }
   const std::set<std::string> benchmarks = subcommands("bench");
   CHECK(benchmarks.size() == 14);
-  // What follows answers in lines, without --json.
+  // "bench follow" answers line by line, without --json.
   for (const std::string& name : benchmarks)
     CHECK_MESSAGE((called.contains("bench " + name) || name == "follow"), name);
   std::filesystem::remove(trace_file());

@@ -1,4 +1,4 @@
-// Where the time of a backward went, from timelines with known numbers.
+// How the time of a backward is divided, for timelines with known numbers.
 #include <brigade/lab/bench/round_shares.h>
 
 #include <brigade/autograd/functional.h>
@@ -29,7 +29,7 @@ BucketEvents bucket(double launched, double arrived, double reduced, double fini
   return {.launched = at(launched), .arrived = at(arrived), .reduced = at(reduced), .finished = at(finished)};
 }
 
-// From 100 to 110 ms, `ended` when the gradients are final.
+// A backward from 100 to 110 ms; the gradients are final at `ended`.
 RoundEvents round_of(std::vector<BucketEvents> buckets, double ended) {
   RoundEvents round;
   round.began = 100 * kMs;
@@ -83,7 +83,7 @@ TEST_CASE("where nobody knows when the peers came, waiting for them counts as be
 
 namespace {
 
-// Two parameters, each a bucket of its own; between their gradients passes some time.
+// Two parameters, each in its own bucket; the second one's gradient comes first, then a pause, then the first one's.
 struct PausingImpl : nn::Module {
   Tensor first, second;
   std::chrono::milliseconds pause;
@@ -95,7 +95,7 @@ struct PausingImpl : nn::Module {
     const Tensor y = x * first;
     if (y.requires_grad()) {
       y.register_hook([this](const Tensor& grad) {
-        std::this_thread::sleep_for(pause);  // the second's gradient is there, the first's is not
+        std::this_thread::sleep_for(pause);  // the second's gradient is ready, the first's is not
         return grad;
       });
     }
@@ -107,8 +107,8 @@ BRIGADE_MODULE(Pausing);
 }  // namespace
 
 TEST_CASE("over a link of known speed the hidden share is the computed one") {
-  // Each bucket takes 20 ms on the link. The first passes behind a pause of 50 ms, the second is
-  // launched when nothing is left to compute: one half is hidden.
+  // Each bucket takes 20 ms on the link. The first transfer is hidden behind a pause of 50 ms; the second starts when
+  // no computation is left. So half is hidden.
   dist::run_threads(2, [](const dist::ProcessGroupPtr& group) {
     const auto link = lab::bench::over_link(group, {.latency_us = 20'000});
     Pausing net(std::chrono::milliseconds(50));
@@ -118,9 +118,9 @@ TEST_CASE("over a link of known speed the hidden share is the computed one") {
     REQUIRE(round.buckets.size() == 2);
     const RoundShares found = shares_of(round);
     CHECK(found.peers_known);
-    // Twice 20 ms exactly; the link's schedule does not depend on when a rank looks.
+    // Exactly 2 x 20 ms: the link's schedule does not depend on when a rank polls.
     CHECK(found.on_the_way_ms == doctest::Approx(40).epsilon(1e-6));
-    // Between the last launch and the end of the nodes pass some microseconds.
+    // A few microseconds pass between the last launch and the end of the nodes.
     const double last = std::max(0.0, static_cast<double>(round.compute_ended - round.buckets[1].arrived) * 1e-6);
     CHECK(last < 10);
     CHECK(found.hidden_ms == doctest::Approx(20 + last).epsilon(1e-6));

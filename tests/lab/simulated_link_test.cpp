@@ -1,5 +1,5 @@
-// The simulated link: values as over the group beneath, times as the speed says, and no processor
-// taken while it is waited for.
+// The simulated link: values are those of the underlying group, times follow from the speed, and waiting takes no
+// processor time.
 #include <brigade/core/clock.h>
 #include <brigade/lab/bench/simulated_link.h>
 
@@ -29,7 +29,7 @@ Tensor filled(dist::ProcessGroup& group, int64_t count, double value) {
   return tensor;
 }
 
-// Of the calling thread, in milliseconds.
+// CPU time of the calling thread in milliseconds.
 double processor_ms() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -55,7 +55,7 @@ TEST_CASE("a link's speed is read from words") {
 TEST_CASE("a link carries one collective after the other") {
   LinkSchedule link({.latency_us = 10, .GBps = 1});
   CHECK(link.transfer(1'000'000, 5'000) == 1'015'000);
-  CHECK(link.transfer(1'002'000, 1'000) == 1'026'000);  // had to wait for the first
+  CHECK(link.transfer(1'002'000, 1'000) == 1'026'000);  // waits for the first transfer
   CHECK(link.transfer(2'000'000, 0) == 2'010'000);      // the link was idle
 }
 
@@ -110,7 +110,7 @@ TEST_CASE("collectives over a link take their time, one after the other and alik
       CHECK(now_ns() >= work->times().reduced);
       mine.push_back(work->times());
     }
-    // Waiting for the peers to post spins, for the link it does not.
+    // A rank spins while it waits for its peers to post, but not while it waits for the link.
     CHECK(processor_ms() - before < 0.5 * kCollectives * kEach * 1e-6);
     const std::lock_guard lock(mutex);
     times[group->rank()] = mine;

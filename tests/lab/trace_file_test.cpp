@@ -1,4 +1,4 @@
-// Traces are read event by event, and what is no trace is refused.
+// Traces are read event by event, and other files are rejected.
 #include <brigade/core/error.h>
 #include <brigade/lab/trace_file.h>
 

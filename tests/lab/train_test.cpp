@@ -87,7 +87,7 @@ TEST_CASE("half precision throughout trains as well, and says what a scaler did"
   options.epochs = 3;
   options.progress = false;
   const lab::TrainResult result = lab::run_recipe(lab::find_recipe("digits"), "threads", 2, options);
-  // The scale of the start is too large once or twice, and halved then.
+  // The initial scale is too large once or twice, and is halved each time.
   CHECK(result.metrics.at("skipped steps") >= 1);
   CHECK(result.metrics.at("loss scale") * std::exp2(result.metrics.at("skipped steps")) == 65536);
 }
@@ -120,12 +120,12 @@ TEST_CASE(
       CHECK(whole.metrics.at("skipped steps") >= 1);
       CHECK(second.metrics.at("loss scale") == whole.metrics.at("loss scale"));
     }
-    // The file is now that of the whole training, with which these do not go on.
+    // The file is now that of the whole training; none of these runs can resume from it.
     const std::vector<std::pair<std::string, std::string>> refused{
         {" --epochs 4", "there is nothing left to do"},
         {" --epochs 5 --seed 2", "was written with --seed 1, and this is 2"},
         {" --epochs 5 --batch 32", "was written with --batch 64, and this is 32"},
-        // One that has the same parameters, and one that has not.
+        // A precision with the same parameter dtype, and one with another.
         {" --epochs 5 --precision bf16-mixed", precision == "16-mixed"  ? "unexpected part \"scaler\""
                                                : precision == "32-true" ? "written by a training in float32"
                                                                         : "bfloat16"},
@@ -139,7 +139,7 @@ TEST_CASE(
       CHECK(test::contains(wrong.output, text));
     }
   }
-  // A number that no dtype has.
+  // A dtype number that does not exist.
   Safetensors damaged = load_safetensors(file);
   REQUIRE(damaged.metadata.count("options/computed_in") == 1);
   damaged.metadata["options/computed_in"] = "99";

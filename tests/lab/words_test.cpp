@@ -1,4 +1,4 @@
-// Words of a line and whole numbers, as commands read them.
+// Parsing of words and whole numbers in command input.
 #include <brigade/lab/options.h>
 
 #include <doctest/doctest.h>

@@ -12,7 +12,7 @@ namespace {
 struct Statistics {
   double mean = 0, biased = 0, unbiased = 0;
 };
-// Of channel c of x [N, C, L].
+// Statistics of channel c of x [N, C, L].
 Statistics statistics_of(const Tensor& x, int64_t c) {
   std::vector<double> values;
   for (int64_t n = 0; n < x.size(0); ++n) {

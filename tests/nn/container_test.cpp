@@ -62,11 +62,10 @@ TEST_CASE("a Sequential runs what it lists, after replace_module too") {
   CHECK(run(sequential) == -3);
   CHECK(names_of(sequential->named_parameters()) == Names{"1.weight"});
   nn::Module& base = *sequential;
-  base.replace_module("1", times(7));  // the same type: it can be called as the old one was
+  base.replace_module("1", times(7));  // the same type, so it is callable as before
   CHECK(run(sequential) == -7);
   CHECK_THROWS_WITH_AS(base.replace_module("1", nn::ReLU()), doctest::Contains("'1' is a Linear"), ValueError);
-  // What fails leaves everything as it was: a module that holds the Sequential, an empty handle, a name that is not
-  // there.
+  // A failed replacement changes nothing: a module that contains the Sequential, an empty handle, an unknown name.
   nn::Sequential outer(sequential);
   nn::Sequential around;
   around->push_back(sequential);

@@ -1,4 +1,4 @@
-// Convolutions over one dimension and transposed ones as modules.
+// 1-d and transposed convolutions as modules.
 #include "printed.h"
 
 #include <brigade/autograd/functional.h>
@@ -17,7 +17,7 @@ namespace {
 
 std::vector<float> floats(const Tensor& x) { return x.to_vector<float>(); }
 
-// The largest magnitude, which for many uniform numbers is close to their bound.
+// The largest magnitude; for many uniform samples it is close to their bound.
 double reach(const Tensor& x) {
   double most = 0;
   for (const float value : floats(x))
@@ -70,7 +70,7 @@ TEST_CASE("ConvTranspose1d and ConvTranspose2d enlarge") {
 
 TEST_CASE("weights start uniform within one over the root of the second dimension times the kernel, as PyTorch's") {
   manual_seed(5);
-  // Transposed weights are [in, out / groups, ...]: PyTorch takes the out channels for the fan in.
+  // Transposed weights are [in, out / groups, ...]: PyTorch computes the fan in from the out channels.
   nn::ConvTranspose2d up(64, 8, 3);
   CHECK(reach(up->weight) <= 1 / std::sqrt(8 * 9.0));
   CHECK(reach(up->weight) >= 0.99 / std::sqrt(8 * 9.0));

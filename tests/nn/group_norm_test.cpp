@@ -49,7 +49,7 @@ TEST_CASE("GroupNorm normalises groups of channels, and its parameters are those
   const Tensor scaled = norm(x);
   CHECK(largest(scaled.select(1, 2) - y.select(1, 2) * 3.0) < 1e-12);
   CHECK(largest(scaled.select(1, 3) - (y.select(1, 3) * 4.0 + 5.0)) < 1e-12);
-  // Evaluation is no different.
+  // Evaluation mode gives the same result.
   norm->eval();
   CHECK(largest(norm(x) - scaled) == 0);
   CHECK(nn::GroupNorm(2, 4, {.affine = false})->parameters().empty());

@@ -131,7 +131,7 @@ TEST_CASE("trunc_normal_ has the moments of a normal distribution within its bou
     double mean, stddev, a, b;
     double expected_mean, expected_deviation;
   };
-  // By numerical integration.
+  // Expected values from numerical integration.
   for (const Case& c :
        {Case{0, 1, -2, 2, 0, 0.879626}, Case{1, 2, 0, 3, 1.413262, 0.831320}, Case{0, 0.02, -2, 2, 0, 0.02},
         Case{0, 1, 3, 5, 3.282694, 0.264192}, Case{0, 1, -9, -4, -4.225607, 0.216039}}) {
@@ -165,7 +165,7 @@ TEST_CASE("eye_ and dirac_ place their ones as PyTorch does") {
   const Tensor grouped = empty({4, 1, 2, 2});
   nn::init::dirac_(grouped, 2);
   CHECK(floats(grouped) == std::vector<float>{0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0});
-  // A convolution with it passes its input on.
+  // A convolution with this weight is the identity.
   nn::Conv2d conv(3, 3, 3, {.padding = 1, .bias = false});
   nn::init::dirac_(conv->weight.detach());
   const Tensor x = randn({1, 3, 4, 5});
@@ -188,7 +188,7 @@ TEST_CASE("orthogonal_ makes rows or columns orthonormal, in every direction ali
     for (int64_t i = 0; i < n * n; ++i)
       CHECK(std::abs(values[static_cast<size_t>(i)] - (i % (n + 1) == 0 ? 4 : 0)) < 1e-13);
   }
-  // The sign of the factorisation is not that of the method: determinants of both signs, elements of mean 0.
+  // The signs that the factorization chooses do not show in the result: determinants of both signs, elements of mean 0.
   double sum = 0, positive = 0;
   for (int turn = 0; turn < 400; ++turn) {
     const Tensor t = empty({2, 2}, kFloat64);
@@ -221,7 +221,7 @@ TEST_CASE("sparse_ zeroes its part of every column") {
     CHECK(zeros == 31);
   }
   CHECK(std::sqrt(squares / (70 * 40)) == doctest::Approx(0.5).epsilon(0.05));
-  CHECK(*std::max_element(per_row.begin(), per_row.end()) < 30);  // not the same rows everywhere
+  CHECK(*std::max_element(per_row.begin(), per_row.end()) < 30);  // the zeros are not all in the same rows
   CHECK_THROWS_AS(nn::init::sparse_(empty({3}), 0.1), ShapeError);
   CHECK_THROWS_AS(nn::init::sparse_(empty({3, 3}), 1.5), ValueError);
 }

@@ -30,7 +30,7 @@ TEST_CASE("RMSNorm divides by the root of the mean square") {
   CHECK(names_of(norm->state_dict()) == std::vector<std::string>{"weight"});
   const Tensor x = tensor(std::vector<float>{3, 4}, {2});
   CHECK(floats(norm(x))[0] == doctest::Approx(3 / std::sqrt(12.5 + 0.5)));
-  // Without an eps: that of the type it is computed in, which alone keeps zeros from becoming NaN.
+  // The default eps is that of the type of the computation; without an eps, zeros would become NaN.
   CHECK(floats(nn::RMSNorm(2)(zeros({2}))) == std::vector<float>{0, 0});
   const Tensor small = full({2}, 1e-4, kFloat32);
   CHECK(floats(rms_norm(small, {2}))[0] == doctest::Approx(1e-4 / std::sqrt(1e-8 + 0x1p-23)));
@@ -76,7 +76,7 @@ TEST_CASE("gradients reach input and parameters; one that has a place is born th
   for (size_t i = 0; i < 3; ++i)
     CHECK(doubles(norm->weight.grad())[i] == doctest::Approx(2 * once[i]));
   CHECK(norm->bias.grad().defined());
-  // A frozen weight gets none.
+  // A frozen weight gets no gradient.
   nn::RMSNorm plain(3);
   plain->weight.requires_grad_(false);
   const Tensor z = ones({2, 3}).requires_grad_();

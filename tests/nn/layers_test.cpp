@@ -1,5 +1,5 @@
-// Linear, convolution, pooling, activations, dropout, flattening and losses as modules: that each hands its options to
-// the right function (whose values tests/autograd and tests/kernels check).
+// Linear, convolution, pooling, activations, dropout, flattening, and losses as modules: checks that each passes its
+// options to the right function (tests/autograd and tests/kernels check the values).
 #include "printed.h"
 
 #include <nn/models.h>

@@ -1,4 +1,4 @@
-// Losses as modules: that each hands its inputs and options to its function.
+// Losses as modules: checks that each passes its inputs and options to its function.
 #include <nn/models.h>
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ TEST_CASE("losses against classes take weights, an ignored class and smoothing")
   CHECK(loss(logits, classes).item() != cross_entropy(logits, classes).item());
   CHECK(names_of(loss->named_buffers()) == std::vector<std::string>{"weight"});
   CHECK(nn::CrossEntropyLoss()->named_buffers().empty());
-  // The weight goes with the module; the user's stays.
+  // The module's weight is converted with it; the user's tensor is not.
   loss->to(kFloat32);
   CHECK(loss->options.weight.dtype() == kFloat32);
   CHECK(weight.dtype() == kFloat64);
@@ -75,11 +75,11 @@ TEST_CASE("losses with a margin, by hand") {
       doubles(nn::TripletMarginLoss(TripletMarginLossOptions{.margin = 3, .reduction = Reduction::None})(a, b, far));
   CHECK(triplets[0] == doctest::Approx(std::sqrt(2) - 4 + 3).epsilon(1e-5));
   CHECK(triplets[1] == doctest::Approx(1 + 3).epsilon(1e-5));
-  // The positive stands nearer to the negative: sqrt(1 + 9) below 4.
+  // With swap, the positive is closer to the negative than the anchor is: sqrt(1 + 9) < 4.
   CHECK(
       doubles(nn::TripletMarginLoss(TripletMarginLossOptions{.margin = 3, .swap = true, .reduction = Reduction::None})(
           a, b, far))[0] == doctest::Approx(std::sqrt(2) - std::sqrt(10) + 3).epsilon(1e-5));
-  // Cubes: (1 + 1)^(1/3) and 4, then 1 and 0.
+  // With p = 3: (1 + 1)^(1/3) and 4, then 1 and 0.
   CHECK(triplet_margin_loss(a, b, far, {.margin = 3, .p = 3, .reduction = Reduction::Sum}).item() ==
         doctest::Approx(std::cbrt(2) - 4 + 3 + 1 + 3).epsilon(1e-5));
   CHECK_THROWS_AS(triplet_margin_loss(a, b, far, {.p = 0}), ValueError);
@@ -101,7 +101,7 @@ TEST_CASE("likelihoods, by hand") {
   CHECK(doubles(losses)[0] == doctest::Approx(std::log(0.5) / 2));
   CHECK(doubles(losses)[1] == doctest::Approx((std::log(0.01) + 625) / 2));
   sum(losses).backward();
-  CHECK(doubles(var.grad())[1] == doctest::Approx((100 - 62500) / 2.0));  // not cut off by eps
+  CHECK(doubles(var.grad())[1] == doctest::Approx((100 - 62500) / 2.0));  // not clamped by eps
   CHECK_THROWS_WITH_AS(gaussian_nll_loss(x, z, neg(var)), doctest::Contains("negative"), ValueError);
   CHECK_THROWS_AS(gaussian_nll_loss(x, z, ones({2}, kFloat64)), ShapeError);
   CHECK(gaussian_nll_loss(ones({2, 3}), ones({2, 3}), ones({2})).item() == 0);

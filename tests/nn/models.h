@@ -1,4 +1,4 @@
-// Models that several tests use.
+// Models shared by several tests.
 #pragma once
 
 #include <brigade/autograd/functional.h>
@@ -17,7 +17,7 @@ struct BlockImpl : nn::Module {
 };
 BRIGADE_MODULE(Block);
 
-// [N, 3] -> [N, 2], with a parameter and a buffer of its own.
+// [N, 3] -> [N, 2]; has its own parameter and buffer.
 struct NetImpl : nn::Module {
   nn::ModuleList<Block> blocks{nullptr};
   nn::Linear head{nullptr};

@@ -11,14 +11,14 @@ using autograd::Tape;
 
 namespace {
 
-// The tape of this thread, for one test.
+// Enables the tape of this thread for one test.
 struct OnTape {
   OnTape() { Tape::enable(); }
   ~OnTape() { Tape::disable(); }
   const Tape* operator->() const { return Tape::current(); }
 };
 
-// Any arguments, any result.
+// forward overloads with various argument and result types.
 struct ArgumentsImpl : nn::Module {
   int forward(int a) { return a; }
   std::string forward(const std::string& a, int b) { return a + std::to_string(b); }
@@ -33,7 +33,7 @@ struct ArgumentsImpl : nn::Module {
 };
 BRIGADE_MODULE(Arguments);
 
-// Says which line it was told.
+// Returns the source line that it received.
 struct WhereImpl : nn::Module {
   uint32_t forward(int, SourceLocation where = SourceLocation::current()) { return where.line(); }
   uint32_t forward(int, int, int, int, SourceLocation where = SourceLocation::current()) { return where.line(); }
@@ -56,7 +56,7 @@ BRIGADE_MODULE(Wider);
 template <class T>
 struct TemplatedImpl : nn::Module {};
 
-// What a temporary handle is given would be lost, so it does not compile: `block.fc() = other`, `p.grad() = t`.
+// Assigning to a temporary handle would have no effect, so it does not compile: `block.fc() = other`, `p.grad() = t`.
 static_assert(std::is_assignable_v<Tensor&, Tensor> && !std::is_assignable_v<Tensor, Tensor>);
 static_assert(!std::is_assignable_v<Tensor, const Tensor&>);
 static_assert(std::is_assignable_v<nn::Linear&, nn::Linear> && !std::is_assignable_v<nn::Linear, nn::Linear>);
@@ -120,7 +120,7 @@ TEST_CASE("a call is on the tape with its path, its type and the user's line") {
   net(ones({2, 3}));
   const auto line = static_cast<uint32_t>(__LINE__ - 1);
   const auto calls = tape->calls();
-  REQUIRE(calls.size() == 6);  // the net, two blocks with a Linear each, the head
+  REQUIRE(calls.size() == 6);  // the net, two blocks with one Linear each, the head
   CHECK(*calls[0].path == "");
   CHECK(std::string(calls[0].type) == "Net");
   CHECK(calls[0].where.line() == line);
@@ -199,7 +199,7 @@ TEST_CASE("a scope ends with its call, also by an exception") {
   CHECK_THROWS_AS(block(ones({1, 7})), ShapeError);
   ones({1}) + ones({1});
   CHECK(tape->records().back().call == 0);
-  block->fc(ones({1, 3}));  // and is opened again
+  block->fc(ones({1, 3}));  // and a new scope opens
   CHECK(*tape->calls().back().path == "fc");
 }
 

@@ -9,7 +9,7 @@ namespace brigade::test::module_test {
 using Names = std::vector<std::string>;
 
 namespace {
-// A shared module, registered twice.
+// A shared module that is registered twice.
 struct TiedImpl : nn::Module {
   nn::Linear a{nullptr}, b{nullptr};
   TiedImpl() {
@@ -74,7 +74,7 @@ TEST_CASE("replace_module changes the tree and the paths") {
   tied->a = tied->replace_module("a", nn::Linear(2, 5));
   CHECK(names_of(tied->named_parameters()) == Names{"a.weight", "a.bias", "b.weight"});
   CHECK(tied->a->path() == "a");
-  CHECK(old->path() == "b");  // it still stands there
+  CHECK(old->path() == "b");  // it is still registered as b
   tied->replace_module("b", nn::Identity());
   CHECK(old->path() == "");
   CHECK_THROWS_WITH_AS(tied->replace_module("c", nn::Identity()), doctest::Contains("'c' is not defined"), ValueError);
@@ -149,7 +149,7 @@ TEST_CASE("to() converts floating tensors in place and keeps their identity") {
   net(ones({1, 3}, kFloat64)).sum().backward();
   CHECK(same.grad().dtype() == kFloat64);
   CHECK_THROWS_AS(net->to(kInt64), DTypeError);
-  // A gradient that lives in a bucket has the bucket's dtype.
+  // A gradient that is a view of a bucket has the bucket's dtype.
   autograd::set_grad_target(net->head->weight, zeros({2, 3}, kFloat64));
   CHECK_THROWS_WITH_AS(net->to(kFloat32), doctest::Contains("parameter `head.weight` lives in a bucket"),
                        AutogradError);

@@ -1,4 +1,4 @@
-// The activations of nn/parametric_activation.h: what they compute, print and refuse.
+// The activations of nn/parametric_activation.h: results, printing, and rejected arguments.
 #include "printed.h"
 
 #include <brigade/brigade.h>

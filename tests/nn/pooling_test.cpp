@@ -1,4 +1,4 @@
-// Pooling over one dimension, dilated, and adaptive, as modules.
+// 1-d, dilated, and adaptive pooling as modules.
 #include "printed.h"
 
 #include <brigade/autograd/functional.h>

@@ -1,4 +1,4 @@
-// What a module prints.
+// The printed form of a module.
 #pragma once
 
 #include <sstream>

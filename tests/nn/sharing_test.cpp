@@ -8,7 +8,7 @@ using doctest::Contains;
 
 namespace {
 
-// A table of words whose weight is also that of the head.
+// An embedding that shares its weight with the head.
 struct TiedImpl : nn::Module {
   nn::Embedding table{nullptr};
   nn::Linear head{nullptr};
@@ -67,7 +67,7 @@ TEST_CASE("conflicting values for one shared tensor are named, and nothing is lo
   const auto before = floats(net->table->weight);
   auto state = Tied()->state_dict();
   state[1].second = state[1].second.clone();
-  CHECK(net->load_state_dict(state).missing.empty());  // equal values in memory of their own
+  CHECK(net->load_state_dict(state).missing.empty());  // equal values in separate tensors
   const auto loaded = floats(net->table->weight);
   CHECK(loaded != before);
   state[1].second.fill_(2);
@@ -75,7 +75,7 @@ TEST_CASE("conflicting values for one shared tensor are named, and nothing is lo
                        ValueError);
   CHECK_THROWS_AS(net->load_state_dict(state, false), ValueError);
   CHECK(floats(net->table->weight) == loaded);
-  // One of the names is enough where names may be missing.
+  // With strict = false, one of the names is enough.
   state.erase(state.begin());
   CHECK(net->load_state_dict(state, false).missing == std::vector<std::string>{"table.weight"});
   CHECK(floats(net->table->weight) == std::vector<float>(15, 2));

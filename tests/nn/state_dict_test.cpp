@@ -32,7 +32,7 @@ TEST_CASE("a state goes round") {
   CHECK(b->head->weight.version() > version);
   CHECK(b->head->weight.requires_grad());
   CHECK(b->head->weight.is_leaf());
-  // Other dtypes are converted.
+  // Values are converted to the dtype of the parameter.
   b->to(kFloat64);
   b->load_state_dict(a->state_dict());
   CHECK(floats(b->head->weight) == floats(a->head->weight));

@@ -1,4 +1,4 @@
-// Attention and transformers beside PyTorch: same parameters, same numbers.
+// Attention and transformers: the same parameters give the same numbers as PyTorch.
 #include <nn/models.h>
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ Tensor made(const Shape& sizes, F&& f) {
 Tensor wave(const Shape& sizes, double seed) {
   return made(sizes, [&](double i) { return std::cos(1.3 * i + seed); });
 }
-// Parameter k starts as 0.3 sin(0.7 i + k), the weight of a norm as that plus 1.
+// Parameter k starts as 0.3 sin(0.7 i + k); the weights of norms start as that plus 1.
 void fill(nn::Module& module) {
   double k = 0;
   for (const auto& [name, parameter] : module.named_parameters()) {

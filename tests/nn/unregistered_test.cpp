@@ -1,4 +1,4 @@
-// A module that is used in another's forward and registered nowhere: the warning, and who is not to be warned.
+// A module that is used in another module's forward but registered nowhere: the warning, and when there must be none.
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/core/warning.h>
 #include <nn/models.h>
@@ -12,7 +12,7 @@ namespace brigade::test::unregistered_test {
 
 namespace {
 
-// Collects what is told while it lives.
+// Collects the warnings reported during its lifetime.
 class Told {
  public:
   Told() : before_(set_warning_handler([this](const Warning& warning) { warnings.push_back(warning); })) {}
@@ -32,7 +32,7 @@ struct ForgetfulImpl : nn::Module {
 };
 BRIGADE_MODULE(Forgetful);
 
-// Uses what others own.
+// Uses a module that another module owns.
 struct BorrowerImpl : nn::Module {
   nn::Linear own{nullptr};
   nn::Linear borrowed{nullptr};
@@ -54,7 +54,7 @@ TEST_CASE("a child that was never registered is warned of once, with the lines w
   const std::string& message = told.warnings[0].message;
   CAPTURE(message);
   CHECK(message.find("the module Linear, made at ") == 0);
-  // In a member's initialiser the language leaves a choice between its line and that of the constructor.
+  // For a member initializer, the standard allows either its own line or that of the constructor.
   const auto made_at = [&](int line) {
     return message.find("unregistered_test.cpp:" + std::to_string(line) + ", is called") != std::string::npos;
   };

@@ -41,7 +41,7 @@ TEST_CASE("Adam and AdamW agree with their formulas") {
         CAPTURE(amsgrad);
         CAPTURE(maximize);
         CAPTURE(decay);
-        // Betas so small that the largest mean of squares and the last differ.
+        // Betas small enough that the maximum of the second moments and the last one differ.
         check_against_formula<optim::Adam>(false, optim::AdamOptions{.lr = 0.05,
                                                                      .betas = {0.8, 0.4},
                                                                      .eps = 1e-3,
@@ -69,7 +69,7 @@ TEST_CASE("the defaults are PyTorch's") {
 }
 
 TEST_CASE("the count of steps is each parameter's own") {
-  // In its first step Adam moves by lr, whatever the gradient: also when others have moved before.
+  // Adam's first step has size lr for any gradient, even if other parameters have already moved.
   const Tensor early = ones({1}, kFloat64).requires_grad_();
   const Tensor late = ones({1}, kFloat64).requires_grad_();
   optim::Adam optimizer({early, late}, {.lr = 0.1, .eps = 0});
@@ -134,7 +134,7 @@ TEST_CASE("float16 loses the second moments of small gradients: the steps are Py
 
 namespace {
 
-// Two parameters; the second has gradients in some steps alone.
+// Two parameters; the second gets gradients in some steps only.
 struct Two {
   Tensor a = tensor<float>({1, -2, 3}).requires_grad_();
   Tensor b = tensor<float>({0.5, 4}).requires_grad_();
@@ -180,14 +180,14 @@ TEST_CASE("a state of Adam is saved by steps, whoever counts, and the count can 
       usual.step(i, i != 1);
       other.step(i, i != 1);
     }
-    // To another optimizer,
+    // The count moves by loading the state into another optimizer,
     Two loaded(!first_on_device);
     for (const auto& [to, from] : {std::pair(&loaded.a, &other.a), std::pair(&loaded.b, &other.b)}) {
       const NoGradGuard no_grad;
       to->copy_(*from);
     }
     loaded.optimizer.load_state_dict(other.optimizer.state_dict());
-    // and by the option.
+    // and by changing the option.
     other.optimizer.options().capturable = !first_on_device;
     for (int i = 3; i < 6; ++i) {
       usual.step(i, true);

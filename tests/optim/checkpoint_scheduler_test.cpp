@@ -1,4 +1,4 @@
-// Schedules of learning rates as parts of a checkpoint.
+// Learning rate schedulers as parts of a checkpoint.
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/checkpoint.h>
@@ -20,7 +20,7 @@ namespace {
 
 using MakeScheduler = std::function<std::unique_ptr<optim::LRScheduler>(optim::Optimizer&)>;
 
-// An optimizer and its schedule.
+// An optimizer and its scheduler.
 struct Job {
   nn::Linear net{2, 1};
   optim::SGD sgd{net->parameters(), {.lr = 0.1, .momentum = 0.9}};

@@ -50,7 +50,7 @@ MakeOptimizer make(std::remove_cvref_t<decltype(std::declval<O&>().options())> o
   return [options](const nn::Module& net) { return std::make_unique<O>(net.parameters(), options); };
 }
 
-// A training job with all its state: weights, running statistics, moments, the stream of random numbers, counters.
+// A training job with all its state: weights, running statistics, moments, the random number stream, counters.
 struct Job {
   Net net;
   std::unique_ptr<optim::Optimizer> optimizer;
@@ -116,7 +116,7 @@ TEST_CASE("a job that was saved and loaded goes on bit for bit, whatever the opt
     const uint64_t offset = default_generator().offset();
 
     Job resumed(99, make_optimizer);
-    resumed.train(2);  // its state is replaced, not added to
+    resumed.train(2);  // load() must replace its state
     resumed.checkpoint.load(path);
     CHECK(resumed.step == 7);
     CHECK(resumed.train(6) == expected);
@@ -145,7 +145,7 @@ TEST_CASE("a program that has the model alone reads it from the checkpoint of a 
   CHECK_FALSE(same_bits(net->state_dict(), job.net->state_dict()));
   model.load(path, {.strict = false});
   CHECK(same_bits(net->state_dict(), job.net->state_dict()));
-  // What is named has to be there.
+  // A named entry must exist in the file.
   double missing = 0;
   optim::Checkpoint more;
   more.module("model", *net).number("missing", missing);
@@ -441,7 +441,7 @@ TEST_CASE("a process killed while it saves, many times, leaves the last checkpoi
   const TemporaryFolder folder;
   const std::string path = folder / "job";
   constexpr int kKills = 40;
-  // Every element of the module and the counter say which save it was.
+  // Every element of the module, and the counter, hold the number of the save.
   struct State {
     nn::Linear linear{64, 64};
     int64_t step = 0;
@@ -470,7 +470,7 @@ TEST_CASE("a process killed while it saves, many times, leaves the last checkpoi
       }
     }
     ::close(completed[1]);
-    // After the first save, at a moment that differs each time.
+    // Kill the child after its first save, at a different moment each time.
     int64_t seen = 0;
     REQUIRE(::read(completed[0], &seen, sizeof seen) == sizeof seen);
     std::this_thread::sleep_for(std::chrono::microseconds(137 * kill % 4000));

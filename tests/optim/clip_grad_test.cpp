@@ -111,7 +111,7 @@ TEST_CASE("gradients of several dtypes have one norm") {
 }
 
 TEST_CASE("the norm of float16 gradients is not taken in float16") {
-  const Tensor p = with_gradient({300, 400}, kFloat16);  // 400 * 400 is above the largest float16
+  const Tensor p = with_gradient({300, 400}, kFloat16);  // 400 * 400 exceeds the largest float16
   CHECK(optim::clip_grad_norm_({p}, 5.0) == doctest::Approx(500));
   CHECK(p.grad().to_vector<float>()[0] == doctest::Approx(3).epsilon(1e-3));
 }
@@ -151,7 +151,7 @@ TEST_CASE("norms of every order are PyTorch's") {
     CHECK(std::isnan(optim::clip_grad_norm_({with_gradient({2}), bad}, 1.0, {.norm_type = c.norm_type})) ==
           (c.norm_type != 0));
   }
-  // An element of 0 makes a norm of negative order 0.
+  // With a zero element, a norm of negative order is 0.
   CHECK(optim::clip_grad_norm_({with_gradient({0, 5})}, 1, {.norm_type = -2}) == 0);
 }
 

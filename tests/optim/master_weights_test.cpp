@@ -1,4 +1,4 @@
-// Master weights: float32 copies of half parameters, against the same optimizer over float32.
+// Master weights: float32 copies of half parameters, compared with the same optimizer on float32 parameters.
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/random.h>
@@ -27,15 +27,15 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.to_vector<double>() == b.to_vector<double>();
 }
 
-// 30 steps with half gradients; the float32 twin gets the same ones. After each step the half
-// parameter is what the twin rounds to.
+// Runs 30 steps on half parameters and the same gradients on a float32 twin. After each step, the half parameter must
+// equal the twin's, rounded.
 template <class O>
 void check_like_float32(std::remove_cvref_t<decltype(std::declval<O&>().options())> options) {
   for (const DType dtype : {kFloat16, kBFloat16}) {
     CAPTURE(std::string(name(dtype)));
     const Tensor half = half_parameter(numbers({5, 3}, 1), dtype);
     const Tensor strided = half_parameter(numbers({4, 6}, 2), dtype);
-    const Tensor transposed = strided.detach().t().requires_grad_();  // moved where it lies
+    const Tensor transposed = strided.detach().t().requires_grad_();  // updated in place, with these strides
     const Tensor full = half.detach().to(kFloat32).requires_grad_();
     const Tensor full_transposed = transposed.detach().to(kFloat32).requires_grad_();
     options.master_weights = true;
@@ -167,7 +167,7 @@ TEST_CASE("a state that was saved without master weights begins with the paramet
   for (const auto& [name, tensor] : after.state_dict().tensors)
     CHECK(tensor.dtype() == kFloat32);
 
-  // The other way round moments of float32 are not made half.
+  // In the other direction, float32 moments are not converted to half.
   optim::OptimizerState state = after.state_dict();
   std::erase_if(state.numbers, [](const auto& entry) { return entry.first == "group0.master_weights"; });
   optim::Adam plain({second}, {.lr = 1e-3});

@@ -18,7 +18,7 @@ void train(O& optimizer, const Tensor& p, int from, int to) {
     optimizer.step();
   }
 }
-// What a user's own optimizer may write: plain operations.
+// An optimizer that a user could write from plain operations.
 struct PlainDescent final : optim::Optimizer {
   std::vector<Tensor> all;
   size_t groups() const noexcept override { return 1; }
@@ -84,7 +84,7 @@ TEST_CASE_TEMPLATE("parameters of several dtypes and of several ages move as eac
     each.push_back(std::make_unique<O>(std::vector<Tensor>{p}, options));
   for (int t = 0; t < 4; ++t) {
     for (size_t i = 0; i < dtypes.size(); ++i) {
-      // Parameter i sits out step i.
+      // Parameter i has no gradient in step i.
       const bool rests = t == static_cast<int>(i);
       for (const Tensor& p : {together[i], alone[i]}) {
         set_gradient(p, t + static_cast<int>(i));
@@ -156,7 +156,7 @@ TEST_CASE_TEMPLATE("the state goes round bit for bit", O, optim::SGD, optim::Ada
     two.load_state_dict(one.state_dict());
     CHECK(two.options().lr == 0.1);
     CHECK_FALSE(two.options().maximize);
-    // The state was copied: going on with one does not move the other.
+    // The state was copied: further steps of one optimizer do not affect the other.
     train(one, p, 3, 6);
     train(two, copy, 3, 6);
     CHECK(copy.template to_vector<double>() == p.template to_vector<double>());
@@ -169,7 +169,7 @@ TEST_CASE_TEMPLATE("the state goes round bit for bit", O, optim::SGD, optim::Ada
       CHECK(a.tensors[i].second.template to_vector<double>() == b.tensors[i].second.template to_vector<double>());
     }
     for (const auto& [name, number] : a.numbers)
-      CHECK_FALSE(name.starts_with("1."));  // nothing about what never moved
+      CHECK_FALSE(name.starts_with("1."));  // no state for a parameter that never moved
   }
 }
 

@@ -1,4 +1,4 @@
-// Runs an optimizer beside a formula that moves one number at a time.
+// Runs an optimizer against a scalar reference formula.
 #pragma once
 
 #include <brigade/kernels/factory.h>
@@ -16,7 +16,7 @@ inline Tensor parameter_of(DType dtype) {
   return from_values<double>(std::vector<double>{0.5, -1.25, 2}, {3}).to(dtype).detach().requires_grad_();
 }
 
-// The gradient in step t at value p: it depends on both, so that an error in one step shows in the next.
+// The gradient at value p in step t. It depends on both, so an error in one step shows in the next.
 inline double slope(double p, int t) { return 0.3 * p + std::sin(t + 1.0); }
 
 inline void set_gradient(const Tensor& parameter, int t) {
@@ -26,8 +26,8 @@ inline void set_gradient(const Tensor& parameter, int t) {
   parameter.set_grad(tensor(values, parameter.sizes()).to(parameter.dtype()));
 }
 
-// Five steps. `formula(i, value, gradient, t)` gives element i's next value; it runs in double, on its own values
-// throughout, and keeps its own state.
+// Runs five steps. `formula(i, value, gradient, t)` returns the next value of element i; it is evaluated in double on
+// its own sequence of values and keeps its own state.
 inline void compare(optim::Optimizer& optimizer, const Tensor& parameter,
                     const std::function<double(size_t, double, double, int)>& formula, double tolerance) {
   std::vector<double> expected = parameter.to_vector<double>();
@@ -46,7 +46,7 @@ inline void compare(optim::Optimizer& optimizer, const Tensor& parameter,
   }
 }
 
-// (dtype, tolerance) after five steps.
+// (dtype, tolerance after five steps).
 inline const std::vector<std::pair<DType, double>> kPrecisions = {{kFloat64, 1e-13}, {kFloat32, 2e-6}};
 
 }  // namespace brigade::test

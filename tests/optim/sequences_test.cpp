@@ -1,4 +1,4 @@
-// Every optimizer beside PyTorch's: what twelve steps make of three numbers.
+// Every optimizer, compared with PyTorch's: the values of three elements after twelve steps.
 #include <optim/reference.h>
 
 #include <memory>
@@ -22,7 +22,7 @@ Row row(const OptionsOf<O>& options, std::vector<double> expected) {
           std::move(expected)};
 }
 
-// From torch.optim 2.15 in float64, with the gradients of reference.h; Lion from its authors' program.
+// From torch.optim 2.15 in float64, with the gradients of reference.h; Lion from its authors' code.
 std::vector<Row> rows() {
   return {
       row<optim::RMSprop>({}, {0.3715109291354359, -1.1212038829427085, 1.7008225967154234}),
@@ -156,7 +156,8 @@ TEST_CASE("Lion leaves a parameter where its direction is 0, and shows a gradien
 }
 
 TEST_CASE("NAdam's product of momenta is each parameter's own") {
-  // `late` rests while the betas are others; both are then of one age, but of two products.
+  // The two parameters take turns under different betas, so they have the same step count but different momentum
+  // products.
   const Tensor early = parameter_of(kFloat64), late = parameter_of(kFloat64);
   const Tensor early_alone = parameter_of(kFloat64), late_alone = parameter_of(kFloat64);
   optim::NAdam both({early, late}, {.lr = 0.1}), first({early_alone}, {.lr = 0.1}), second({late_alone}, {.lr = 0.1});

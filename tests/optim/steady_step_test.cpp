@@ -1,5 +1,5 @@
-// A step that repeats the shapes of the one before takes no memory from the operating system: no page fault, and no
-// request of the tensors' allocator that leaves the process.
+// A training step with the same shapes as the previous one takes no memory from the operating system: no page faults,
+// and no system calls of the tensor allocator.
 #include <brigade/autograd/functional.h>
 #include <brigade/core/allocator.h>
 #include <brigade/nn/nn.h>
@@ -18,7 +18,7 @@ namespace brigade::test::steady_step_test {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kOwnMemory = false;  // sanitizers touch shadow memory and hold back what is freed
+constexpr bool kOwnMemory = false;  // sanitizers touch shadow memory and delay frees
 #else
 constexpr bool kOwnMemory = true;
 #endif
@@ -29,14 +29,14 @@ int64_t page_faults() {
   return usage.ru_minflt + usage.ru_majflt;
 }
 
-// Whether the tensors' allocator keeps memory, as it does unless BRIGADE_CPU_ALLOC=system.
+// Whether the tensor allocator caches memory, as it does unless BRIGADE_CPU_ALLOC=system.
 bool cached() {
   const char* chosen = std::getenv("BRIGADE_CPU_ALLOC");
   return kOwnMemory && (chosen == nullptr || std::strcmp(chosen, "system") != 0);
 }
 
-// Rounds of steps, the first of which warms up; one of the others has to take nothing. (Once in a while the operating
-// system moves a page, or threads meet in an order that needs one block more.)
+// Runs rounds of steps; the first warms up, and one of the others must take no memory. (Occasionally the operating
+// system moves a page, or threads interleave so that one more block is needed.)
 void check_steady(const std::function<void()>& step) {
   if (!cached()) {
     MESSAGE("not checked: a sanitizer or BRIGADE_CPU_ALLOC=system takes each block from the operating system");

@@ -1,4 +1,4 @@
-// Parameters of any strides move as contiguous ones do.
+// Parameters of any strides are updated like contiguous ones.
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/optim/optim.h>
@@ -25,7 +25,7 @@ Tensor start() {
   return randn({3, 4}, kFloat64, &generator);
 }
 
-// The same values: contiguous, transposed, and every second column of something wider.
+// The same values: contiguous, transposed, and as every second column of a wider tensor.
 std::vector<Tensor> layouts() {
   const Tensor x = start();
   const Tensor transposed = x.transpose(0, 1).clone().transpose(0, 1).detach();
@@ -46,7 +46,7 @@ std::vector<double> train(const Make& make, const Tensor& parameter, const Tenso
     const auto version = parameter.version();
     optimizer->step();
     CHECK(parameter.version() > version);
-    // Saved and loaded in between: the state has the parameter's shape.
+    // Save and load in between: the state has the parameter's shape.
     if (step == 1) optimizer->load_state_dict(optimizer->state_dict());
   }
   std::vector<double> values = parameter.to_vector<double>();

@@ -1,4 +1,4 @@
-// An optimizer and a parameter that several modules share.
+// An optimizer over a parameter that several modules share.
 #include <brigade/autograd/functional.h>
 #include <brigade/nn/nn.h>
 #include <optim/reference.h>
@@ -7,7 +7,7 @@ namespace brigade::test::tied_test {
 
 namespace {
 
-// Parameter k starts as 0.3 sin(0.7 i + k), the weight of a norm as that plus 1.
+// Parameter k starts as 0.3 sin(0.7 i + k); the weights of norms start as that plus 1.
 void fill(nn::Module& module) {
   double k = 0;
   for (const auto& [name, parameter] : module.named_parameters()) {

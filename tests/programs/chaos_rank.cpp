@@ -3,7 +3,7 @@
 //   chaos_rank BACKEND none|kill|stop|pause|exit0|exit3|abort|throw|slow|close|memory|disk FAULTY STEP PLACE
 //
 // BACKEND: shm, gloo, hosts, or threads:RANKS. PLACE: forward, hook (of a gradient), collective (started, not waited
-// for). Rank 0 prints "done" and the sum of the weights, exactly; it does not depend on who is slow.
+// for). Rank 0 prints "done" and the sum of the weights, exactly; it does not depend on which rank is slow.
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/groups/threads/run_threads.h>
@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// A program may call its networks so behind `using namespace brigade`.
+// A program may give its networks this name after `using namespace brigade`.
 struct Generator : nn::Module {};
 static_assert(std::is_base_of_v<nn::Module, Generator>);
 
@@ -37,7 +37,7 @@ struct Plan {
   int rank = 0, step = 0;
 };
 
-// Stops this process; a child lets it go on.
+// Stops this process; a child resumes it.
 void pause_process() {
   const pid_t parent = getpid();
   const pid_t child = fork();
@@ -83,8 +83,8 @@ void meet(const Plan& plan) {
   if (plan.fault == "disk") fill_disk();
 }
 
-// Of collectives. A rank that is stopped, or sits on closed sockets, is found by it alone; any other fault is told, however long
-// a busy machine takes.
+// The time-out of collectives. Only the time-out finds a rank that is stopped or has closed its sockets; any other
+// fault is reported, however long a busy machine takes.
 std::chrono::seconds timeout_for(const Plan& plan) { return plan.fault == "stop" || plan.fault == "close" ? 4s : 120s; }
 
 void train(const dist::ProcessGroupPtr& group, const Plan& plan) {

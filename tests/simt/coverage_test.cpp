@@ -1,4 +1,4 @@
-// SIMT_COVERAGE: this program runs itself and reads which kernels the child says it ran.
+// SIMT_COVERAGE: the program runs itself as a child process and reads which kernels the child reports.
 #include <doctest/doctest.h>
 #include <link.h>
 #include <simt/device.h>
@@ -72,7 +72,7 @@ TEST_CASE("a process leaves the addresses of the kernels that ran, as nm prints 
   CHECK(launches == std::map<uintptr_t, uint64_t>{{address_of(count_up<1>), 4}, {address_of(count_up<10>), 2}});
   std::filesystem::remove_all(folder);
 
-  REQUIRE(run("SIMT_COVERAGE=") == 0);  // as if it were not set
+  REQUIRE(run("SIMT_COVERAGE=") == 0);  // same as unset
   CHECK(std::filesystem::is_empty(pattern));
   std::filesystem::remove_all(pattern);
 }

@@ -1,4 +1,4 @@
-// The emulation's half types: conversions are exact for every one of the 65536 numbers, and for what lies between them.
+// The emulation's half types: conversions are exact for all 65536 values, and right for the values in between.
 #include <doctest/doctest.h>
 #include <simt/device.h>
 
@@ -32,8 +32,8 @@ struct BFloat16 {
   static float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
 };
 
-// The value of bits without a sign, by the definition of IEEE 754. The pattern of infinity gets the power of two that
-// would come next, from which numbers round to infinity.
+// The value of the bits without the sign, by the IEEE 754 definition. The bit pattern of infinity gets the next power
+// of two, the value from which numbers round to infinity.
 template <class F>
 double value_of(unsigned short bits) {
   const int field = bits >> F::kFraction;
@@ -44,7 +44,7 @@ double value_of(unsigned short bits) {
 template <class F>
 constexpr unsigned short kInfinity = static_cast<unsigned short>((2 * F::kBias + 1) << F::kFraction);
 
-// Neighbours of x in its own type.
+// Neighbors of x in its own type.
 template <class T>
 T below(T x) {
   return std::nextafter(x, -std::numeric_limits<T>::infinity());
@@ -93,7 +93,7 @@ TEST_CASE_TEMPLATE("numbers round to the nearest half, from half-way to the even
     expect(below(middle), here);
     expect(middle, even);
     expect(above(middle), next);
-    // A float holds the same, but for half of the smallest bfloat16.
+    // A float represents the same values, except half of the smallest bfloat16.
     expect_of_float(static_cast<float>(value_of<F>(here)), here);
     const auto middle_of_float = static_cast<float>(middle);
     REQUIRE(static_cast<double>(middle_of_float) == middle);
@@ -150,8 +150,8 @@ TEST_CASE_TEMPLATE("arithmetic of halves rounds once", F, Float16, BFloat16) {
 }
 
 TEST_CASE("multiply-add of bfloat16 sees an addend far below the product") {
-  // Both products are half-way between two numbers. What decides is 100 powers of two below, where a double that holds
-  // the product ends.
+  // Both products are halfway between two numbers. The addend, 100 powers of two below and beyond the precision of a
+  // double that holds the product, decides the rounding.
   struct Case {
     float x, y, alone, plus, minus;
   };

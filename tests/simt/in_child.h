@@ -1,4 +1,4 @@
-// Runs something that should end the process, in a child.
+// Runs an action that is expected to end the process in a child process.
 #pragma once
 
 #include <sys/wait.h>
@@ -11,7 +11,7 @@
 namespace simt::test {
 
 struct Outcome {
-  bool died = false;   // a signal, or an exit status other than 0
+  bool died = false;   // by a signal or a nonzero exit status
   std::string output;  // what a sanitizer wrote
 };
 
@@ -21,7 +21,7 @@ inline Outcome in_child(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {
     dup2(ends[1], STDERR_FILENO);
-    // The test framework's handlers would report a crash of this test.
+    // Otherwise the test framework's handlers would report a crash of this test.
     for (const int number : {SIGSEGV, SIGBUS, SIGABRT})
       std::signal(number, SIG_DFL);
     close(ends[0]);

@@ -1,4 +1,4 @@
-// Right kernels of the usual kinds, for nvcc and for the emulation.
+// Correct kernels of the common kinds, for nvcc and for the emulation.
 #pragma once
 
 #include <simt/device.h>
@@ -14,7 +14,7 @@ __device__ inline float warp_sum(float value) {
   return value;
 }
 
-// A grid-stride loop over x; each block adds its sum to *sum.
+// A grid-stride loop over x; each block adds its partial sum to *sum.
 template <class T>
 __global__ void block_sum(const T* x, float* sum, int n) {
   SIMT_SHARED(float, partial, [32]);
@@ -30,7 +30,7 @@ __global__ void block_sum(const T* x, float* sum, int n) {
   }
 }
 
-// Inclusive sums within each group of `width` lanes.
+// Inclusive prefix sums within each group of `width` lanes.
 template <int width>
 __global__ void scan(const int* x, int* y) {
   const int lane = threadIdx.x % width;
@@ -75,7 +75,7 @@ __global__ void add_vectors(const T* a, const T* b, T* c, int n) {
   }
 }
 
-// A block normalises a row, which it holds in dynamic shared memory.
+// A block normalizes one row, which it keeps in dynamic shared memory.
 template <class T>
 __global__ void layer_norm(const T* x, const float* weight, const float* bias, T* y, int columns, float epsilon) {
   SIMT_DYNAMIC_SHARED(float, row);
@@ -128,7 +128,7 @@ __global__ void tiled_matmul(const T* a, const T* b, T* c, int m, int n, int k) 
   if (row < m && column < n) c[static_cast<size_t>(row) * n + column] = static_cast<T>(sum);
 }
 
-// Counts of 64 bins, first in the block's shared memory.
+// A histogram of 64 bins, accumulated in the block's shared memory first.
 __global__ void histogram(const int* x, unsigned* counts, int n) {
   SIMT_SHARED(unsigned, own, [64]);
   for (int i = threadIdx.x; i < 64; i += blockDim.x)
@@ -141,7 +141,7 @@ __global__ void histogram(const int* x, unsigned* counts, int n) {
     atomicAdd(&counts[i], own[i]);
 }
 
-// Votes: per warp the ballot of x > 0, and whether any and all are; per block the count.
+// Votes: the ballot of x > 0 per warp, and whether any and whether all lanes are positive; the count per block.
 __global__ void votes(const int* x, unsigned* ballots, int* any, int* all, int* count) {
   const int positive = x[threadIdx.x] > 0;
   const unsigned ballot = __ballot_sync(0xffffffffu, positive);

@@ -1,4 +1,4 @@
-// Never run: it shows that the kernels of the tests compile for a device, without a change.
+// Never run: checks that the test kernels compile for a device unchanged.
 #include <simt/launch.h>
 
 #include "kernels.h"

@@ -1,4 +1,4 @@
-// Kernels with one bug each.
+// Kernels with exactly one bug each.
 #pragma once
 
 #include <simt/device.h>
@@ -16,7 +16,7 @@ __global__ void divergent_barrier(float* x) {
   }
 }
 
-// Threads without work leave before the barrier.
+// Threads without work return before the barrier.
 __global__ void exit_before_barrier(float* x, int n) {
   const int i = threadIdx.x;
   if (i >= n) return;
@@ -24,7 +24,7 @@ __global__ void exit_before_barrier(float* x, int n) {
   __syncthreads();
 }
 
-// Half of the warp shuffles with the mask of all; the others exit.
+// Half of the warp shuffles with the full mask; the others exit.
 __global__ void shuffle_with_exited_lanes(float* x) {
   if (threadIdx.x < 16) x[threadIdx.x] = __shfl_xor_sync(0xffffffffu, x[threadIdx.x], 1);
 }
@@ -33,7 +33,7 @@ __global__ void shuffle_without_the_caller(float* x) {
   x[threadIdx.x] = __shfl_xor_sync(0x0000ffffu, x[threadIdx.x], 1);
 }
 
-// The lanes of the lower half read those of the upper half, which the mask does not name.
+// The lower half's lanes read lanes of the upper half, which are not in the mask.
 __global__ void shuffle_outside_of_the_mask(float* x) {
   if (threadIdx.x < 16) x[threadIdx.x] = __shfl_down_sync(0x0000ffffu, x[threadIdx.x], 8);
 }
@@ -84,7 +84,7 @@ __global__ void reads_unwritten_shared(float* x) {
   x[threadIdx.x] = threadIdx.x < 16 ? fixed[threadIdx.x] : dynamic[threadIdx.x];
 }
 
-// Each thread reads what its neighbour wrote.
+// Each thread reads the value written by its neighbor.
 template <bool kBarrier>
 __global__ void neighbours(float* x) {
   SIMT_SHARED(float, row, [256]);
@@ -94,7 +94,7 @@ __global__ void neighbours(float* x) {
   x[i] = row[(i + 255) % 256];
 }
 
-// The second barrier keeps the next round from overwriting what others still read.
+// The second barrier keeps the next round from overwriting values that other threads still read.
 template <bool kBarrier>
 __global__ void rounds(float* x) {
   SIMT_SHARED(float, row, [64]);
@@ -109,8 +109,8 @@ __global__ void rounds(float* x) {
   x[i] = sum;
 }
 
-// A warp that has its sum overwrites what another has yet to add up. All warps come to their first shuffle before one
-// of them goes on, unless one runs ahead.
+// A warp that has finished its sum overwrites values that another warp has yet to add. All warps reach their first
+// shuffle before any continues, unless one warp runs ahead.
 template <bool kBarrier>
 __global__ void warp_sums(float* x) {
   SIMT_SHARED(float, row, [64]);
@@ -126,7 +126,7 @@ __global__ void warp_sums(float* x) {
   x[i] = row[63 - i];
 }
 
-// Lanes of a warp do not run in lock-step: they exchange through shared memory only after a __syncwarp.
+// Lanes of a warp do not run in lock-step: exchanging data through shared memory requires a __syncwarp.
 template <bool kBarrier>
 __global__ void lanes(float* x) {
   SIMT_SHARED(float, row, [32]);
@@ -159,7 +159,7 @@ __device__ __attribute__((noinline)) inline int deep(volatile int* x, int depth)
   return depth == 0 ? frame[0] : deep(x, depth - 1) + frame[depth % 256];
 }
 
-// Needs some 90 KiB of stack when all threads have theirs; ends the process when it got them.
+// Thread 0 uses about 90 KiB of stack after all threads have theirs; ends the process if that fits.
 __global__ void stack_overflow(int* x) {
   __syncthreads();
   if (threadIdx.x != 0) return;

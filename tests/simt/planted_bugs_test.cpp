@@ -1,4 +1,4 @@
-// Each check of the emulation catches the bug that it is there for, and says where.
+// Each check of the emulation catches its planted bug and reports the place.
 #include <doctest/doctest.h>
 #include <simt/error.h>
 #include <simt/launch.h>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::array kOrders = {simt::Order::Forward, simt::Order::Reverse, simt::Order::Random, simt::Order::Warps};
 
-// Runs it and returns what was thrown.
+// Runs the kernel and returns the error that was thrown.
 template <class... Parameters, class... Arguments>
 std::string error_of(const char* name, void (*kernel)(Parameters...), dim3 block, Arguments... arguments) {
   try {
@@ -48,7 +48,7 @@ bool contains(const std::string& text, const std::string& part) {
   return found;
 }
 
-// The error names the kernel, a thread, the block, the line, and what is wrong; in all orders.
+// Checks that in every order the error names the kernel, a thread, the block, the line, and the problem.
 template <class... Parameters, class... Arguments>
 void expect_error(const char* name, void (*kernel)(Parameters...), dim3 block, const std::string& part,
                   Arguments... arguments) {
@@ -231,10 +231,10 @@ TEST_CASE("threads that wait when their block fails unwind their stacks") {
   }
 }
 
-// Without a sanitizer a race shows in the result, thanks to the poison in fresh shared memory or to another order.
+// Without a sanitizer, a race shows in the result, through the NaN fill of fresh shared memory or another order.
 #if !SIMT_TSAN
 namespace {
-// In how many of the orders x comes out other than expected.
+// The number of orders in which the result differs from the expected one.
 int wrong_orders(void (*kernel)(float*), size_t n, const std::vector<float>& expected) {
   int wrong = 0;
   for (const simt::Order order : kOrders) {
@@ -307,8 +307,8 @@ TEST_CASE("a stack overflow hits a guard page") {
           simt::launch("stack_overflow", stack_overflow, 1, 32, 0, nullptr, x.data());
           cudaDeviceSynchronize();
         }).died);
-#if !SIMT_TSAN  // whose instrumented recursion is not worth its time
-  // And with room it does not.
+#if !SIMT_TSAN  // deep recursion is too slow under TSan instrumentation
+  // With enough stack it does not overflow.
   const simt::ScopedOptions roomy({.stack_bytes = 16 << 20});
   const simt::test::Outcome outcome = simt::test::in_child([&] {
     simt::launch("stack_overflow", stack_overflow, 1, 32, 0, nullptr, x.data());

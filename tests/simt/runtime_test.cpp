@@ -1,4 +1,4 @@
-// The stand-in for the CUDA runtime: streams and events in any legal order, capture and replay, memory, and errors.
+// The emulated CUDA runtime: streams and events in any legal order, capture and replay, memory, and errors.
 #include <doctest/doctest.h>
 #include <simt/device.h>
 #include <simt/error.h>
@@ -34,7 +34,7 @@ void launch_scale(cudaStream_t stream, const float* x, float factor, float* y) {
 
 void ok(cudaError_t error) { CHECK(std::string(cudaGetErrorName(error)) == "cudaSuccess"); }
 
-// What a test makes goes with it.
+// RAII wrappers for the objects of a test.
 struct Stream {
   explicit Stream(unsigned flags = cudaStreamNonBlocking) { ok(cudaStreamCreateWithFlags(&handle, flags)); }
   ~Stream() { ok(cudaStreamDestroy(handle)); }
@@ -61,8 +61,8 @@ std::vector<float> read(const Floats& x) {
   return values;
 }
 
-// As a reducer: gradients are computed on one stream, reduced on another, used on the first. Returns whether it was
-// right.
+// Mimics a reducer: gradients are computed on one stream, reduced on another, and used on the first. Returns whether
+// the result is right.
 bool overlap(uint64_t seed, bool wait_for_gradient, bool wait_for_reduction) {
   const simt::ScopedOptions scope({.seed = seed});
   const Stream compute, communication;
@@ -90,7 +90,7 @@ int wrong_of_100(bool wait_for_gradient, bool wait_for_reduction) {
   return wrong;
 }
 
-// What a throwing call says.
+// The message of the error that a call throws.
 template <class Call>
 std::string error_of(Call call) {
   try {
@@ -286,7 +286,7 @@ TEST_CASE("what capture does not allow breaks it, with the runtime's own error")
     CHECK(graph == nullptr);
     cudaGetLastError();
   }
-  // In relaxed mode memory may be allocated.
+  // In relaxed mode, memory may be allocated.
   const Stream stream, other;
   ok(cudaStreamBeginCapture(stream.handle, cudaStreamCaptureModeRelaxed));
   ok(cudaMalloc(out, 16));
@@ -294,7 +294,7 @@ TEST_CASE("what capture does not allow breaks it, with the runtime's own error")
   ok(cudaStreamEndCapture(stream.handle, &graph));
   ok(cudaFree(address));
   ok(cudaGraphDestroy(graph));
-  // A stream that joined must be joined again.
+  // A stream that joined the capture must join back into the origin.
   const Event event;
   ok(cudaStreamBeginCapture(stream.handle, cudaStreamCaptureModeGlobal));
   ok(cudaEventRecord(event.handle, stream.handle));
@@ -302,7 +302,7 @@ TEST_CASE("what capture does not allow breaks it, with the runtime's own error")
   ok(simt::enqueue(other.handle, [] {}));
   CHECK(cudaEventSynchronize(event.handle) == cudaErrorCapturedEvent);
   CHECK(cudaStreamEndCapture(stream.handle, &graph) == cudaErrorStreamCaptureUnjoined);
-  // What was recorded before the capture is not part of it.
+  // An event recorded before the capture is not part of it.
   ok(cudaEventRecord(event.handle, other.handle));
   ok(cudaStreamBeginCapture(stream.handle, cudaStreamCaptureModeGlobal));
   CHECK(cudaStreamWaitEvent(stream.handle, event.handle, 0) == cudaErrorStreamCaptureIsolation);
@@ -405,7 +405,7 @@ TEST_CASE(
     return all;
   };
   const auto before = contexts();
-  // What only asks about devices needs none.
+  // Calls that only query devices need no context.
   std::thread([] {
     int device = -1;
     cudaDeviceProp properties;
@@ -451,7 +451,7 @@ TEST_CASE("mistakes return the errors that CUDA returns") {
   CHECK(priority == -5);
   int runs = 0;
   ok(simt::enqueue(stream, [&] { ++runs; }));
-  ok(cudaStreamDestroy(stream));  // what is queued still runs
+  ok(cudaStreamDestroy(stream));  // queued commands still run
   CHECK(cudaStreamSynchronize(stream) == cudaErrorInvalidResourceHandle);
   CHECK(cudaStreamDestroy(stream) == cudaErrorInvalidResourceHandle);
   CHECK(cudaMemsetAsync(host, 0, 4, stream) == cudaErrorInvalidValue);
@@ -489,7 +489,7 @@ TEST_CASE("a kernel that fails is reported by the next call that waits, once, an
   CHECK(text.find("kernel fails, thread (0,0,0) of block (0,0,0), runtime_test.cpp:") != std::string::npos);
   CHECK(cudaGetLastError() == cudaErrorLaunchFailure);
   CHECK(cudaGetLastError() == cudaSuccess);
-  CHECK(runs == 10);  // what was queued behind it is lost
+  CHECK(runs == 10);  // the command queued after the failed kernel is lost
   ok(simt::enqueue(stream.handle, [&] { ++runs; }));
   ok(cudaStreamSynchronize(stream.handle));
   CHECK(runs == 11);
@@ -517,9 +517,9 @@ TEST_CASE("a call that waits in vain throws, and what is queued on its device is
   CHECK_MESSAGE(text.find("streams stalled") != std::string::npos, text);
   CHECK_MESSAGE(text.find("for 50 ms; what is queued on device 0 is lost") != std::string::npos, text);
   released = true;
-  ok(cudaStreamSynchronize(stream.handle));  // is empty
+  ok(cudaStreamSynchronize(stream.handle));  // its queue is empty
   CHECK(all_equal(host, 7));
-  ok(cudaStreamSynchronize(other));  // of the other device nothing is lost
+  ok(cudaStreamSynchronize(other));  // nothing is lost on the other device
   CHECK(ran_elsewhere == 1);
   ok(cudaStreamDestroy(other));
 }

@@ -1,4 +1,4 @@
-// Kernels of the usual kinds are right in every order, on one OS thread and on two.
+// Common kinds of kernels give the right result in every order, on one OS thread and on two.
 #include <doctest/doctest.h>
 #include <simt/error.h>
 #include <simt/launch.h>
@@ -155,7 +155,7 @@ TEST_CASE_TEMPLATE("functions of both half types", T, __half, __nv_bfloat16) {
 
 TEST_CASE_TEMPLATE("vectors of 16 bytes", T, float, __half, __nv_bfloat16, double) {
   const int n = 512;
-  // More than malloc promises is not needed: it aligns to 16 bytes.
+  // No more alignment is needed than malloc guarantees: 16 bytes.
   std::vector<T> a(n), b(n), c(n);
   for (int i = 0; i < n; ++i) {
     a[i] = static_cast<T>(static_cast<float>(i % 13));
@@ -191,7 +191,7 @@ TEST_CASE_TEMPLATE("layer norm with the row in dynamic shared memory", T, float,
       for (int i = 0; i < columns; ++i) {
         const double centered = static_cast<float>(x[row * columns + i]) - mean;
         const double expected = centered / std::sqrt(variance + 1e-5) * weight[i] + bias[i];
-        // A NaN of uninitialised shared memory must not pass.
+        // A NaN from uninitialized shared memory must fail the check.
         const double error = std::abs(static_cast<float>(y[row * columns + i]) - expected);
         worst = error <= worst ? worst : error;
       }

@@ -1,4 +1,4 @@
-// scaled_dot_product_attention as an operation: against its composition from others, its errors, and what it keeps.
+// scaled_dot_product_attention as an operation: its composition as the reference, its errors, and what it saves.
 #include "compositions.h"
 
 #include <brigade/autograd/meta.h>
@@ -14,7 +14,7 @@ TEST_CASE("attention and its gradients are those of matmul, softmax, dropout and
     Tensor results[2];
     for (const int composed : {0, 1}) {
       const Tensor q = normal_input(sizes, 1), k = normal_input(sizes, 2), v = normal_input(sizes, 3);
-      const Tensor mask = normal_input({3, 1, 7}, 4);  // a bias for each head and key that is learned
+      const Tensor mask = normal_input({3, 1, 7}, 4);  // a learned bias for each head and key
       default_generator().manual_seed(5);
       results[composed] = composed ? matmul(dropout(softmax(matmul(q, k.transpose(-2, -1)) / 2.0 + mask, -1), p), v)
                                    : scaled_dot_product_attention(q, k, v, mask, p);
@@ -58,7 +58,7 @@ TEST_CASE("heads of key and value that several heads of the query share are thos
 TEST_CASE("attention keeps no matrix of scores for backward") {
   const Tensor q = normal_input({1, 512, 4}, 1), k = normal_input({1, 512, 4}, 2), v = normal_input({1, 512, 4}, 3);
   const Tensor out = scaled_dot_product_attention(q, k, v, {}, 0.1, true);
-  // The result and a number per row; the inputs are leaves.
+  // Saves the result and one number per row; the inputs are leaves.
   CHECK(autograd::grad_fn(out)->saved_bytes() == 512 * 5 * sizeof(double));
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("attention's errors name the caller's line") {
 
 TEST_CASE("attention without a width, and without keys") {
   const Tensor v = normal_input({5, 4}, 1);
-  // Scores of 0: the mean of the values.
+  // All scores are 0, so the result is the mean of the values.
   const Tensor out = scaled_dot_product_attention(zeros({3, 0}, kFloat64), zeros({5, 0}, kFloat64), v);
   CHECK(largest_difference(out, mean(v, {0}, true).expand({3, 4})) <= 1e-15);
   const Tensor none = zeros({0, 4});

@@ -1,5 +1,5 @@
-// Every differentiable operation with inputs that suit it: for central differences (gradcheck_test.cpp) and for devices
-// and dtypes beside each other (tests/cuda/training/ops_test.cpp).
+// Every differentiable operation with suitable inputs, for gradcheck (gradcheck_test.cpp) and for comparisons between
+// devices and dtypes (tests/cuda/training/ops_test.cpp).
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -14,40 +14,39 @@ namespace brigade::test {
 using Inputs = std::vector<Tensor>;
 
 struct CaseOptions {
-  // A cast or a copy to the CPU has no smooth derivative in float64, or none that differs from another row's.
+  // False for a cast or a copy to the CPU: no smooth derivative in float64, or the same derivative as another row.
   bool central_differences = true;
-  // Roundings between two computations of a result, or of a gradient, that are both right: more than 1 where values
-  // grow on the way or many are added up.
+  // Roundings by which two correct computations of a result or gradient may differ: more than 1 where intermediate
+  // values grow or many terms are summed.
   double roundings = 1;
-  // The first of the inputs that have to be contiguous, with those after it, and why.
+  // Index of the first input that must be contiguous, as must all inputs after it; and the reason.
   size_t contiguous_from = SIZE_MAX;
   std::string why_contiguous = {};
 };
 
 struct Case {
-  // The operation's name on the graph, and what is special about this row.
+  // The operation's name in the graph, and what is special about this row.
   std::string name;
-  // Of the inputs alone, so that these may have another dtype, another device and any strides; the same result each
-  // time. One tensor.
+  // Depends on the inputs only, so they may have another dtype, device, or strides. Deterministic; returns one tensor.
   std::function<Tensor(const Inputs&)> function;
-  // On the CPU, contiguous; float64 where floating. Those that require grad are differentiated.
+  // Contiguous, on the CPU; floating-point inputs are float64. Inputs that require grad are differentiated.
   Inputs inputs;
   CaseOptions options = {};
 };
 
-// All rows, those of one family after those of another. A new table each time: its tensors carry gradients.
+// All rows, grouped by family. Builds a new table on each call, since its tensors accumulate gradients.
 std::vector<Case> cases();
 
-// A family's rows: cases/<family>_cases.cpp adds them from a static object, so no list is edited anywhere.
+// The rows of a family. cases/<family>_cases.cpp registers them from a static object, so there is no central list.
 using CaseTable = std::vector<Case> (*)();
 struct AddCases {
   explicit AddCases(CaseTable table);
 };
 
-// Values away from 0, where abs, relu, sqrt and the like have kinks or poles: 0.3 .. 1.5, with either sign unless
+// Values away from 0, where abs, relu, sqrt etc. have kinks or poles: magnitudes in 0.3 .. 1.5, of either sign unless
 // `positive`. A float64 leaf that requires grad.
 Tensor input(const Shape& sizes, uint64_t seed = 1, bool positive = false);
-// Uniform in 0 .. 1, float64, not differentiated.
+// Uniform in 0 .. 1, float64, does not require grad.
 Tensor fixed(const Shape& sizes, uint64_t seed);
 
 }  // namespace brigade::test

@@ -1,4 +1,4 @@
-// An operation beside its composition from others: inputs and differences.
+// Helpers to compare an operation with its composition from others: inputs and differences.
 #pragma once
 
 #include <brigade/autograd/functional.h>

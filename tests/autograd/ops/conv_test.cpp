@@ -1,5 +1,4 @@
-// What the functions conv1d, conv2d and their transposes add to the kernels: dimensions, words for padding, sizes,
-// errors.
+// What conv1d, conv2d, and their transposes add to the kernels: dimensions, named padding, sizes, errors.
 #include "compositions.h"
 
 #include <near.h>
@@ -18,7 +17,7 @@ struct Transposed {
   ConvTranspose2dFuncOptions params;
 };
 
-// By the definition: each element of x adds its product with the kernel to the result.
+// Transposed convolution by definition: each element of x adds its product with the kernel to the result.
 Tensor scattered(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& like,
                  const ConvTranspose2dFuncOptions& p) {
   const auto in = x.to_vector<double>();
@@ -99,10 +98,10 @@ TEST_CASE("one dimension is two with a first of size 1") {
                              {.stride = {1, 2}, .padding = {0, 1}, .output_padding = {0, 1}, .groups = 2})) == 0);
 }
 
-// Beside float64 with the same numbers. The rounding of a result may move it by 2^-8 of itself. Below
-// that are at most 200 additions in float32, each by 2^-24 of the sum of the magnitudes, which is at
-// most ten times the largest result: of n products of normal numbers magnitudes add up to about 0.64 n,
-// and the largest of many sums is above the square root of n. 200 * 10 * 2^-24 < 2^-12.
+// The reference is float64 on the same numbers. Rounding a result may move it by 2^-8 of itself. In addition there are
+// at most 200 additions in float32, each with an error of 2^-24 of the sum of magnitudes, which is at most ten times
+// the largest result: the magnitudes of n products of normal numbers add up to about 0.64 n, and the largest of many
+// sums exceeds the square root of n. 200 * 10 * 2^-24 < 2^-12.
 TEST_CASE("convolutions of bfloat16 and all their gradients are those of float64, rounded once") {
   const auto check = [](const Shape& x_sizes, const Shape& weight_sizes, int64_t out, auto convolve) {
     CAPTURE(to_string(weight_sizes));
@@ -239,7 +238,7 @@ TEST_CASE("an empty batch is convolved to an empty batch, forward and backward")
 }
 
 namespace {
-// Whether the options of T can be written as {2, 1}.
+// Whether the options T can be written as {2, 1}.
 template <class T>
 concept TakesBraces = requires {
   T{2, 1};
@@ -250,7 +249,7 @@ TEST_CASE("braces without names mean what they mean in LibTorch, or do not compi
   const Tensor x = arange(0, 2 * 8 * 8, 1, kFloat32).reshape({1, 2, 8, 8});
   const Tensor weight = ones({2, 2, 3, 3});
   const auto alike = [](const Tensor& a, const Tensor& b) { return equal(a, b); };
-  // The second brace is the stride, of height and width.
+  // The second brace is the stride: height and width.
   CHECK(alike(avg_pool2d(x, {3, 3}, {1, 2}), avg_pool2d(x, 3, {.stride = {1, 2}})));
   CHECK(alike(avg_pool2d(x, 3, {1, 1}, {1, 0}, false, false),
               avg_pool2d(x, 3, {.stride = 1, .padding = {1, 0}, .count_include_pad = false})));

@@ -1,4 +1,5 @@
-// Edges of operations: nothing in a dimension, no dimension, NaN, -0, numbers far out. What PyTorch 2.15 gives.
+// Edge cases of operations: empty dimensions, no dimensions, NaN, -0, extreme values. Expected values are PyTorch
+// 2.15's.
 #include <near.h>
 
 #include <brigade/autograd/backward.h>
@@ -54,7 +55,7 @@ TEST_CASE("a linear layer without outputs, without inputs, and of no rows") {
 }
 
 TEST_CASE("a bias of half types is added before the product is rounded") {
-  // 256 * 256 + 24 is a multiple of 8, 65536 + 24 - 65552 is 8; with the product rounded first it would not be.
+  // 65536 + 24 - 65536 is 24; if the product were rounded to bfloat16 first, the 24 would be lost.
   const Tensor x = tensor<float>({256, 1}).to(kBFloat16).reshape({1, 2});
   const Tensor weight = tensor<float>({256, 24}).to(kBFloat16).reshape({1, 2});
   const Tensor bias = full({1}, -65536, kBFloat16);
@@ -155,8 +156,8 @@ TEST_CASE("mish of large numbers is the number, with a slope of 1") {
 }
 
 TEST_CASE("the gradient of an activation at NaN") {
-  // As in PyTorch's loops over vectors; its loops over single elements, and those of its GPUs, let the gradient of most
-  // of them through.
+  // Matches PyTorch's vectorized loops; for most of these, its scalar loops and its GPU kernels pass the gradient
+  // through.
   struct Row {
     const char* name;
     Tensor (*apply)(const Tensor& x);
@@ -193,7 +194,7 @@ TEST_CASE("the gradient of an activation at NaN") {
           const double slope = values(x.grad()).back();
           CAPTURE(slope);
           CHECK((std::isnan(row.slope) ? std::isnan(slope) : slope == row.slope));
-          x.set_grad(Tensor());  // one that has a history keeps its tensor, which keeps it
+          x.set_grad(Tensor());  // a gradient with a history and its tensor own each other
         }
       }
     }
@@ -215,7 +216,7 @@ TEST_CASE("a sequence interpolated to the nearest element goes by the scale that
     const Tensor x = arange(0, static_cast<double>(size), 1, kFloat64).reshape({1, 1, size}).requires_grad_();
     const Tensor y = interpolate(x, {.scale_factor = std::vector<double>{scale_factor}});
     CHECK(values(y) == expected);
-    // Each output gives its slope to the element that it was.
+    // Each output adds its gradient to the element that it was copied from.
     const Tensor slopes = arange(1, static_cast<double>(expected.size()) + 1, 1, kFloat64).reshape(y.sizes());
     (y * slopes).sum().backward();
     Values sums(static_cast<size_t>(size), 0);

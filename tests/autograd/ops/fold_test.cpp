@@ -1,4 +1,4 @@
-// What unfold, fold and the shuffles of pixels give, as PyTorch does.
+// Values of unfold, fold, and the pixel shuffles, as in PyTorch.
 #include "compositions.h"
 
 namespace brigade::test::fold_test {

@@ -1,5 +1,5 @@
-// Every differentiable operation against central differences in float64. The last test case fails when an operation of
-// autograd/ops is not in the table (cases/).
+// Checks every differentiable operation against central differences in float64. The last test case fails when an
+// operation of autograd/ops is not in the table (cases/).
 #include "cases.h"
 #include "operations.h"
 
@@ -43,7 +43,7 @@ TEST_CASE("gradcheck finds a wrong gradient") {
 
 namespace {
 
-// A NaN in its first element, the right derivative in the rest.
+// Returns a NaN in the first element of the gradient and the right derivative in the rest.
 struct NanFirst : autograd::Function<NanFirst> {
   static Tensor forward(autograd::AutogradContext&, const Tensor& x) { return x * 2.0; }
   static Inputs backward(autograd::AutogradContext&, const Inputs& grads) {

@@ -1,4 +1,5 @@
-// Second derivatives: what backward computes with create_graph, differentiated once more, against central differences.
+// Second derivatives: the gradients computed with create_graph, differentiated again and checked against central
+// differences.
 #include "cases.h"
 
 #include <brigade/autograd/function.h>
@@ -20,7 +21,7 @@ TEST_CASE("the second derivative of every operation agrees with central differen
 
 namespace {
 
-// Its backward takes another way when it is recorded, and arrives somewhere else.
+// Its backward takes a different path when it is recorded, and gives a different result.
 struct TwoWays : autograd::Function<TwoWays> {
   static Tensor forward(autograd::AutogradContext& ctx, const Tensor& x) {
     ctx.save_for_backward({x});

@@ -1,4 +1,4 @@
-// Gradients that a dtype can hold are found, although a step of the formula on the way to them would leave its range.
+// Gradients within the range of a dtype come out right even where an intermediate step of the formula would leave it.
 #include <brigade/autograd/backward.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
@@ -23,11 +23,11 @@ struct Row {
   const char* name;
   Tensor (*apply)(const Tensor& x);
   Values at;
-  double slope = 1;      // of what comes after
+  double slope = 1;      // the gradient of the output
   double tolerance = 8;  // in roundings
 };
 
-// Rounded numbers in, a few roundings on the way; below the smallest normal number an absolute error.
+// The tolerance allows for rounded inputs and a few roundings; below the smallest normal number it is absolute.
 void check_gradient(const Row& row, DType dtype, double epsilon, double smallest, double largest) {
   const Tensor x = leaf(row.at, dtype);
   const Tensor y = row.apply(x);

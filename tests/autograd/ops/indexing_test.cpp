@@ -1,4 +1,4 @@
-// Reading, writing and choosing by index, as PyTorch does it; rows that get no gradient; running products with zeros.
+// Indexed reads, writes, and selection, as in PyTorch; rows without a gradient; cumulative products with zeros.
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/gradcheck.h>
 #include <brigade/autograd/ops/indexing.h>
@@ -29,7 +29,7 @@ TEST_CASE("several tensors of places take element by element, where the first st
   CHECK(values(x.index({rows, columns}).select(1, 3)) == Values{at(2, 1, 3), at(0, 3, 3)});
   CHECK(values(x.index({rows, columns, 2})) == Values{at(2, 1, 2), at(0, 3, 2)});
   CHECK(values(x.index({2, rows, columns})) == Values{at(2, 2, 1), at(2, 0, 4)});
-  // Neighbours stay where they are; others, and what None parts, go in front.
+  // Adjacent index tensors keep their position; separated ones, including those separated by None, move to the front.
   CHECK(x.index({Slice(), rows, columns}).sizes() == Shape{3, 2});
   CHECK(values(x.index({Slice(), rows, columns})) ==
         Values{at(0, 2, 1), at(0, 0, 4), at(1, 2, 1), at(1, 0, 4), at(2, 2, 1), at(2, 0, 4)});
@@ -37,7 +37,7 @@ TEST_CASE("several tensors of places take element by element, where the first st
   CHECK(x.index({rows, Slice(), columns}).select(1, 1).to_vector<float>() == Values{at(2, 1, 1), at(0, 1, 4)});
   CHECK(x.index({Slice(), rows, None, columns}).sizes() == Shape{2, 3, 1});
   CHECK(x.index({rows, 1, columns}).sizes() == Shape{2});
-  // Broadcast against each other: a grid. int32, and masks of one and of several dimensions beside places.
+  // Index tensors broadcast to a grid. int32 indices, and masks of one and of several dimensions next to index tensors.
   const Tensor grid = x.index({rows.unsqueeze(1), columns.to(kInt32), "..."});
   CHECK(grid.sizes() == Shape{2, 2, 5});
   CHECK(grid.select(0, 1).select(0, 1).to_vector<float>() ==
@@ -47,7 +47,7 @@ TEST_CASE("several tensors of places take element by element, where the first st
   CHECK(x.index({x.select(2, 0) >= 30.0}).sizes() == Shape{6, 5});
   CHECK(x.index({"...", x.select(0, 0) >= 10.0}).sizes() == Shape{3, 10});
   CHECK(x.index({tensor<int64_t>({}), rows.slice(0, 0, 1)}).sizes() == Shape{0, 5});
-  // A row that is named twice gets the sum of both gradients.
+  // A row that is indexed twice gets the sum of both gradients.
   const Tensor leaf = counted({2, 2}).requires_grad_();
   (leaf.index({tensor<int64_t>({1, 1, 0}), tensor<int64_t>({0, 0, 1})}) * tensor<float>({1, 2, 4})).sum().backward();
   CHECK(values(leaf.grad()) == Values{0, 4, 3, 0});
@@ -61,7 +61,7 @@ TEST_CASE("index_put_ writes at places and masks, and its gradients are those of
   CHECK(values(x) == Values{0, 0, 0, 6, 0, 0, 0, 0, 0, 5, 0, 0});
   x.index_put_({rows}, 1.0);
   CHECK(values(x) == Values{1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1});
-  x.index_put_({Slice(), columns}, tensor(Values{7, 8, 9}, {1, 3, 1}));  // broadcast, its first 1 dropped
+  x.index_put_({Slice(), columns}, tensor(Values{7, 8, 9}, {1, 3, 1}));  // broadcast after its leading 1 is dropped
   CHECK(values(x) == Values{1, 7, 1, 7, 0, 8, 0, 8, 1, 9, 1, 9});
   x.index_put_({ge(x, 8.0)}, tensor<float>({1, 2, 3, 4}));
   CHECK(values(x) == Values{1, 7, 1, 7, 0, 1, 0, 2, 1, 3, 1, 4});

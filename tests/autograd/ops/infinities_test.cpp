@@ -1,4 +1,4 @@
-// Infinities and NaN on the way of a gradient: what they reach, and what they must not.
+// Infinities and NaN in a backward pass: which gradients they reach, and which they must not.
 #include <near.h>
 
 #include <brigade/autograd/backward.h>
@@ -91,7 +91,7 @@ TEST_CASE("a margin loss passes nothing to what its labels leave out") {
   CHECK(std::isnan(values(x.grad())[1]));
   const Tensor a = tensor<double>({1, 0}).reshape({1, 2}).requires_grad_();
   const Tensor b = tensor<double>({0, 1}).reshape({1, 2}).requires_grad_();
-  const Tensor apart = cosine_embedding_loss(a, b, tensor<double>({0}), 0, Reduction::Sum);  // a label of neither kind
+  const Tensor apart = cosine_embedding_loss(a, b, tensor<double>({0}), 0, Reduction::Sum);  // neither 1 nor -1
   CHECK(apart.item<double>() == 0);
   (apart * nan).backward();
   CHECK(values(a.grad()) == Values{0, 0});

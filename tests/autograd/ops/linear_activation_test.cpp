@@ -1,4 +1,4 @@
-// linear_relu and linear_gelu as operations: against their composition from others, and what they keep.
+// linear_relu and linear_gelu as operations: their compositions as the reference, and what they save.
 #include "compositions.h"
 
 #include <brigade/autograd/meta.h>

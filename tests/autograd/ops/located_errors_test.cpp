@@ -14,12 +14,12 @@ namespace {
 
 struct Call {
   const char* op;
-  std::function<void(const Tensor& x)> call;  // of a float32 tensor [2, 3]
+  std::function<void(const Tensor& x)> call;  // takes a float32 tensor [2, 3]
 };
 
 const Tensor kIndex = tensor<int64_t>({0, 1});
 
-// A row for each line, so that the lines that errors name must go up.
+// One row per source line, so the lines named by the errors must increase.
 const uint32_t kDimensionsAbove = __LINE__ + 1;
 const std::vector<Call> kDimensions{
     {"flatten", [](const Tensor& x) { x.flatten(2); }},

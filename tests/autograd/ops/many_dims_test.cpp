@@ -1,4 +1,4 @@
-// Tensors of more dimensions than a Shape holds without the heap: every kind of operation beside the same one over fewer.
+// Every kind of operation on more dimensions than a Shape holds inline, compared with the same operation on fewer.
 #include "compositions.h"
 
 #include <functional>
@@ -10,7 +10,7 @@ namespace {
 
 using Op = std::function<Tensor(const Tensor&, int64_t dim)>;
 
-// A leaf of 12 dimensions of 2 or 3, none of which lies beside its neighbour.
+// A leaf of 12 dimensions of size 1 to 3 in reverse memory order, so that neighbors cannot be merged.
 Tensor scattered(uint64_t seed) {
   const Shape sizes{2, 3, 2, 2, 1, 2, 2, 2, 1, 2, 2, 3};
   Shape order, turned;
@@ -117,7 +117,7 @@ TEST_CASE("twelve dimensions: element by element, broadcast, reduced over severa
   expected.sum().backward();
   CHECK(largest_difference(x.grad().reshape({-1}), flat.grad()) < 1e-12);
 
-  // Along six of them: the sizes of the others, 1 in between.
+  // Along six dimensions; the sizes of the others, with 1 in between.
   Shape ones_between = x.sizes();
   for (int d = 0; d < 12; d += 2)
     ones_between[d] = 1;
@@ -129,7 +129,7 @@ TEST_CASE("twelve dimensions: element by element, broadcast, reduced over severa
   CHECK(largest_difference(small.grad(), by_sum) < 1e-12);
   CHECK(std::abs(by_sum.sum().item<double>() - flat.detach().sum().item<double>()) < 1e-10);
 
-  // Three from the front and one from the end are what remains of [2, 3, .., 3] with 2 and 2 taken.
+  // select() removes dimensions 3 and 0, both of size 2; the other ten keep their order.
   const Tensor taken = x.detach().select(3, 1).select(0, 1);
   CHECK(taken.dim() == 10);
   CHECK(taken.index({2, 1, 0, 0, 1, 1, 0, 1, 0, 2}).item<double>() ==
@@ -164,7 +164,7 @@ TEST_CASE("ten dimensions: products and attention") {
   CHECK(product.index({1, 1, 1, 0, 3, 1}).item<double>() ==
         left.index({0, 1, 0, 0, 1, 1}).item<double>() * right.index({1, 0, 1, 0, 1, 0}).item<double>());
 
-  // Heads that share keys, and a mask of fewer dimensions with a gradient.
+  // Heads that share keys, and a mask with fewer dimensions that requires grad.
   Shape few_heads = sized(4, 4);
   few_heads[7] = 1;
   const Tensor q = randn(sized(3, 4), {kFloat64}, &generator).requires_grad_();

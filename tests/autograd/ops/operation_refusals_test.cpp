@@ -1,4 +1,5 @@
-// Operations refuse what they cannot take, and say what they expected and what they got; and some short forms.
+// Operations reject invalid arguments with an error that gives what was expected and what was passed; and some
+// shorthands.
 #include "cases.h"
 
 #include <brigade/autograd/functional.h>

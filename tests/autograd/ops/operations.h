@@ -1,4 +1,4 @@
-// The names of the operations: behind a tensor, and in the sources of autograd/ops.
+// Names of operations: in the graph of a tensor, and in the sources of autograd/ops.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -8,16 +8,15 @@
 
 namespace brigade::test {
 
-// Adds the names of all nodes behind `tensor`.
+// Adds the names of all nodes in the graph of `tensor`.
 void collect_operations(const Tensor& tensor, std::set<std::string>& names);
 
-// The same, for the gradients of `result` by those of `inputs` that require grad, recorded by create_graph: operations
-// that only derivatives consist of.
+// The same for the graphs of the gradients of `result` w.r.t. the `inputs` that require grad, recorded with
+// create_graph: these contain operations that only derivatives use.
 void collect_operations_of_gradients(const Tensor& result, std::span<const Tensor> inputs,
                                      std::set<std::string>& names);
 
-// All names that autograd/ops/*.cpp gives to nodes. Throws ValueError when the sources are not where they were
-// compiled.
+// All node names in autograd/ops/*.cpp. Throws ValueError when the sources are no longer at their build-time path.
 std::set<std::string> differentiable_operations();
 
 }  // namespace brigade::test

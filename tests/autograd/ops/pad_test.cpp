@@ -1,4 +1,4 @@
-// Borders: values that PyTorch gives, and what is refused.
+// Padding: values as in PyTorch, and rejected arguments.
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/factory.h>

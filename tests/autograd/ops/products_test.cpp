@@ -1,4 +1,4 @@
-// Matrix products of all ranks, and einsum, against loops over all indices; errors.
+// Matrix products of all ranks, and einsum, compared with loops over all indices; errors.
 #include "compositions.h"
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 Tensor normal(const Shape& sizes, uint64_t seed) { return normal_input(sizes, seed).detach(); }
 
-// A sum over all values of all letters; the operands have no ellipsis.
+// Sums over all values of all einsum letters. The operands must have no ellipsis.
 Tensor by_loops(const std::string& inputs, const std::string& output, const std::vector<Tensor>& tensors) {
   std::vector<std::string> parts;
   std::stringstream stream(inputs);
@@ -24,7 +24,7 @@ Tensor by_loops(const std::string& inputs, const std::string& output, const std:
     for (size_t d = 0; d < parts[i].size(); ++d) {
       const int64_t own = tensors[i].sizes()[static_cast<int>(d)];
       int64_t& size = sizes.emplace(parts[i][d], own).first->second;
-      if (size == 1) size = own;  // stretched, perhaps to 0
+      if (size == 1) size = own;  // broadcast, possibly to 0
     }
   }
   std::vector<std::pair<char, int64_t>> letters(sizes.begin(), sizes.end());
@@ -160,7 +160,7 @@ TEST_CASE("einsum of one, two and three operands") {
 TEST_CASE("einsum without an output, and with an ellipsis") {
   const Tensor a = normal({2, 3}, 1), b = normal({3, 4}, 2), c = normal({5, 3, 2, 3}, 3), d = normal({3, 3, 4}, 4);
   CHECK(difference(einsum("ba", {a}), a.t()) == 0);
-  CHECK(difference(einsum("bA", {a}), a.t()) == 0);  // capitals come first
+  CHECK(difference(einsum("bA", {a}), a.t()) == 0);  // uppercase letters sort first
   CHECK(difference(einsum("ij,jk", {a, b}), matmul(a, b)) <= 1e-14);
   CHECK(difference(einsum("ij,jh", {a, b}), matmul(a, b).t()) <= 1e-14);
   CHECK(difference(einsum("ii", {b.narrow(1, 0, 3)}), trace(b)) <= 1e-14);
@@ -273,7 +273,7 @@ TEST_CASE("products of long vectors of float32 are as exact as PyTorch's") {
   const Tensor b = rand({kLength});
   const double expected = dot(a.to(kFloat64), b.to(kFloat64)).item();
   const auto error_of = [&](const Tensor& found) { return std::abs(found.to(kFloat64).item() / expected - 1); };
-  // What PyTorch's own products are off by at this length.
+  // The relative error of PyTorch's own products at this length.
   constexpr double kBound = 1.5e-6;
   CHECK(error_of(dot(a, b)) < kBound);
   CHECK(error_of(mv(a.view({1, kLength}), b)) < kBound);

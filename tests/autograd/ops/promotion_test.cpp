@@ -1,4 +1,4 @@
-// Operands of different dtypes and shapes: each gets a gradient like itself.
+// Operands of different dtypes and shapes: each gets a gradient of its own dtype and shape.
 #include <near.h>
 
 #include <brigade/autograd/functional.h>
@@ -42,7 +42,7 @@ const Row kRows[] = {
     {"copy_", [](const Tensor& x, const Tensor& y) { return (y * 1.0).copy_(x); }},
 };
 
-// Both in halves of whole numbers, which every dtype holds; none of x equals one of y.
+// Multiples of 0.5, which every floating dtype represents exactly; no element of x equals one of y.
 Tensor small(DType dtype) { return tensor<double>({0.5, 1.5, 2.5}).to(dtype).requires_grad_(); }
 Tensor large(DType dtype) { return tensor<double>({1, 2, 3, 3, 1, 2}, {2, 3}).to(dtype).requires_grad_(); }
 
@@ -69,7 +69,7 @@ TEST_CASE("operands of two dtypes, one of them broadcast, get gradients of their
 }
 
 TEST_CASE("the dtype of a result: dimensions before none, floats before integers before bool") {
-  // Rows: a tensor with dimensions; columns: one without. Of PyTorch 2.15.
+  // Rows: a tensor with dimensions; columns: one without. As in PyTorch 2.15.
   const DType all[] = {kFloat32, kFloat64, kFloat16, kBFloat16, kInt64, kInt32, kUInt8, kBool};
   const auto expected = [&](DType with, DType without) {
     if (is_floating_point(with)) return with;
@@ -100,7 +100,7 @@ TEST_CASE("a number without dimensions is compared and computed with in the dtyp
   CHECK((x * full({}, 0.5, kFloat64)).to_vector<float>() == std::vector<float>{0.5F, 0.5F});
   CHECK(lt(x, full({}, 1.00000000001, kFloat64)).to_vector<bool>() == std::vector<bool>{false, false});
   const Tensor halves = full({2}, 3, kFloat16);
-  // It keeps its precision, and may be beyond the range of a half type.
+  // The number keeps its precision, and may exceed the range of a half type.
   CHECK((halves * full({}, 0.1, kFloat32)).to_vector<float>()[0] == 0.300048828125F);
   CHECK((halves / full({}, 1e6, kFloat32)).to_vector<float>()[0] == 2.9802322387695312e-06F);
   CHECK((full({}, 1e6, kFloat32) * full({1}, 1e-3, kFloat16)).to_vector<float>()[0] == 1000.5F);
@@ -112,7 +112,7 @@ TEST_CASE("operands of integers have no gradient, and hinder nobody else's") {
     apply(tensor<int64_t>({2, 3, 0}), x).sum().backward();
     return x.grad();
   };
-  // Of PyTorch 2.15.
+  // Values of PyTorch 2.15.
   check_near(slopes([](const Tensor& i, const Tensor& x) { return pow(i, x); }), {1.3862944, 9.8875106, 0}, 1e-6);
   check_near(slopes([](const Tensor& i, const Tensor& x) { return pow(x, i); }), {2, 12, 0}, 1e-6);
   check_near(slopes([](const Tensor& i, const Tensor& x) { return atan2(i, x); }), {-0.4, -0.23076923, 0}, 1e-6);
@@ -138,7 +138,7 @@ TEST_CASE("a loss outside of autocast takes its target in another dtype, and eac
        [](const Tensor& x, const Tensor& z) { return kl_div(x, z, KLDivReduction::Sum, true); }},
       {"cross_entropy", [](const Tensor& x, const Tensor& z) { return cross_entropy(x, z); }},
   };
-  // Halves of quarters, which bfloat16 holds, and a target that it does not hold.
+  // Inputs that bfloat16 represents exactly, and a target that it does not.
   const std::vector<double> given{0.25, -0.5, 1.75, 0.5, 0.125, -0.25}, wanted{0.1, 0.7, 0.2, 0.3, 0.6, 0.1};
   const auto leaf = [](const std::vector<double>& values, DType dtype) {
     return tensor<double>(values, {2, 3}).to(kFloat32).to(dtype).requires_grad_();

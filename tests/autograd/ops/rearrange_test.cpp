@@ -1,4 +1,4 @@
-// Values that PyTorch gives, which results share memory, and arguments that are refused.
+// Values as in PyTorch, which results share memory, and rejected arguments.
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/factory.h>
@@ -53,7 +53,7 @@ TEST_CASE("repeat, tile and repeat_interleave") {
     CHECK_FALSE(shares_memory(y, x));
     CHECK(y.is_contiguous());
   }
-  const Tensor many = counted({2, 1, 2, 1, 2, 1, 2, 2});  // no room for one dimension more
+  const Tensor many = counted({2, 1, 2, 1, 2, 1, 2, 2});  // no room for another dimension
   const Tensor twice = repeat(many, {2, 3, 2, 1, 1, 1, 1, 2});
   CHECK(twice.sizes() == Shape{4, 3, 4, 1, 2, 1, 2, 4});
   CHECK(values(twice.slice(0, 2, 4).slice(1, 2, 3).slice(2, 0, 2).slice(7, 2, 4)) == values(many));

@@ -1,4 +1,4 @@
-// Reductions as operations: gradients where there is more than one answer (PyTorch's is taken), dtypes, errors.
+// Reductions as operations: gradients where the derivative is not unique (as in PyTorch), dtypes, errors.
 #include "compositions.h"
 
 #include <near.h>
@@ -47,7 +47,7 @@ TEST_CASE("equals share the gradient of an extreme over dimensions, the first ge
               {0, 0.5, 0.5, 1 / 3.0, 1 / 3.0, 1 / 3.0});
   check_close(gradient([](const Tensor& t) { return amin(t, {0}, true); }, {4, 3, 4, 2}, {2, 2}), {0.5, 0, 0.5, 1});
   check_close(gradient([](const Tensor& t) { return max(t, 1).values; }, x, sizes), {0, 1, 0, 1, 0, 0});
-  // As PyTorch has it, max() knows which elements are the NaN and amax() does not.
+  // As in PyTorch, max() gives the gradient to the NaN elements, and amax() does not.
   check_close(gradient([](const Tensor& t) { return max(t); }, {1, kNaN, 2, kNaN}), {0, 0.5, 0, 0.5});
   check_close(gradient([](const Tensor& t) { return amax(t); }, {1, kNaN}), {kNaN, kNaN});
 }
@@ -115,7 +115,7 @@ TEST_CASE("the gradient of a product with one zero, and with two") {
   check_close(gradient([](const Tensor& t) { return prod(t, {0}); }, {1, 0, 2, 5, 3, 4}, {3, 2}), {6, 20, 3, 0, 2, 0});
   CHECK(gradient([](const Tensor& t) { return prod(t, {1}); }, {}, {2, 0}).empty());
   CHECK(prod(tensor<int32_t>({2, 3})).dtype() == kInt64);
-  // In float16 the product of the others would be rounded seven times.
+  // In float16 the product of the other seven elements would be rounded at each step.
   RandomGenerator generator(3);
   const Tensor x = (rand({8}, {kFloat64}, &generator) + 0.5).to(kFloat16).requires_grad_();
   prod(x).backward();

@@ -1,4 +1,4 @@
-// Numbers beside tensors: their C++ type decides the dtype of a result, and never their value.
+// Scalars as operands: their C++ type determines the dtype of a result, their value never does.
 #include <near.h>
 
 #include <brigade/autograd/functional.h>
@@ -83,7 +83,7 @@ TEST_CASE("an integer leaves integers what they are, and a floating number makes
 }
 
 TEST_CASE("integers of 64 bits are computed with and compared exactly") {
-  constexpr int64_t kLarge = (int64_t{1} << 53) + 1;  // of which double has the neighbors only
+  constexpr int64_t kLarge = (int64_t{1} << 53) + 1;  // double represents only its neighbors
   const Tensor i = tensor({kLarge - 1, kLarge});
   CHECK((i == kLarge).to_vector<bool>() == std::vector<bool>{false, true});
   CHECK((i < kLarge).to_vector<bool>() == std::vector<bool>{true, false});
@@ -104,7 +104,7 @@ TEST_CASE("clamp promotes its input and both borders at once") {
   const Tensor y = clamp(tensor({5, 5}), tensor({1, 2}, kInt32), tensor({1.5, 9.5}));
   CHECK(y.dtype() == kFloat32);
   CHECK(y.to_vector<float>() == std::vector<float>{1.5F, 5});
-  // The input and the lower border alone would meet in float32, which does not hold this number.
+  // The input and the lower bound alone would promote to float32, which cannot represent this number.
   constexpr int64_t kLarge = (int64_t{1} << 24) + 1;
   const Tensor exact = clamp(tensor({kLarge}), tensor({0.0}), tensor({1e9}, kFloat64));
   CHECK(exact.dtype() == kFloat64);

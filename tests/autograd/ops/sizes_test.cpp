@@ -1,4 +1,4 @@
-// Operations whose result would be larger than 64 bits can count say so.
+// Operations report a result whose size overflows 64 bits.
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 

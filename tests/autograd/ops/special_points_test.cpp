@@ -1,4 +1,4 @@
-// Gradients where derivatives jump or do not exist, and errors: what PyTorch 2.15 gives.
+// Gradients where derivatives jump or do not exist, and errors: values of PyTorch 2.15.
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 

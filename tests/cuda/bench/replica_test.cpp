@@ -1,5 +1,5 @@
-// What `brigade bench ddp --device cuda` measures: a replica on a device takes the steps of one on the CPU, and a step that
-// is replayed as a graph leaves, to the bit, what the step by itself leaves.
+// Replicas of `brigade bench ddp --device cuda`: steps on a device match those on the CPU, and a step replayed as a
+// graph gives the same bits as the eager step.
 #include <on_gpus.h>
 
 #include <brigade/autograd/functional.h>
@@ -36,7 +36,7 @@ const Workload& small() {
   return workload;
 }
 
-// Of each rank, after seven steps in that mode.
+// The parameters of each rank after seven steps in that mode.
 std::vector<Values> trained(int ranks, const std::string& mode, DeviceType type) {
   std::vector<Values> all(static_cast<size_t>(ranks));
   const auto train = [&](const dist::ProcessGroupPtr& group, Device device) {

@@ -1,5 +1,5 @@
-// Every planted fault and every control with its parameters on devices: over NCCL (without GPUs over its stand-in), or by
-// way of the host's memory where the ranks have to share a device.
+// Every planted fault and every control with parameters on devices: over NCCL (without GPUs, over its stand-in), or
+// through host memory if the ranks have to share a device.
 #include <brigade/core/device_runtime.h>
 #include <brigade/lab/faults/diagnosis.h>
 
@@ -16,18 +16,18 @@ namespace brigade::test::faults_test {
 
 namespace {
 
-// Under the sanitizers each program runs once.
+// Under the sanitizers, each program runs once.
 #ifdef __SANITIZE_ADDRESS__
 const std::vector<double> kBucketSizes{1e-4};
 #else
 const std::vector<double> kBucketSizes{25.0, 1e-4, 1e-6};
 #endif
 
-// What is otherwise on devices, and why. Everything else is as on the CPU.
+// Faults whose outcome on devices differs from the CPU, and the reason. All others behave as on the CPU.
 struct Otherwise {
   std::string why;
   std::function<void(lab::Expectation&)> expect = {};
-  bool before_devices = false;  // it ends before a group knows whether it is for devices
+  bool before_devices = false;  // ends before the group is bound to devices
 };
 const std::map<std::string, Otherwise>& otherwise() {
   static const auto expect_no_operation = [](lab::Expectation& expected) { expected.op = ""; };
@@ -63,7 +63,7 @@ void check_all_on(int ranks) {
     if (is_otherwise) listed += "\n" + fault.id + ": " + known->second.why;
     const std::string expected_way = is_otherwise && known->second.before_devices ? "threads" : way;
     for (const double bucket_mb : kBucketSizes) {
-      // Those that wait for a time-out are not about buckets.
+      // Faults that wait for a time-out do not depend on buckets.
       if (fault.timeout < std::chrono::seconds(30) && bucket_mb != kBucketSizes.front()) continue;
       CAPTURE(bucket_mb);
       const lab::Diagnosis found =

@@ -12,7 +12,7 @@ namespace {
 using test::require;
 using test::require_on_device;
 
-// The device's memory as the CPU sees it.
+// Views device memory as a CPU tensor.
 Tensor seen_by_cpu(const void* data, const Shape& sizes, DType dtype) {
   return from_blob(const_cast<void*>(data), sizes, dtype);
 }
@@ -46,7 +46,7 @@ class StandIn final : public ConvolutionPlan {
     const ConvShape& s = problem.shape;
     for (const Shape& sizes : {s.x_sizes(), s.weight_sizes(), s.y_sizes()})
       require(sizes.numel() > 0, "empty tensor in " + describe(problem));
-    // The fast algorithm takes as much memory as the result; the slow one none.
+    // The fast algorithm needs as much workspace as the result; the slow one needs none.
     workspace_bytes_ = static_cast<size_t>(s.y_sizes().numel()) * 4;
     if (workspace_bytes_ > problem.workspace_limit) workspace_bytes_ = 0;
   }

@@ -16,10 +16,10 @@ namespace {
 using test::require;
 using test::require_on_device;
 
-// To 10 bits of fraction, to the nearest.
+// Rounds to 10 fraction bits, to nearest.
 float to_tf32(float x) { return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x1000U) & 0xffffe000U); }
 
-// Rows of T as a dense matrix of what they are computed in.
+// Copies rows of T to a dense matrix in the compute type.
 template <class T>
 std::vector<compute_type<T>> gather(const T* x, int64_t rows, int64_t columns, int64_t row, bool tf32) {
   std::vector<compute_type<T>> dense;
@@ -34,7 +34,7 @@ std::vector<compute_type<T>> gather(const T* x, int64_t rows, int64_t columns, i
   return dense;
 }
 
-// As cuBLASLt words them: max(x, 0), which makes a NaN 0, and GELU by tanh.
+// As cuBLASLt defines them: max(x, 0), which maps NaN to 0, and tanh GELU.
 template <class C>
 C activated(FusedActivation activation, C x) {
   if (activation == FusedActivation::Relu) return x > C(0) ? x : C(0);
@@ -84,8 +84,8 @@ class StandIn final : public GemmPlan {
     }
   }
 
-  // As if only algorithms that load 4 bytes at a time had epilogues, and none that makes a single column added a bias: so
-  // that both answers are met in tests.
+  // Pretends that only algorithms with 4-byte loads have epilogues, and that none for a single column adds a bias, so
+  // that tests cover both answers.
   bool possible() const noexcept override {
     const GemmShape& s = problem_.shape;
     const bool adds_bias = problem_.bias_alignment > 0;
@@ -95,7 +95,7 @@ class StandIn final : public GemmPlan {
     return rows % 4 == 0 && std::min(problem_.a_alignment, problem_.b_alignment) >= 4;
   }
 
-  // A sum over a long k is split.
+  // Sums over a long k are split.
   size_t workspace_bytes() const noexcept override {
     return problem_.shape.k >= 64 ? static_cast<size_t>(problem_.shape.m * problem_.shape.n) * 4 : 0;
   }

@@ -1,25 +1,26 @@
-// A stand-in for NCCL: the ranks are threads of this process, each with an emulated device of its own.
+// A stand-in for NCCL: the ranks are threads of this process, each with its own emulated device.
 //
-// A collective is a command in the stream of each rank, or in a graph. It is ready when every rank's has come to the
-// front of its stream; the first that runs then takes all inputs and computes all results, and each command writes its own rank's
-// result. So what a rank writes too early, or reads too late, goes wrong here as it would there: the stand-in keeps a
-// sum of what each rank sends from the moment its command was at the front, and refuses when it has changed.
+// A collective is a command in the stream of each rank, or in a graph. It is ready when the command of every rank is at
+// the front of its stream; the first one to run then reads all inputs and computes all results, and each command writes
+// its own rank's result. So writing a buffer too early or reading it too late gives wrong results, as with NCCL. In
+// addition, the stand-in computes a checksum of each rank's input when its command reaches the front, and reports an
+// error if the input has changed by the time it is read.
 //
-// What is called is launched by NCCL's own thread, and the communicator is in progress until then: at the first collective
-// of a kind until all ranks have come to theirs, at the first message until both have, and for a few answers at each
-// call. Here whoever asks (ncclCommGetAsyncError) launches. So an event that is recorded too early stands before the
-// collective, and a call of a communicator that is in progress is refused. A rank that is alone needs no thread.
+// NCCL launches calls on its own thread, and until then the communicator is in progress: at the first collective of a
+// kind until all ranks have called theirs, at the first message until both ranks have, and at each call for a few
+// polls. Here the caller of ncclCommGetAsyncError does the launch. So an event that is recorded too early comes before
+// the collective, and a call on a communicator in progress is rejected. A communicator of one rank launches at once.
 //
-// What a thread calls between ncclGroupStart and ncclGroupEnd is one command for each communicator and stream: all its
-// parts begin and end together, so a rank may send to another and receive from it in one, in any order. Messages
-// (ncclSend, ncclRecv) are matched by sender and receiver in the order of their calls, and have no buffer in between:
-// neither ends before the other has begun.
+// The calls of a thread between ncclGroupStart and ncclGroupEnd form one command per communicator and stream: all its
+// parts start and end together, so a rank may send to and receive from another rank in one group, in any order.
+// Messages (ncclSend, ncclRecv) are matched by sender and receiver in call order, without a buffer: neither ends before
+// the other has started.
 //
-// Refused, as by NCCL: ranks and worlds that do not fit, two ranks on one device, memory of another device, a
-// communicator that was given up; of a group all, when one of its calls is. Never ready, as there: ranks that meet in
-// different collectives, or in groups that differ in the number, kind, size, dtype or place of a part; messages whose
-// ends differ in size or dtype; a rank that does not come, one that has given up; until the rank that waits gives up
-// its own communicator. Sums are those of a ring: rounded to the dtype at each step, averages multiplied by 1/n before.
+// Rejected, as by NCCL: inconsistent ranks or world sizes, two ranks on one device, memory of another device, an
+// aborted communicator; a whole group if one of its calls is rejected. Never ready, as with NCCL: ranks that meet in
+// different collectives, or in groups that differ in the number, kind, size, dtype, or position of a part; messages
+// whose ends differ in size or dtype; a rank that is missing or has aborted. The waiting rank then has to abort its own
+// communicator. Sums are those of a ring: rounded to the dtype at each step, averages multiplied by 1/n first.
 #include "nccl_world.h"
 
 #include <atomic>
@@ -135,7 +136,7 @@ Result ncclCommGetAsyncError(Comm comm, Result* error) {
   return Result::Success;
 }
 
-// The new ones are filled in when the last rank has come, as there: until then the old one is in progress.
+// The new communicators are filled in once the last rank has called, as in NCCL; until then the parent is in progress.
 Result ncclCommSplit(Comm comm, int color, int key, Comm* part, Config*) {
   if (!comm || !part || color < -1) return refuse(Result::InvalidArgument, "the communicator, the place or the color");
   if (const Result settled = brigade::test::nccl::require_settled(comm); settled != Result::Success) return settled;
@@ -147,7 +148,7 @@ Result ncclCommSplit(Comm comm, int color, int key, Comm* part, Config*) {
   ++world.splits[comm->rank];
   world.pieces.push_back({color, key, comm->rank, part});
   if (world.pieces.size() < world.size) return Result::InProgress;
-  std::map<int, std::map<std::pair<int, size_t>, Piece>> colors;  // by key, then by rank
+  std::map<int, std::map<std::pair<int, size_t>, Piece>> colors;  // keyed by key, then by rank
   for (const Piece& piece : world.pieces)
     if (piece.color >= 0) colors[piece.color][{piece.key, piece.rank}] = piece;
   for (const auto& [number, pieces] : colors) {
@@ -185,7 +186,7 @@ Result ncclCommAbort(Comm comm) {
     const std::lock_guard lock(comm->world->mutex);
     comm->world->given_up = comm->world->aborted[comm->rank] = true;
   }
-  // Those who wait look again.
+  // Makes waiting host threads check again.
   int device = 0;
   cudaGetDevice(&device);
   cudaSetDevice(comm->device);
@@ -195,23 +196,23 @@ Result ncclCommAbort(Comm comm) {
   return Result::Success;
 }
 
-// For tests: bytes at `data` that are registered.
+// For tests: the number of registered bytes at `data`.
 size_t nccl_stand_in_registered(const void* data) {
   const std::lock_guard lock(registrations_mutex);
   const auto found = registrations.find(data);
   return found == registrations.end() ? 0 : found->second.bytes;
 }
 
-// For tests: what was queued, a group as one for each communicator and stream.
+// For tests: the number of queued commands; a group counts once per communicator and stream.
 size_t nccl_stand_in_commands() { return brigade::test::nccl::commands_queued(); }
 
-// For tests: how often a connected communicator answers that it is in progress after each call; gives the number before.
+// For tests: sets how often a connected communicator reports being in progress after each call; returns the old number.
 int nccl_stand_in_answer_in_progress(int times) { return brigade::test::nccl::answer_in_progress(times); }
 
-// For tests: calls of ncclSend and ncclRecv.
+// For tests: the number of ncclSend and ncclRecv calls.
 size_t nccl_stand_in_messages() { return messages; }
 
-// For tests: communicators that ncclCommSplit has made.
+// For tests: the number of communicators made by ncclCommSplit.
 size_t nccl_stand_in_parts() { return parts_made; }
 
 Result ncclMemAlloc(void** data, size_t bytes) {

@@ -1,4 +1,4 @@
-// A library that says that it is NCCL 2.8.4, for the message about it.
+// A library that reports NCCL version 2.8.4, to test the error message.
 extern "C" int ncclGetVersion(int* version) {
   *version = 2804;
   return 0;

@@ -1,4 +1,4 @@
-// Runs the commands of the ranks: when one is ready, and what it computes.
+// Runs the commands of the ranks: decides when a command is ready, and computes its result.
 #include "nccl_world.h"
 
 #include <brigade/core/fnv.h>
@@ -57,7 +57,7 @@ void reduce_into(std::span<const T* const> inputs, RedOp op, size_t begin, size_
   }
 }
 
-// Of the part at this place.
+// Computes the part at index `place` for all ranks.
 void compute(Meeting& meeting, size_t place) {
   const size_t ranks = meeting.calls.size();
   const Call& first = meeting.calls[0][place];
@@ -88,14 +88,14 @@ uint64_t sum_of(const Call& call, size_t ranks) {
   return fnv({static_cast<const char*>(call.from), bytes_sent(call, ranks)});
 }
 
-// A rank's part: one call, or those of a group. In a graph it runs again with each replay.
+// A rank's command: a single call, or the calls of a group. In a graph, it runs again on each replay.
 struct Part {
   std::shared_ptr<World> world;
   size_t rank = 0;
   std::vector<Call> collectives, messages;
-  // Once its command is at the front of its stream.
+  // Set once the command is at the front of its stream.
   bool arrived = false;
-  std::shared_ptr<Meeting> meeting = nullptr;  // of the collectives, if there are any
+  std::shared_ptr<Meeting> meeting = nullptr;  // of the collectives, if any
   uint64_t number = 0;
   std::vector<std::pair<size_t, uint64_t>> keys;  // of the messages
 
@@ -105,7 +105,7 @@ struct Part {
   }
 };
 
-// Under the world's lock.
+// The caller must hold the world's lock.
 void arrive(Part& part) {
   World& world = *part.world;
   part.arrived = true;
@@ -138,7 +138,7 @@ bool have_met(const World& world, const Meeting& meeting, const std::vector<Call
   return true;
 }
 
-// Whether the command at the front of its stream may run. Called under the runtime's lock.
+// Whether the command at the front of its stream may run. Called with the runtime's lock held.
 bool is_ready(Part& part) {
   World& world = *part.world;
   const std::lock_guard lock(world.mutex);
@@ -203,7 +203,7 @@ void run(Part& part) {
     run_message(world, part.messages[i], keys[i]);
 }
 
-// What a thread has called since ncclGroupStart.
+// The calls of a thread since ncclGroupStart.
 struct Group {
   struct OnStream {
     Comm comm;
@@ -235,7 +235,7 @@ Result enqueue(Comm comm, const Launch& launch) {
   return Result::Success;
 }
 
-// A rank alone needs no thread, and is never in progress.
+// A communicator of one rank needs no thread and is never in progress.
 Result begin(Comm comm, const Launch& launch) {
   World& world = *comm->world;
   if (world.size == 1) return enqueue(comm, launch);

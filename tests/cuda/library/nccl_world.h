@@ -1,4 +1,4 @@
-// The world of the stand-in for NCCL: the ranks of a communicator, what they have called, and what is queued for it.
+// The world of the NCCL stand-in: the ranks of a communicator, their calls, and the queued commands.
 #pragma once
 
 #include "stand_in.h"
@@ -25,13 +25,13 @@ struct Call {
   enum Kind { AllReduce, Broadcast, AllGather, ReduceScatter, Send, Recv } kind = AllReduce;
   const void* from = nullptr;
   void* to = nullptr;
-  size_t count = 0;  // of the tensor of one rank; the other has size * count elements
+  size_t count = 0;  // elements of one rank's tensor; the larger tensor has size * count
   DataType type = DataType::Float32;
   RedOp op = RedOp::Sum;
-  int root = 0;  // of a message the peer
+  int root = 0;  // for a message: the peer
 
   bool is_message() const { return kind == Send || kind == Recv; }
-  // Of a message of this rank.
+  // For a message call of rank `rank`.
   size_t sender(size_t rank) const { return kind == Send ? rank : static_cast<size_t>(root); }
   size_t receiver(size_t rank) const { return kind == Send ? static_cast<size_t>(root) : rank; }
   bool fits(const Call& other) const {
@@ -39,37 +39,37 @@ struct Call {
   }
 };
 
-inline constexpr size_t kCollectives = Call::Send;  // kinds of them, which stand first
+inline constexpr size_t kCollectives = Call::Send;  // number of collective kinds, which come first
 
 using Bytes = std::vector<unsigned char>;
 
-// Called, and not yet in its stream: what a rank calls NCCL launches on a thread of its own.
+// Calls that are not in the stream yet: NCCL launches the calls of a rank on its own thread.
 struct Launch {
   std::vector<Call> calls;
   void* stream = nullptr;
 };
 
-// One that all ranks take part in: a collective, or the collectives of a group.
+// A meeting of all ranks: a collective, or the collectives of a group.
 struct Meeting {
   explicit Meeting(size_t ranks) : calls(ranks), sums(ranks), results(ranks) {}
-  std::vector<std::vector<Call>> calls;     // of those whose command has come to the front of its stream, else none
-  std::vector<std::vector<uint64_t>> sums;  // of what a rank sends in each, when it arrived
+  std::vector<std::vector<Call>> calls;     // per rank; empty until its command reaches the front of its stream
+  std::vector<std::vector<uint64_t>> sums;  // checksum of each rank's input on arrival
   std::vector<std::vector<Bytes>> results;
   bool computed = false;
   size_t left = 0;
 };
 
-// From one rank to another.
+// A message from one rank to another.
 struct Message {
-  std::optional<Call> send, receive;  // once the command is at the front of its stream
-  uint64_t sum = 0;                   // of what is sent, when it arrived
-  std::optional<Bytes> taken;         // by the first of both that runs
+  std::optional<Call> send, receive;  // set when the command reaches the front of its stream
+  uint64_t sum = 0;                   // checksum of the sent data on arrival
+  std::optional<Bytes> taken;         // copied by whichever command runs first
   size_t left = 2;
 
   bool fits() const { return send && receive && send->count == receive->count && send->type == receive->type; }
 };
 
-// What a rank asks for when the communicator is split.
+// The request of a rank in a split of the communicator.
 struct Piece {
   int color = 0;
   int key = 0;
@@ -90,21 +90,21 @@ struct World {
         received(size * size, false) {}
   const size_t size;
   std::mutex mutex;
-  std::vector<int> devices;  // -1: has not come
+  std::vector<int> devices;  // -1: has not joined
   std::vector<bool> aborted;
-  std::vector<uint64_t> next;  // per rank: the number of the collective that it comes to next
+  std::vector<uint64_t> next;  // per rank: the number of its next collective
   std::map<uint64_t, std::shared_ptr<Meeting>> meetings;
-  std::vector<uint64_t> next_message;  // the same of messages: per direction, sender and receiver
+  std::vector<uint64_t> next_message;  // the same for messages: per direction, sender, and receiver
   std::map<std::pair<size_t, uint64_t>, std::shared_ptr<Message>> messages;  // by sender and receiver, and number
-  std::vector<uint64_t> splits;  // per rank: how often it has called ncclCommSplit
-  std::vector<Piece> pieces;     // of the split that not all have come to
+  std::vector<uint64_t> splits;  // per rank: the number of its ncclCommSplit calls
+  std::vector<Piece> pieces;     // of the split in progress
   uint64_t splits_done = 0;
-  // Which ranks have made the first call that connects them: for collectives all ranks, once per kind, since each kind
-  // may use another algorithm; for messages the two ranks involved.
+  // The ranks that have made the first call that connects them: for collectives all ranks, once per kind, since each
+  // kind may use another algorithm; for messages the two ranks involved.
   std::vector<bool> called;          // by kind and rank
   std::vector<bool> sent, received;  // by sender and receiver
   bool duplicate = false;
-  bool given_up = false;  // by any rank
+  bool given_up = false;  // by at least one rank
   size_t finalized = 0;
 
   void come(size_t rank, const Call& call) {
@@ -130,22 +130,22 @@ struct World {
   }
 };
 
-// Keeps the reason for ncclGetLastError.
+// Stores the reason for ncclGetLastError.
 Result refuse(Result result, std::string why);
 const std::string& latest_refusal();
 
-// Of the calling thread: what it calls in between is queued by the second.
+// For the calling thread: calls between these two are queued by end_group().
 Result begin_group();
 Result end_group();
 Result queue(Comm comm, const Call& call, void* stream);
-// Launches what was called on it once the ranks have connected: asked for by whoever asks how the communicator is.
+// Launches pending calls once the ranks have connected. Called when a rank polls the state of the communicator.
 Result launch_when_connected(Comm comm);
-// Refuses to call anything while it is in progress.
+// Rejects calls while the communicator is in progress.
 Result require_settled(Comm comm);
-// What was queued, a group as one for each communicator and stream.
+// The number of queued commands; a group counts once per communicator and stream.
 size_t commands_queued();
-// How often a connected one answers that it is in progress before it has launched what was called; gives the number
-// before.
+// Sets how often a connected communicator reports being in progress before it launches its calls; returns the old
+// number.
 int answer_in_progress(int times);
 
 }  // namespace brigade::test::nccl
@@ -157,7 +157,7 @@ struct OpaqueComm {
   size_t rank = 0;
   int device = 0;
   bool finalizing = false;
-  std::vector<brigade::test::nccl::Launch> launches = {};  // under the world's mutex, as what follows
+  std::vector<brigade::test::nccl::Launch> launches = {};  // this and the members below: guarded by the world's mutex
   int answers_left = 0;
 };
 

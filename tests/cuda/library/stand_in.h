@@ -1,6 +1,5 @@
-// What the stand-ins for cuBLASLt and cuDNN share. They answer the functions that a library has to offer to
-// kernels/cuda/detail with the CPU's code, queued on the stream that the library would use, and hold callers to the
-// library's rules.
+// Common parts of the stand-ins for cuBLASLt and cuDNN. A stand-in implements the library interface required by
+// kernels/cuda/detail with CPU code, queued on the stream that the library would use, and enforces the library's rules.
 #pragma once
 
 #include <simt/error.h>
@@ -12,7 +11,7 @@
 
 namespace brigade::test {
 
-// A library allocates when its handle is made.
+// Creating a library handle allocates memory.
 struct LibraryHandle {
   LibraryHandle() {
     if (cudaMalloc(&memory, 4096) != cudaSuccess) throw simt::Error("a library's handle got no memory");
@@ -24,7 +23,7 @@ inline void require(bool condition, const std::string& what) {
   if (!condition) throw simt::Error("stand-in for a library: " + what);
 }
 
-// `data` is memory of the current device, `alignment` divides its address.
+// Requires that `data` is memory of the current device and that its address is a multiple of `alignment`.
 inline void require_on_device(const void* data, size_t alignment, const char* what) {
   int device = 0;
   cudaGetDevice(&device);
@@ -35,7 +34,8 @@ inline void require_on_device(const void* data, size_t alignment, const char* wh
   require(reinterpret_cast<uintptr_t>(data) % alignment == 0, std::string(what) + " is less aligned than was said");
 }
 
-// Queues what a call does. The workspace is written before and after, so that memory in use by others shows.
+// Queues the work of a call. The workspace is overwritten before and after it, so that sharing it with other work
+// shows.
 template <class Run>
 void queue(cudaStream_t stream, void* workspace, size_t workspace_bytes, Run run) {
   const cudaError_t code = simt::enqueue(stream, [=] {

@@ -1,4 +1,4 @@
-// When a result of the device agrees with the CPU's, and inputs that are the same on both.
+// When a device result agrees with the CPU's, and identical inputs for both.
 #pragma once
 
 #include "on_device.h"
@@ -8,12 +8,12 @@
 
 namespace brigade::test {
 
-// Two right results differ by roundings of their dtype: half a unit of the last place each.
+// Two correct results differ by roundings of their dtype, up to half a unit in the last place each.
 //
-// float64 and float32: functions (exp, tanh, erf) are off by up to 2 units on either side, and a sum or product of a
-// few terms may be taken in another order: 8 units. Half types: both sides compute in float and round once for each
-// tensor that is written, so they differ where the float fell on two sides of a border, by 1 unit; an operation of
-// several kernels adds up two of these: 2 units.
+// float64 and float32: functions (exp, tanh, erf) are off by up to 2 units on each side, and a sum or product of a few
+// terms may be evaluated in another order: 8 units. Half types: both sides compute in float and round once per written
+// tensor, so they differ by 1 unit if the float values fall on two sides of a rounding boundary; operations of several
+// kernels may accumulate two of these: 2 units.
 inline double bound(DType dtype, double roundings = 1) {
   switch (dtype) {
     case kFloat64: return roundings * 8 * 0x1p-52;
@@ -26,12 +26,13 @@ inline double bound(DType dtype, double roundings = 1) {
 
 enum class Layout {
   Contiguous,
-  // First dimension fastest, every other element, from the second of the storage: no two neighbours, nothing aligned.
+  // The first dimension varies fastest, every other element, starting at the second: no adjacent elements, nothing
+  // aligned.
   Strided,
 };
 inline const std::array kLayouts{Layout::Contiguous, Layout::Strided};
 
-// The values of `x` in `dtype` (only if x is floating), on `device`, as a leaf that requires grad where x does.
+// The values of `x` in `dtype` (if floating) on `device`, as a leaf that requires grad if x does.
 inline Tensor leaf_like(const Tensor& x, DType dtype, Device device, Layout layout = Layout::Contiguous) {
   const TensorOptions options{is_floating_point(x.dtype()) ? dtype : x.dtype(), device};
   Tensor result;
@@ -51,7 +52,7 @@ inline Tensor leaf_like(const Tensor& x, DType dtype, Device device, Layout layo
   return result;
 }
 
-// How far off `found` is, in bounds: at most 1 where it agrees. Both may be undefined (no gradient).
+// The error of `found` in multiples of the bound: at most 1 if it agrees. Both may be undefined (no gradient).
 inline double disagreement(const Tensor& found, const Tensor& expected, DType dtype, double roundings = 1) {
   if (!found.defined() || !expected.defined()) return found.defined() == expected.defined() ? 0 : INFINITY;
   const double off = difference(found, expected);

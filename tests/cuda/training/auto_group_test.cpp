@@ -1,4 +1,4 @@
-// Backend auto and tensors of devices: NCCL where each rank can have it, the host's memory otherwise.
+// Backend auto with device tensors: NCCL if every rank can use it, host memory otherwise.
 #include "device_collectives.h"
 
 #include <brigade/core/device_runtime.h>
@@ -13,12 +13,12 @@ namespace brigade::test::auto_group_test {
 
 namespace {
 
-// How the ranks' devices go, and what a wrapper's bucket holds.
+// The transport chosen for device tensors, and the contents of a wrapper's bucket.
 struct Chosen {
   std::string before, after;
   double sum = 0;
   bool reaches = false;
-  size_t staged_words = 0;  // elements of a bucket beside the gradients
+  size_t staged_words = 0;  // bucket elements other than gradients
 };
 
 Chosen chosen_way(const dist::ProcessGroupPtr& control, Device device) {

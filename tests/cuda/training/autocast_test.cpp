@@ -1,4 +1,4 @@
-// Autocast by CUDA's lists, on a device.
+// Autocast on a device, with CUDA's operation lists.
 #include <brigade/amp/autocast.h>
 #include <brigade/amp/op_lists.h>
 #include <brigade/autograd/functional.h>
@@ -22,7 +22,7 @@ Tensor on_device(DType dtype, const Shape& sizes = {2, 2}) { return full(sizes, 
 
 using Call = std::function<Tensor(const Tensor&)>;
 
-// An example of each operation that CUDA's lists cast to float32 or let alone, from one matrix.
+// An example of each operation that CUDA's lists cast to float32 or leave unchanged, all from one matrix.
 std::map<std::string, Call> calls() {
   const Tensor labels = zeros({2}, {kInt64, Device(kCUDA)});
   return {
@@ -145,7 +145,7 @@ TEST_CASE("the widest dtype among the inputs decides for what CUDA promotes") {
   CHECK(dot(on_device(kFloat16, {2}), on_device(kFloat16, {2})).dtype() == kFloat16);
   CHECK(bilinear(lower, wide, on_device(kFloat16, {2, 2, 2})).dtype() == kFloat32);
   CHECK(scatter_add(lower, 0, zeros({2, 2}, {kInt64, Device(kCUDA)}), wide).dtype() == kFloat32);
-  // cat promotes by itself on a device.
+  // cat promotes on its own on a device.
   CHECK(cat({lower, wide}).dtype() == kFloat32);
 }
 

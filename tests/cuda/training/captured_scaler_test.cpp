@@ -1,6 +1,5 @@
-// A whole step of mixed precision as one CUDA graph: autocast, a scaled loss, backward, all-reduce, the scaler's step
-// and its update. Replays leave what the usual scaler leaves step by step, skipped steps and changes of the scale
-// among them.
+// A complete mixed-precision step as one CUDA graph: autocast, a scaled loss, backward, all-reduce, the scaler's step
+// and update. Replays give the results of eager steps with the usual scaler, including skipped steps and scale changes.
 #include "on_device.h"
 #include "replayed_steps.h"
 
@@ -30,8 +29,8 @@ enum class Way : uint8_t { Usual, OnDevice, Captured };
 enum class Call : uint8_t { Step, FusedStep, ClipByValue, ClipByNorm };
 enum class Mover : uint8_t { Sgd, AdamW };
 
-// What is infinite on one rank: the gradients that DDP averages, or that of a parameter that it ignores, of which only
-// this rank knows.
+// What becomes infinite on one rank: the gradients that DDP averages, or the gradient of a parameter that DDP ignores
+// and only this rank sees.
 enum class Spoils : uint8_t { Net, Own };
 
 struct Training {
@@ -146,7 +145,7 @@ TEST_CASE("replays of a captured step with autocast and a scaler leave what the 
     if (!has_gpus_for(ranks)) continue;
     for (const Call call : {Call::Step, Call::FusedStep, Call::ClipByValue, Call::ClipByNorm}) {
       for (const Spoils spoils : {Spoils::Net, Spoils::Own}) {
-        // A norm over a gradient of the rank's own would part the ranks.
+        // A norm that includes a rank's own gradient would differ between ranks.
         if (call == Call::ClipByNorm && spoils == Spoils::Own) continue;
         for (const Mover mover : {Mover::Sgd, Mover::AdamW})
           check_replays(ranks, call, spoils, mover);

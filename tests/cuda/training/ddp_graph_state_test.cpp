@@ -1,5 +1,5 @@
-// Training steps over NCCL whose ranks exchange more than gradients, as one CUDA graph: buffers at each forward, statistics
-// of SyncBatchNorm, gradients in half, or as the two factors of PowerSGD.
+// Captured training steps over NCCL that exchange more than gradients: buffers at each forward, SyncBatchNorm
+// statistics, gradients in half precision, or the two factors of PowerSGD.
 #include "on_device.h"
 #include "replayed_steps.h"
 
@@ -61,7 +61,7 @@ struct Training {
   }
 };
 
-// A buffer that backward reads.
+// A module with a buffer that backward reads.
 struct MaskedImpl : nn::Module {
   nn::Linear layer{nullptr};
   Tensor mask;
@@ -91,7 +91,7 @@ TEST_CASE("replays of a step that exchanges buffers, statistics or compressed gr
       check_same_states(captured, plain);
       for (const auto& of_rank : plain) {
         for (size_t step = 0; step < of_rank.size(); ++step) {
-          for (size_t i = 0; i < 6; ++i)  // parameters; each rank has moved its buffers since they were sent
+          for (size_t i = 0; i < 6; ++i)  // the parameters; buffers have diverged since the last broadcast
             CHECK(of_rank[step][i] == plain[0][step][i]);
         }
       }
@@ -127,7 +127,7 @@ TEST_CASE("buffers that nothing has written are the same for a graph of an earli
       const Tensor first = ddp(x);
       const Tensor second = ddp(x * 2.0);
       (first * second).mean().backward();
-      // Where a rank has moved it the root's comes back, and counts as written.
+      // Where a rank changed the buffer, it is overwritten with the root's, which counts as a write.
       net->mask.fill_(2.0 + group->rank());
       const uint32_t before = net->mask.version();
       ddp(x);

@@ -63,7 +63,7 @@ struct Training {
   }
 };
 
-// Beside graphs, steps go on as before.
+// One more eager step follows the replays.
 std::vector<std::vector<Values>> states(int ranks, const dist::DDPOptions& options, bool captured,
                                         Mover mover = Mover::Sgd) {
   return states_of(

@@ -1,4 +1,4 @@
-// DistributedDataParallel on a device beside the same on the CPU: gradients, verdicts, hooks, unused parameters.
+// DistributedDataParallel on a device, compared with the CPU: gradients, verdicts, hooks, unused parameters.
 #include "on_device.h"
 
 #include <near.h>
@@ -23,7 +23,7 @@ struct Job {
   dist::DDPOptions options;
   DType dtype = kFloat32;
   dist::CommHookPtr (*hook)() = nullptr;
-  // Which rank leaves layer b out, in which step; -1: none.
+  // The rank that skips layer b, and the step in which it does; -1: none.
   int skips = -1;
   int skip_step = 1;
   int accumulate = 1;  // backwards per step, all but the last under no_sync
@@ -32,13 +32,13 @@ struct Job {
 };
 
 struct Outcome {
-  std::vector<std::vector<double>> gradients;  // of rank 0: per step and parameter
-  std::vector<std::string> errors;             // per step: of rank 0, "" when all was well
-  std::vector<std::string> advice;             // kinds, of rank 0
-  bool equal = true;                           // gradients are the same on all ranks
+  std::vector<std::vector<double>> gradients;  // of rank 0, per step and parameter
+  std::vector<std::string> errors;             // of rank 0, per step; "" without an error
+  std::vector<std::string> advice;             // verdict kinds of rank 0
+  bool equal = true;                           // whether all ranks have the same gradients
 };
 
-// `where` is "cpu", "cuda", or "nccl": the device, without the way through the host's memory.
+// `where` is "cpu", "cuda" (through host memory), or "nccl" (device to device).
 Outcome run(const Job& job, const std::string& where) {
   Outcome outcome;
   std::mutex mutex;
@@ -115,8 +115,8 @@ void compare(const Outcome& here, const Outcome& there, double bound) {
   CHECK(worst <= bound);
 }
 
-// On the CPU, on devices, and over NCCL on 2 and 4 ranks where each can have one; the gradients agree within `bound`, and
-// everything else is the same.
+// Runs on the CPU, on devices, and over NCCL with 2 and 4 ranks if each can have a device; gradients must agree within
+// `bound`, everything else must be equal.
 void compare(Job job, double bound) {
   for (const int ranks : {2, 4}) {
     CAPTURE(ranks);
@@ -181,7 +181,7 @@ TEST_CASE("communication hooks run on a device") {
   powersgd.hook = [] { return dist::powersgd_hook({}); };
   powersgd.steps = 4;
   compare(powersgd, 1e-4);
-  // One that forgets to divide is caught there as well.
+  // A hook that forgets to divide is detected on devices as well.
   Job wrong;
   wrong.steps = 1;
   wrong.hook = [] {

@@ -1,4 +1,4 @@
-// Tensors, gradients, modules and optimizers that move between the CPU and a device.
+// Moving tensors, gradients, modules, and optimizers between the CPU and a device.
 #include "on_device.h"
 
 #include <brigade/autograd/functional.h>
@@ -30,7 +30,7 @@ TEST_CASE("tensors move to a device and back, and are read from there") {
   CHECK(zeros({0, 3}).cuda().cpu().sizes() == Shape{0, 3});
   CHECK_THROWS_AS(zeros({2}).cuda(99), DeviceError);
   CHECK_THROWS_AS(zeros({2}).cuda() + zeros({2}), DeviceError);
-  CHECK_THROWS_AS(one_hot(tensor<int64_t>({0, 5}).cuda(), 3).cpu(), IndexError);  // told late
+  CHECK_THROWS_AS(one_hot(tensor<int64_t>({0, 5}).cuda(), 3).cpu(), IndexError);  // reported late
   CHECK(one_hot(tensor<int64_t>({2, 0}).cuda(), 3).to_vector<int64_t>() == std::vector<int64_t>{0, 0, 1, 1, 0, 0});
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("a module moves with its parameters and buffers, and training goes on 
     }
     net->cpu();
     for (const Tensor& parameter : net->parameters())
-      CHECK(parameter.grad().defined() == (device == Device()));  // a move drops it
+      CHECK(parameter.grad().defined() == (device == Device()));  // moving a module drops its gradients
     for (const Tensor& parameter : net->parameters())
       losses.push_back(parameter.sum().item());
     return losses;

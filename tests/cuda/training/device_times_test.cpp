@@ -1,4 +1,4 @@
-// When a device ran a backward and its collectives; without a GPU over the stand-in of tests/cuda/library.
+// Device times of a backward and its collectives; without a GPU, over the stand-in of tests/cuda/library.
 #include "hold_stream.h"
 #include "on_device.h"
 #include "on_gpus.h"
@@ -30,7 +30,7 @@ TEST_CASE("an event tells when it was reached, by the host's clock, and nothing 
   CHECK(late->reached_at() == 0);
   late->synchronize();
   const int64_t after = now_ns();
-  constexpr int64_t kOff = 1'000'000;  // of clocks, on a busy machine
+  constexpr int64_t kOff = 1'000'000;  // clock differences on a busy machine
   CHECK(early->reached_at() > before - kOff);
   CHECK(early->reached_at() < between + kOff);
   const int64_t held_ns = std::chrono::nanoseconds(kHeld).count();
@@ -54,9 +54,9 @@ TEST_CASE("the timeline has the moments of the device when the device has passed
     ddp.reducer().timeline().keep(3);
     step();
     free_old_buckets(group, device);
-    ddp.reducer().timeline().rounds();  // of these all is known
+    ddp.reducer().timeline().rounds();  // all their times are known
     const auto reached = device_runtime(device).new_event(device.index);
-    // For a busy machine: as long as the step takes.
+    // On a busy machine the step may take long: hold the stream until it is done.
     std::jthread held = hold_stream(device, std::chrono::minutes(1));
     reached->record();
     step();
@@ -80,7 +80,7 @@ TEST_CASE("the timeline has the moments of the device when the device has passed
       }
       CHECK(round.communication() > 0);
     }
-    // The host was ahead of the device.
+    // The host ran ahead of the device.
     CHECK(known[2].device_compute_ended > known[2].ended);
     const auto trace = nlohmann::json::parse(dist::trace_json(*group, ddp.reducer()));
     const ImportedTrace imported = import_trace(trace);
@@ -90,7 +90,7 @@ TEST_CASE("the timeline has the moments of the device when the device has passed
     for (const auto& event : trace.at("traceEvents"))
       on_device += event.at("name").get<std::string>().ends_with("on the device") && event.at("ph") != "e" &&
                    event.at("ph") != "E";
-    size_t expected = 0;  // of each rank a backward, and its buckets
+    size_t expected = 0;  // a backward and its buckets for each rank
     for (const dist::RoundEvents& round : known)
       expected += 2 * (1 + round.buckets.size());
     CHECK(on_device == expected);

@@ -1,5 +1,5 @@
-// linear_relu and linear_gelu on a device: gradients against the two steps, where the library applies the activation
-// and where it does not.
+// linear_relu and linear_gelu on a device: gradients compared with the two separate steps, with and without the
+// activation in the library.
 #include "products.h"
 
 #include <brigade/autograd/functional.h>
@@ -14,7 +14,7 @@ struct Run {
   std::vector<Tensor> gradients;
 };
 
-// From leaves of the same values each time, weighted so that the gradient of each result differs.
+// Runs on leaves with the same values each time; weighted, so that each result has a different gradient.
 template <class Function>
 Run run(const Function& layer, DType dtype, Device device, const Shape& sizes, int64_t out, bool with_bias) {
   const auto leaf = [&](const Shape& shape, uint64_t seed) {
@@ -54,7 +54,7 @@ TEST_CASE("results and gradients of fused linear layers are those of the two ste
           if (dtype != kFloat64 && out == 16) CHECK(by_library == 1);
           const Run apart = run(steps, dtype, kDevice, {2, 5, 24}, out, with_bias);
           const Run exactly = run(steps, dtype, Device(), {2, 5, 24}, out, with_bias);
-          // Of a few roundings: of the result, of the gradient before the products, of these.
+          // A few roundings: of the result, of the gradient before the products, and of the products.
           const double within = 6 * bound(dtype, 24);
           CHECK(difference(exact(found.y), exactly.y) <= within);
           CHECK(difference(exact(found.y), exact(apart.y)) <= within);
@@ -72,8 +72,8 @@ TEST_CASE("results and gradients of fused linear layers are those of the two ste
   }
 }
 
-// In rows of 13 elements what GELU is taken of cannot be kept by the library, so that its part shows whether it was
-// asked to. Whether cuBLASLt has an algorithm for such rows is its affair.
+// The library cannot keep GELU's input for rows of 13 elements, so whether it was used shows whether GELU's input was
+// requested. Emulation only: cuBLASLt may or may not have an algorithm for such rows.
 #if __has_include(<simt/runtime.h>)
 TEST_CASE("what GELU was taken of is written only when a gradient is wanted") {
   const Tensor x = numbers({10, 24}, kFloat32, 1).to(kDevice);

@@ -1,4 +1,4 @@
-// A loss scaler with parameters on the device, and with one part of them on the CPU: beside one on the CPU alone.
+// A loss scaler with parameters on the device, or partly on the CPU: compared with one on the CPU only.
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
@@ -21,7 +21,7 @@ struct Run {
   double scale;
 };
 
-// Four steps, of which one is skipped since a gradient of `first` or of `second` is infinite.
+// Runs four steps, one of which is skipped because a gradient on `first` or on `second` is infinite.
 Run run(Device first, Device second, bool is_fused, bool bad_in_second) {
   amp::GradScaler scaler({.init_scale = 1024, .growth_interval = 2, .fused_step = is_fused});
   const Tensor a = full({300}, 0.5, {kFloat32, first}).requires_grad_();

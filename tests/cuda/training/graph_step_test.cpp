@@ -1,4 +1,4 @@
-// A whole training step of modules, loss and optimizer as one CUDA graph.
+// A complete training step of modules, loss, and optimizer as one CUDA graph.
 #include "on_device.h"
 
 #include <brigade/autograd/functional.h>
@@ -18,8 +18,8 @@ namespace {
 
 enum class Mover : uint8_t { UsualSgd, Sgd, Adam, AdamW, UsualAdamW, NAdam };
 
-// Convolution, batch norm, pooling, layer norm, dropout, attention that drops as well, a loss over classes, SGD with
-// momentum.
+// Convolution, batch norm, pooling, layer norm, dropout, attention with dropout, a classification loss, and an
+// optimizer.
 struct Training {
   nn::Conv2d conv{nullptr};
   nn::BatchNorm2d norm{nullptr};
@@ -93,7 +93,7 @@ struct Training {
 
 namespace {
 
-// A schedule changes the learning rate, also between replays.
+// The schedule changes the learning rate between replays, too.
 void check_schedule(Mover mover, Mover captured_by) {
   CAPTURE(static_cast<int>(captured_by));
   const auto run = [](Mover by, bool captures) {
@@ -145,7 +145,7 @@ void check_replays(Mover mover, Mover captured_by) {
     CHECK(captured.state() == expected[static_cast<size_t>(i)]);
   }
   CHECK(expected.front()[0] != expected.back()[0]);
-  // A state that is saved then has the steps of the replays.
+  // A saved state counts the replayed steps.
   if (captured_by == Mover::Sgd || captured_by == Mover::UsualSgd) return;
   for (const auto& [name, number] : captured.optimizer->state_dict().numbers) {
     if (name.ends_with(".step")) CHECK(number == kSteps);
@@ -164,7 +164,7 @@ TEST_CASE("replays of a captured training step leave the parameters that the ste
 TEST_CASE("a schedule reaches steps that have been captured where the learning rate is on the device") {
   check_schedule(Mover::UsualSgd, Mover::Sgd);
   check_schedule(Mover::UsualAdamW, Mover::AdamW);
-  // A rate that would be written by the captured step itself is refused.
+  // A learning rate that the captured step itself would write is rejected.
   Training training(Mover::Sgd);
   training.set_batch(0);
   training.step();

@@ -1,4 +1,4 @@
-// A device that is behind its host.
+// Simulates a device that falls behind its host.
 #pragma once
 
 #include <brigade/core/cuda/stream.h>
@@ -23,10 +23,10 @@
 
 namespace brigade::test {
 
-// Longer than the group waits.
+// Longer than the time-out of the group.
 inline constexpr auto kHeld = std::chrono::milliseconds(1500);
 
-// Keeps the current stream until the thread that it returns is stopped, at the latest for `longest`.
+// Blocks the current stream until the returned thread is stopped, for at most `longest`.
 inline std::jthread hold_stream(Device device, std::chrono::milliseconds longest = kHeld) {
   const cudaStream_t stream = cuda::current_stream(device.index).get();
   const auto released = std::make_shared<std::atomic<bool>>(false);
@@ -39,7 +39,7 @@ inline std::jthread hold_stream(Device device, std::chrono::milliseconds longest
   };
   REQUIRE(cudaLaunchHostFunc(stream, wait, new Flag(released)) == cudaSuccess);
 #else
-  // Not by a sleep: whoever drains the streams would sleep.
+  // Not a sleep: it would block the host thread that drains the streams.
   REQUIRE(simt::enqueue(
               stream, [] {}, [released] { return released->load(); }) == cudaSuccess);
 #endif
@@ -50,22 +50,22 @@ inline std::jthread hold_stream(Device device, std::chrono::milliseconds longest
     released->store(true);
 #ifndef BRIGADE_REAL_CUDA
     cudaSetDevice(device.index);
-    simt::enqueue(nullptr, [] {});  // who waits looks again
+    simt::enqueue(nullptr, [] {});  // makes waiting threads check again
 #else
     (void)device;
 #endif
   });
 }
 
-// Buckets that were cut anew leave memory behind, which later collectives free, and to free memory waits for the device:
-// before a stream is held, so that no host waits for it.
+// Rebuilt buckets leave memory behind that later collectives free, and freeing waits for the device. Call this before a
+// stream is held, so that no host waits for it.
 inline void free_old_buckets(const dist::ProcessGroupPtr& group, Device device) {
   const auto latest = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  for (int i = 0; i < 3; ++i) {  // let go, put aside, freed
+  for (int i = 0; i < 3; ++i) {  // released, set aside, freed
     const Tensor x = zeros({1}).to(device);
     group->all_reduce(x)->wait();
     device_runtime(device).synchronize(device.index);
-    // The thread that watches collectives has let go of this one, so of those before.
+    // Once the watcher thread has released this collective, it has released all earlier ones.
     while (x.use_count() > 1) {
       REQUIRE(std::chrono::steady_clock::now() < latest);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

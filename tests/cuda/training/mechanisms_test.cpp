@@ -1,4 +1,4 @@
-// What stands around DDP, on a device beside the CPU: buffers, synchronised batch norm, ZeRO, averaging of models, the
+// Mechanisms around DDP on a device, compared with the CPU: buffers, synchronized batch norm, ZeRO, model averaging,
 // comparison of ranks.
 #include "on_device.h"
 
@@ -23,7 +23,7 @@ namespace brigade::test::mechanisms_test {
 namespace {
 
 using Values = std::vector<std::vector<double>>;
-// What a rank ends with, on its device.
+// The final values of a rank, computed on its device.
 using Body = std::function<Values(const dist::ProcessGroupPtr& group, Device device)>;
 
 Values values_of(const std::vector<Tensor>& tensors) {
@@ -58,7 +58,7 @@ void compare(const std::vector<Values>& here, const std::vector<Values>& there, 
   CHECK(worst <= bound);
 }
 
-// Every rank ends with what it ends with on the CPU, by way of the host's memory, and over NCCL on 2 and 4 ranks.
+// Every rank must end with the values of the CPU, both through host memory and over NCCL with 2 and 4 ranks.
 void compare(const Body& body, double bound) {
   for (const int ranks : {2, 4}) {
     CAPTURE(ranks);
@@ -79,7 +79,7 @@ Tensor batch(int rank, int step, Device device) {
   return numbers({7, 6}, kFloat32, static_cast<uint64_t>(10 * step + rank + 1)).to(device);
 }
 
-// Steps [first, end) on batches of this rank.
+// Runs steps [first, end) on batches of this rank.
 template <class DDP, class Optimizer>
 void train(DDP& ddp, Optimizer& optimizer, int rank, Device device, int first, int end) {
   for (int step = first; step < end; ++step) {
@@ -132,7 +132,7 @@ TEST_CASE("in an uneven join ranks without data follow the statistics of a devic
 TEST_CASE("ZeRO splits the states of a device's parameters and puts them together again") {
   compare(
       [](const dist::ProcessGroupPtr& group, Device device) {
-        // No batch norm: the bias before it would have a gradient of rounding errors, which Adam scales up.
+        // No batch norm: the gradient of the bias before it would consist of rounding errors, which Adam scales up.
         manual_seed(5);
         nn::Sequential net(nn::Linear(6, 9), nn::Tanh(), nn::Linear(9, 2));
         net->to(device);

@@ -1,4 +1,4 @@
-// Training under autocast and a scaler on the device, compared with float32 on the CPU. Three parts, for CTest.
+// Training with autocast and a scaler on the device, compared with float32 on the CPU. Three parts, for CTest.
 #include <brigade/amp/autocast.h>
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/autograd/functional.h>
@@ -26,7 +26,7 @@ struct Curve {
   double scale = 0;
 };
 
-// 500 steps of a GPT block on a sequence that repeats.
+// Trains a GPT block for 500 steps on a repeating sequence.
 Curve train_gpt(Device device, std::optional<DType> dtype) {
   constexpr int kSteps = 500;
   constexpr int64_t kLength = 6;

@@ -1,4 +1,4 @@
-// Collectives that are issued together over NCCL: one group of its calls, one meeting of the hosts.
+// Coalesced collectives over NCCL: one NCCL group, and one meeting of the hosts.
 #include "device_collectives.h"
 #include "on_gpus.h"
 
@@ -31,12 +31,12 @@ size_t commands() {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// So that the group has a communicator.
+// Gives the group a communicator.
 void connect(const ProcessGroupPtr& group, Device device) {
   group->all_reduce(filled(1, {4}, kFloat32, device))->wait();
 }
 
-// The collectives of these sizes together, waited for.
+// Runs all-reduces of these sizes together and waits for them.
 void reduce_together(const ProcessGroupPtr& group, Device device, const std::vector<int64_t>& sizes) {
   std::vector<Tensor> tensors;
   CoalescingManager together(group);
@@ -52,7 +52,7 @@ void reduce_together(const ProcessGroupPtr& group, Device device, const std::vec
 TEST_CASE("collectives together are one command of the device and one entry of the recorder, with the right values") {
   for (const int ranks : {1, 2, 4}) {
     CAPTURE(ranks);
-    [[maybe_unused]] const size_t before = commands();  // not asked on real GPUs
+    [[maybe_unused]] const size_t before = commands();  // not counted on real GPUs
     if (!on_gpus(ranks, [&](const ProcessGroupPtr& group, Device device) {
           const int rank = group->rank();
           std::vector<Tensor> sums;
@@ -112,7 +112,7 @@ TEST_CASE("all kinds go together over NCCL, roots of their own included") {
         all_are(view::slice(gathered, 0, 4 * r, 4 * r + 4), r + 2);
       all_are(part, ranks * (rank + 2));
       all_are(one, ranks * rank);
-      // The host's go beside, in their turn; both devices in one are refused.
+      // CPU collectives also work, in their order; mixing both devices is rejected.
       const Tensor on_host = full({3}, 1.0 * rank), other = full({2}, 1.0);
       CoalescingManager together(group);
       group->all_reduce(on_host);
@@ -150,7 +150,7 @@ TEST_CASE("what is issued together follows what is queued before it, and is seen
 TEST_CASE("collectives together are captured into a graph, and each replay reduces anew") {
   on_gpus(2, [](const ProcessGroupPtr& group, Device device) {
     connect(group, device);
-    device_runtime(device).synchronize(device.index);  // nothing is under way in the capture
+    device_runtime(device).synchronize(device.index);  // no work must be pending during the capture
     const cuda::StreamGuard guard(cuda::Stream::create());
     const Tensor x = filled(1, {64}, kFloat32, device), y = filled(3, {32}, kFloat32, device);
     cuda::Graph graph;
@@ -236,7 +236,7 @@ TEST_CASE("a call of a group that NCCL refuses is an error with NCCL's words, an
     before[rank] = commands();
     group->barrier();
     const Tensor x = filled(1, {4}, kFloat32, device);
-    const Tensor wrong = from_blob(on_host.data(), {4}, {kFloat32, device});  // which only NCCL can see
+    const Tensor wrong = from_blob(on_host.data(), {4}, {kFloat32, device});  // only NCCL can detect this
     try {
       CoalescingManager together(group);
       group->all_reduce(x);

@@ -1,6 +1,6 @@
-// NCCL connects the ranks when a communicator is first used, and the call stays in progress until all ranks have joined. A
-// rank that is missing from the first collective is reported as it is for later ones. Without GPUs, the stand-in for NCCL
-// in tests/cuda/library behaves in the same way.
+// NCCL connects the ranks when a communicator is first used, and the call stays in progress until all ranks have
+// joined. A rank that is missing from the first collective is reported like one missing from a later collective.
+// Without GPUs, the stand-in for NCCL in tests/cuda/library behaves in the same way.
 #include "device_collectives.h"
 #include "on_gpus.h"
 
@@ -35,7 +35,7 @@ constexpr std::chrono::milliseconds kShort{500};
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// Makes the communicator, and calls nothing of it: NCCL does not see what is empty.
+// Creates the communicator without calling it: an empty collective is not passed to NCCL.
 void make_communicator(const ProcessGroupPtr& group, Device device) {
   group->all_reduce(filled(0, {0}, kFloat32, device))->wait();
 }
@@ -51,7 +51,7 @@ void reduce_together(const ProcessGroupPtr& group, Device device) {
   together.end()->wait();
 }
 
-// What rank 0 hears when rank 1 never posts; of the first use of the communicator, or of the second.
+// The error on rank 0 if rank 1 never posts, for the first or the second use of the communicator.
 std::string error_of_waiting(const Post& post, bool is_first) {
   return errors_of(
       2,
@@ -212,7 +212,7 @@ TEST_CASE("an event that was recorded after a collective is reached after it, ho
   nccl_stand_in_answer_in_progress(before);
 }
 
-// Two ranks that call nothing but NCCL. `reduce` all-reduces on the communicator of the rank.
+// Runs two ranks that call only NCCL. `reduce` all-reduces on the communicator of the rank.
 using Reduce = std::function<void(const nccl::Communicator::UntilPeersCome& until_peers_come)>;
 void on_pair(const std::function<void(int rank, nccl::Communicator& communicator, const Reduce& reduce)>& body) {
   nccl::UniqueId id;
@@ -245,7 +245,7 @@ void on_pair(const std::function<void(int rank, nccl::Communicator& communicator
 
 TEST_CASE("a thread asks NCCL again at once, then gives way, and sleeps only where it takes long") {
   struct Row {
-    int answers;  // that it is in progress
+    int answers;  // polls that report being in progress
     uint64_t spins, yields, sleeps;
   };
   const Row table[] = {{0, 0, 0, 0},       {1, 1, 0, 0},       {50, 50, 0, 0},     {200, 200, 0, 0},
@@ -254,7 +254,7 @@ TEST_CASE("a thread asks NCCL again at once, then gives way, and sleeps only whe
   std::barrier both(2);
   std::atomic<int> waited{0};
   on_pair([&](int rank, nccl::Communicator& communicator, const Reduce& reduce) {
-    // A rank that throws is not waited for.
+    // A rank that throws leaves the barrier.
     struct Leaving {
       std::barrier<>& both;
       ~Leaving() { both.arrive_and_drop(); }
@@ -273,7 +273,7 @@ TEST_CASE("a thread asks NCCL again at once, then gives way, and sleeps only whe
       CHECK(end.sleeps - start.sleeps == row.sleeps);
     }
   });
-  CHECK(waited == 2 * 2);  // each rank where it would sleep next, and where it did
+  CHECK(waited == 2 * 2);  // each rank: before it would sleep, and when it did
   nccl_stand_in_answer_in_progress(before);
 }
 

@@ -1,5 +1,5 @@
-// A rank that throws, leaves, hangs, does not come or gives up, in a step over NCCL or in one that is a CUDA graph: every
-// rank comes to its end, those that go on with an error that says what happened, and the devices get their memory back.
+// A rank that throws, leaves, hangs, never joins, or aborts, in an NCCL step or a captured one: every rank ends,
+// surviving ranks get an error that states the cause, and all device memory is released.
 #include "on_device.h"
 #include "on_gpus.h"
 
@@ -22,7 +22,7 @@ namespace brigade::test::nccl_lost_ranks_test {
 namespace {
 
 constexpr std::chrono::milliseconds kTimeout{1000};
-constexpr std::chrono::seconds kLongest{15};  // on a machine that does other things, too
+constexpr std::chrono::seconds kLongest{15};  // generous, for a busy machine
 constexpr int kLost = 1;
 
 enum class Trouble {
@@ -94,13 +94,13 @@ uint64_t bytes_in_use(int device) {
 #ifdef BRIGADE_REAL_CUDA
   return cuda::allocator_stats(device).bytes_reserved;
 #else
-  return simt::allocated_bytes(device);  // NCCL's own as well
+  return simt::allocated_bytes(device);  // includes NCCL's memory
 #endif
 }
 
 void hang() { std::this_thread::sleep_for(4 * kTimeout); }
 
-// Six steps by themselves.
+// Runs six eager steps.
 void train(const dist::ProcessGroupPtr& group, Device device, Trouble trouble) {
   if (trouble == Trouble::NeverComes) return;
   Training training(group, device);
@@ -113,7 +113,7 @@ void train(const dist::ProcessGroupPtr& group, Device device, Trouble trouble) {
   training.net->parameters()[0].to_vector<double>();  // waits for the device
 }
 
-// Two steps by themselves, then a captured one, again and again.
+// Runs two eager steps, then captures one and replays it repeatedly.
 void train_captured(const dist::ProcessGroupPtr& group, Device device, Trouble trouble) {
   Training training(group, device);
   for (int i = 0; i < 2; ++i)
@@ -136,7 +136,7 @@ struct End {
   double seconds = 0;
 };
 
-// How each rank ends when `body` meets with trouble on one of them.
+// How each rank ends if one of them has this trouble during `body`.
 using Body = void (*)(const dist::ProcessGroupPtr& group, Device device, Trouble trouble);
 std::vector<End> ends_of(int ranks, Body body, Trouble trouble) {
   std::vector<End> ends(static_cast<size_t>(ranks));
@@ -167,10 +167,10 @@ struct Case {
   Trouble trouble;
   const char* what;
   const char* words;      // in the error of every other rank
-  const char* own_words;  // in that of the rank itself; "": it ends well
+  const char* own_words;  // in the error of the rank itself; "" if it ends without one
 };
 
-// On 2 and 4 ranks. Afterwards the same ranks train as if nothing had been, and hold as much memory as before.
+// Runs on 2 and 4 ranks. Afterwards the same ranks must train normally and use the same amount of memory as before.
 void all_end(Body body, const std::vector<Case>& cases) {
   for (const int ranks : {2, 4}) {
     if (!has_gpus_for(ranks)) continue;

@@ -1,4 +1,4 @@
-// Messages between ranks from device to device, over ncclSend and ncclRecv.
+// Device-to-device messages between ranks, over ncclSend and ncclRecv.
 #include "device_collectives.h"
 #include "hold_stream.h"
 #include "on_gpus.h"
@@ -47,7 +47,7 @@ TEST_CASE("all ranks send from device to device before they receive, in a batch 
               const Tensor theirs = filled(-1, {1000}, dtype, device), from_next = filled(-1, {3}, dtype, device);
               const Tensor back = filled(own + 50, {3}, dtype, device), nothing = filled(0, {0}, dtype, device);
               const Tensor sum = filled(1, {10}, kFloat32, device);
-              // Collectives come in another place on each rank.
+              // Collectives are posted at different points on each rank.
               WorkPtr reduced;
               if (own % 2 == 0) reduced = group->all_reduce(sum);
               const auto works = dist::batch_isend_irecv({{P2POp::Isend, mine, next, group},
@@ -72,7 +72,7 @@ TEST_CASE("all ranks send from device to device before they receive, in a batch 
         }))
       return;
 #ifndef BRIGADE_REAL_CUDA
-    // Those without elements need none.
+    // Empty messages are not passed to NCCL.
     CHECK(nccl_stand_in_messages() - before == static_cast<size_t>(ranks * 3 * 3 * 4));
 #endif
   }
@@ -88,7 +88,7 @@ TEST_CASE("a message follows what is queued before it, and what is queued after 
       if (group->rank() == 0) {
         const WorkPtr work = dist::isend(group, x, 1);
         work->wait();
-        kernels::fill(x, -1);  // when the receiver has it
+        kernels::fill(x, -1);  // runs after the receiver has the values
       } else {
         dist::recv(group, x, 0);
         kernels::scale_inplace(x, 0.5);
@@ -105,7 +105,7 @@ TEST_CASE("what a message sends lives until the device is done, whoever lets go 
     for (int i = 0; i < 20; ++i) {
       if (group->rank() == 0) {
         works.push_back(dist::isend(group, filled(i, {700}, kFloat32, device), 1));
-        const Tensor other = filled(-7, {700}, kFloat32, device);  // would take its memory
+        const Tensor other = filled(-7, {700}, kFloat32, device);  // would reuse its memory
       } else {
         got.push_back(filled(-1, {700}, kFloat32, device));
         works.push_back(dist::irecv(group, got.back(), 0));
@@ -156,7 +156,7 @@ TEST_CASE("messages whose ends differ are an error on both ranks, with both line
   struct Difference {
     int64_t numel;
     DType dtype;
-    bool on_host;  // of the receiver
+    bool on_host;  // whether the receiver's tensor is on the CPU
     std::vector<std::string> told;
   };
   const Difference table[] = {{5, kFloat32, false, {"of 4 x float32", "of 5 x float32"}},
@@ -179,7 +179,7 @@ TEST_CASE("messages whose ends differ are an error on both ranks, with both line
         for (const char* const part : {"rank 0 is in message", "rank 1 is in message", "nccl_messages_test.cpp:"})
           CHECK_MESSAGE(has(error, part), error);
       }
-      // The other way round, and all together.
+      // A message in the other direction and a collective still work.
       const Tensor x = filled(group->rank(), {4}, kFloat32, device);
       if (sends) {
         dist::recv(group, x, 1);
@@ -257,7 +257,7 @@ TEST_CASE("where ranks cannot have a communicator, backend auto sends tensors of
   if (device_count(DeviceType::CUDA) == 0) return;
   dist::run_threads(2, [](const ProcessGroupPtr& control) {
     const ProcessGroupPtr group = dist::make_nccl_or_staged_group(control);
-    const Device device(kCUDA, 0);  // which both share
+    const Device device(kCUDA, 0);  // shared by both ranks
     set_current_device(device);
     for (int round = 0; round < 3; ++round) {
       const Tensor x = filled(group->rank() + round, {1000}, kFloat32, device),

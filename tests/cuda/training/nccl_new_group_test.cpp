@@ -1,5 +1,4 @@
-// Groups of some ranks over NCCL: parts of the communicator of their group, or, where that has none yet, communicators
-// of their own.
+// Subgroups over NCCL: they split the communicator of their parent group, or make their own if the parent has none yet.
 #include "device_collectives.h"
 #include "on_gpus.h"
 
@@ -27,7 +26,7 @@ using dist::ProcessGroupPtr;
 
 constexpr int kRanks = 4;
 
-// Of communicators that were made by splitting; the library itself does not say.
+// The number of communicators made by splitting, which only the stand-in reports.
 size_t parts_made() {
 #ifndef BRIGADE_REAL_CUDA
   return nccl_stand_in_parts();
@@ -36,14 +35,14 @@ size_t parts_made() {
 #endif
 }
 
-// So that the group has a communicator.
+// Gives the group a communicator.
 void connect(const ProcessGroupPtr& group, Device device) {
   const Tensor x = filled(1, {4}, kFloat32, device);
   group->all_reduce(x)->wait();
   all_are(x, kRanks);
 }
 
-// {0, 1} and {2, 3}.
+// The groups {0, 1} and {2, 3}.
 struct Pairs {
   explicit Pairs(const ProcessGroupPtr& group)
       : low(new_group(group, {0, 1})),
@@ -60,7 +59,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 TEST_CASE("subgroups are parts of the communicator of their group where it has one, and do every collective") {
   for (const bool connected : {true, false}) {
     CAPTURE(connected);
-    [[maybe_unused]] const size_t before = parts_made();  // not asked on real GPUs
+    [[maybe_unused]] const size_t before = parts_made();  // not counted on real GPUs
     if (!on_gpus(kRanks, [&](const ProcessGroupPtr& group, Device device) {
           if (connected) connect(group, device);
           const Pairs pairs(group);
@@ -69,7 +68,7 @@ TEST_CASE("subgroups are parts of the communicator of their group where it has o
           check_collectives(*pairs.own, device, {kFloat32, kFloat16, kInt64});
           check_stream_order(*pairs.own, device);
           check_collectives(*group, device, {kFloat64});
-          // One rank alone, and a part of a part.
+          // A group of one rank, split from a split group.
           const ProcessGroupPtr alone = new_group(pairs.own, {1});
           if (group->rank() % 2 == 0) return;
           const Tensor x = filled(3, {4}, kFloat32, device);
@@ -124,7 +123,7 @@ TEST_CASE("DDP over pairs of devices averages gradients inside each pair only") 
     return numbers({5, 4}, kFloat64, static_cast<uint64_t>(50 + 10 * step + rank));
   };
   const auto loss_of = [](const Tensor& y) { return mean(square(y - 1.0)); };
-  // A pair starts from the weights of its first rank.
+  // Each pair starts from the weights of its first rank.
   std::vector<std::vector<Tensor>> expected;
   for (const int first : {0, 2}) {
     nn::Linear net = make_net(static_cast<uint64_t>(7 + first));

@@ -1,5 +1,5 @@
-// A rank that is alone calls NCCL where BRIGADE_NCCL_ONE_RANK asks for it: what can be called of NCCL on a machine with one
-// GPU, from the communicator to a captured step. Without a GPU over the stand-in of tests/cuda/library.
+// With BRIGADE_NCCL_ONE_RANK, a group of one rank calls NCCL: everything of NCCL that can run on a machine with one
+// GPU, from the communicator to a captured step. Without a GPU, over the stand-in of tests/cuda/library.
 #include "device_collectives.h"
 #include "on_gpus.h"
 #include "replayed_steps.h"
@@ -31,7 +31,7 @@ namespace {
 constexpr const char* kSwitch = "BRIGADE_NCCL_ONE_RANK";
 constexpr std::chrono::seconds kTimeout{30};
 
-// Only a collective that NCCL was given has moments on the device.
+// Only collectives that were passed to NCCL have device times.
 bool was_issued(const dist::WorkPtr& work, Device device) {
   work->wait();
   device_runtime(device).synchronize(device.index);
@@ -45,7 +45,7 @@ std::unique_ptr<nccl::Communicator> make_alone() {
   return std::make_unique<nccl::Communicator>(library, id, 0, 1, kDevice, kTimeout, 0);
 }
 
-// The sum over one rank, into other memory so that NCCL has something to do.
+// Sums over one rank, to other memory so that NCCL has work to do.
 void sum(nccl::Communicator& communicator, const Tensor& from, const Tensor& to, const cuda::Stream& stream) {
   communicator.call("ncclAllReduce", [&](nccl::Comm comm) {
     return nccl::library().all_reduce(from.raw_data(), to.raw_data(), static_cast<size_t>(from.numel()),
@@ -111,7 +111,7 @@ TEST_CASE("a communicator of one rank is made, computes, is captured, registers 
     REQUIRE(library.mem_alloc(&memory, 4096) == nccl::Result::Success);
     void* const registration = communicator->register_memory(memory, 4096);
 #ifndef BRIGADE_REAL_CUDA
-    CHECK(registration != nullptr);  // NCCL may not want to
+    CHECK(registration != nullptr);  // NCCL may decline to register
 #endif
     communicator->deregister(registration);
     CHECK(library.mem_free(memory) == nccl::Result::Success);
@@ -163,13 +163,13 @@ TEST_CASE(
     together.end()->wait();
     all_are(x, 2);
     all_are(y, 3);
-    // A part of the communicator, of the one rank.
+    // A split of the communicator with the same single rank.
     const dist::ProcessGroupPtr part = dist::new_group(group, {0});
     CHECK(was_issued(part->all_reduce(x), device));
     all_are(x, 2);
   });
 #ifndef BRIGADE_REAL_CUDA
-  // 7 dtypes of 6, 25 rounds of 2, and the rest.
+  // 7 dtypes x 6 collectives, 25 rounds x 2, and the other three.
   CHECK(nccl_stand_in_commands() - before == 7 * 6 + 25 * 2 + 3);
 #endif
 }

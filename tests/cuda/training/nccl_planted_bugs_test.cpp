@@ -1,6 +1,6 @@
-// Bugs that are planted into DDP over NCCL, for the tests to find: a stream that does not wait for another, a bucket that is
-// written while it is sent, collectives in another order on one rank. What holds the tests of NCCL up: a stand-in that let
-// these through would prove nothing.
+// Bugs planted into DDP over NCCL, which the tests must detect: a stream that does not wait for another, a bucket that
+// is overwritten while it is sent, a different order of collectives on one rank. They validate the tests of NCCL: if
+// the stand-in let these bugs pass, those tests would prove nothing.
 #include "device_collectives.h"
 #include "forgetful_runtime.h"
 #include "on_gpus.h"
@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <mutex>
 
-#ifndef BRIGADE_REAL_CUDA  // on a GPU a bug need not show
+#ifndef BRIGADE_REAL_CUDA  // on a GPU, a bug may stay hidden
 
 #include <simt/options.h>
 #include <simt/runtime.h>
@@ -24,7 +24,7 @@ namespace {
 
 using Values = std::vector<std::vector<double>>;
 
-// What a few steps leave on each rank.
+// The result of a few steps on each rank.
 struct Trained {
   std::vector<Values> parameters;
   std::string error;
@@ -58,17 +58,17 @@ Trained train(int ranks, Forgotten forgotten) {
   return trained;
 }
 
-// Orders of the streams that are tried before a bug counts as missed.
+// The number of stream orders to try before a bug counts as missed.
 constexpr uint64_t kOrders = 20;
 
-// In how many orders until it showed; 0: it never did.
+// The number of orders tried until the bug showed; 0 if it never did.
 template <class Shows>
 uint64_t orders_until(const Shows& shows) {
   const uint64_t first = simt::options().seed;
   for (uint64_t order = 1; order <= kOrders; ++order) {
     const simt::ScopedOptions options({.seed = first + order});
     const bool found = shows();
-    simt::discard_queued();  // what a failure has left
+    simt::discard_queued();  // left over from a failure
     if (found) return order;
   }
   return 0;
@@ -108,7 +108,7 @@ TEST_CASE("a bucket that is written while it is sent is found") {
       on_gpus(2, [&](const dist::ProcessGroupPtr& group, Device device) {
         const Tensor bucket = filled(group->rank() + 1, {64}, kFloat32, device);
         const dist::WorkPtr work = group->all_reduce(bucket);
-        kernels::fill(bucket, 7);  // the next backward, before anybody has waited
+        kernels::fill(bucket, 7);  // the next backward, before the wait
         work->wait();
         const auto values = bucket.to_vector<double>();
         const std::lock_guard lock(mutex);
@@ -119,14 +119,14 @@ TEST_CASE("a bucket that is written while it is sent is found") {
       CHECK_MESSAGE(text.find("wrote what it sends while the collective was under way") != std::string::npos, text);
       return true;
     }
-    CHECK(wrong);  // whatever the order
+    CHECK(wrong);  // in every order
     return false;
   });
   CHECK(orders > 0);
 }
 
 TEST_CASE("a group that ends while its device fails ends no program") {
-  // The failure shows in whichever call asks the device next: in many orders that of the group's end.
+  // The next call that queries the device reports the failure: in many orders, that is the destruction of the group.
   uint64_t ended = 0;
   orders_until([&] {
     ++ended;

@@ -1,5 +1,5 @@
-// The stand-in for NCCL keeps NCCL's rules of groups and messages: what would hang there is never ready here, what would be
-// refused is refused.
+// The stand-in for NCCL enforces NCCL's rules for groups and messages: calls that would hang in NCCL are never ready,
+// calls that NCCL rejects are rejected.
 #ifndef BRIGADE_REAL_CUDA
 
 #include <brigade/dist/groups/nccl/library.h>
@@ -30,13 +30,13 @@ using namespace brigade::dist::nccl;
 constexpr int kRanks = 2;
 constexpr size_t kCount = 8;
 
-// Of one rank.
+// The state of one rank.
 struct Rank {
   int rank = 0;
   int peer = 0;
   Comm comm = nullptr;
   cudaStream_t stream = nullptr;
-  float* sent = nullptr;  // kCount times rank + 1, and as many again
+  float* sent = nullptr;  // 2 * kCount elements of value rank + 1
   float* got = nullptr;
 
   Result asked() const {
@@ -68,7 +68,7 @@ struct Rank {
     CHECK(ended == Result::InProgress);
     CHECK(settled(ended) == Result::Success);
   }
-  // Collectives and messages both ways, by one command.
+  // Connects for collectives and for messages in both directions, with a single command.
   void connect() const {
     together([&] {
       reduce(1);
@@ -84,8 +84,8 @@ struct Rank {
   }
 };
 
-// What the stream of each rank throws when it is waited for, after `calls` of both, which are connected unless they are
-// not to be; "" for nothing.
+// The errors thrown when each rank waits for its stream after `calls`; "" for none. Connects the ranks first unless
+// `is_connected` is false.
 std::vector<std::string> run(const std::function<void(Rank&)>& calls, const std::function<void(Rank&)>& after = {},
                              bool is_connected = true) {
   std::vector<std::string> errors(kRanks);
@@ -151,7 +151,7 @@ TEST_CASE("ranks that send to each other and receive in a group exchange, in any
       },
       [](Rank& own) { CHECK(own.received() == std::vector<float>(kCount, static_cast<float>(own.peer + 1))); });
   CHECK(errors == std::vector<std::string>(kRanks));
-  CHECK(nccl_stand_in_commands() - before == 2 * kRanks);  // one connects
+  CHECK(nccl_stand_in_commands() - before == 2 * kRanks);  // one of them connects
 }
 
 TEST_CASE("collectives and messages go in one group, groups inside of groups are one with the outer one") {
@@ -224,7 +224,7 @@ TEST_CASE("a group is refused as a whole, and its end needs a beginning") {
     CHECK(own.reduce(2) == Result::Success);
     CHECK(library().send(own.sent, 2, DataType::Float32, 2, own.comm, own.stream) == Result::InvalidArgument);
     CHECK(library().group_end() == Result::InvalidArgument);
-    // What comes after is not of that group.
+    // Later calls are not part of that group.
     CHECK(own.reduce(2) == Result::Success);
   });
   CHECK(errors == std::vector<std::string>(kRanks));
@@ -292,7 +292,7 @@ TEST_CASE("a message that is written while it is sent is found") {
       return;
     }
     own.send();
-    for (int i = 0; i < 64; ++i)  // one of them looks whether it is ready, so that it is under way
+    for (int i = 0; i < 64; ++i)  // one of the queries checks readiness, which starts the message
       CHECK(cudaStreamQuery(own.stream) == cudaErrorNotReady);
     cudaGetLastError();
     cudaMemset(own.sent, 0, kCount * sizeof(float));

@@ -1,4 +1,4 @@
-// The process group over NCCL; without a GPU over the stand-in of tests/cuda/library.
+// The process group over NCCL; without a GPU, over the stand-in of tests/cuda/library.
 #include "device_collectives.h"
 #include "hold_stream.h"
 #include "on_gpus.h"
@@ -15,7 +15,7 @@
 #include <mutex>
 #include <thread>
 
-// With the toolkit's own headers.
+// Compares with NCCL's own header if the toolkit has one.
 #if defined(BRIGADE_REAL_CUDA) && __has_include(<nccl.h>)
 #include <nccl.h>
 #define BRIGADE_TEST_HAS_NCCL_H
@@ -62,7 +62,7 @@ static_assert(nccl::kSplitNoColor == NCCL_SPLIT_NOCOLOR);
 static_assert(
     std::is_invocable_r_v<ncclResult_t, decltype(&ncclCommSplit), ncclComm_t, int, int, ncclComm_t*, ncclConfig_t*>);
 #endif
-// As functions: the handles and enumerations are passed alike.
+// Compared as functions, since handles and enumerations are passed in the same way.
 static_assert(
     std::is_invocable_v<decltype(&ncclCommInitRankConfig), ncclComm_t*, int, ncclUniqueId, int, ncclConfig_t*>);
 static_assert(std::is_invocable_v<decltype(&ncclAllReduce), const void*, void*, size_t, ncclDataType_t, ncclRedOp_t,
@@ -97,20 +97,20 @@ TEST_CASE("every collective reduces, sends and gathers what the devices hold, in
       for (const DType dtype : {kFloat32, kFloat64, kFloat16, kBFloat16}) {
         const Tensor mean = filled(4 * rank, {3}, dtype, device);
         group->all_reduce(mean, {.op = dist::ReduceOp::Avg})->wait();
-        if (ranks != 3) all_are(mean, 2 * (ranks - 1));  // a third has no exact number
+        if (ranks != 3) all_are(mean, 2 * (ranks - 1));  // thirds are not exact
       }
       const Tensor either = filled(rank == 0 ? 1 : 0, {5}, kBool, device);
       group->all_reduce(either)->wait();
       all_are(kernels::cast(either, kFloat32), 1);
       group->all_reduce(filled(0, {0}, kFloat32, device))->wait();
-      // The host's tensors, texts and barriers go beside.
+      // CPU tensors, texts, and barriers work on the same group.
       const Tensor on_host = full({4}, rank + 1.0);
       group->all_reduce(on_host)->wait();
       all_are(on_host, ranks * (ranks + 1) / 2);
       CHECK(group->all_gather_text("rank " + std::to_string(rank)).back() == "rank " + std::to_string(ranks - 1));
       group->barrier();
       group->monitored_barrier(std::chrono::seconds(5));
-      // All is waited for, and the recorder comes to know it.
+      // All works were waited for; the recorder marks them as finished eventually.
       const auto unfinished = [&] {
         return std::ranges::count(group->flight_recorder().entries(), 0, &dist::CollectiveInfo::finished);
       };
@@ -135,7 +135,7 @@ TEST_CASE("what a collective reads and writes lives until the device is done, wh
         const Tensor sent = filled(group->rank() + 1, {700}, kFloat32, device);
         work = group->all_gather(kept, sent);
       }
-      // Would take the memory of `sent`.
+      // Would reuse the memory of `sent`.
       const Tensor other = filled(-7, {700}, kFloat32, device);
       work->wait();
       all_are(view::slice(kept, 0, 0, 700), 1);
@@ -159,7 +159,7 @@ TEST_CASE("ranks that meet in different collectives learn it, with both lines, a
     }
     all_are(x, 0);  // not reached
   });
-  // Descriptions that differ at their end.
+  // Descriptions that differ only at their end.
   const auto names = errors_of(2, [](const dist::ProcessGroupPtr& group, Device device) {
     const std::string description = std::string(300, 'd') + (group->rank() == 0 ? "usual" : "odd");
     group->all_reduce(filled(1, {4}, kFloat32, device), {.description = description})->wait();
@@ -228,7 +228,7 @@ TEST_CASE("a rank that throws takes its peers out of the collective, with its wo
 }
 
 TEST_CASE("a device that does not come to its end is given up after twice the time-out") {
-  // Rank 1 says that it is in the collective, and its stream never gets there.
+  // Rank 1 announces the collective, but its stream never reaches it.
   const auto errors = errors_of(
       2,
       [](const dist::ProcessGroupPtr& group, Device device) {
@@ -242,14 +242,14 @@ TEST_CASE("a device that does not come to its end is given up after twice the ti
       },
       std::chrono::milliseconds(300));
   if (device_count(DeviceType::CUDA) < 2) return;
-  // Whoever finds it first tells the other.
+  // The first rank to detect it notifies the other.
   for (const std::string& error : errors)
     CHECK_MESSAGE(has(error, "did not come to its end within 600 ms"), error);
   CHECK_MESSAGE((has(errors[0], "\"stuck\"") && has(errors[1], "\"stuck\"")), errors[0], " / ", errors[1]);
 }
 
 TEST_CASE("a device that is long behind what the host has queued is waited for") {
-  // Longer than twice the time-out, on all ranks alike: micro-batches that were queued without a wait.
+  // Longer than twice the time-out, equally on all ranks: micro-batches queued without a wait.
   on_gpus(
       2,
       [](const dist::ProcessGroupPtr& group, Device device) {
@@ -280,14 +280,14 @@ TEST_CASE("abort ends what is under way, on this rank and on its peers") {
 }
 
 #ifndef BRIGADE_REAL_CUDA
-// There the ranks have to be processes (scripts/gpu-check.sh).
+// On real GPUs, the ranks have to be processes (scripts/gpu-check.sh).
 TEST_CASE("ranks may share a device where that is asked for, to test with") {
   setenv("BRIGADE_NCCL_SHARE_GPU", "1", 1);
   dist::run_threads(2, [&](const dist::ProcessGroupPtr& control) {
     const dist::ProcessGroupPtr group = dist::make_nccl_group(control);
     set_current_device(kDevice);
-    // Processes do not share the default stream, in which one rank that waits for the collective would hold up the
-    // other's part of it.
+    // Ranks in separate processes do not share the default stream. Here one rank waiting for the collective in it would
+    // block the other's part.
     const cuda::StreamGuard own(cuda::Stream::create());
     const Tensor x = filled(group->rank() + 1, {4}, kFloat32, kDevice);
     group->all_reduce(x)->wait();
@@ -313,7 +313,7 @@ TEST_CASE("ranks that share a device, and tensors of another one, are refused in
       const std::lock_guard lock(mutex);
       shared.push_back(error.what());
     }
-    // The host's half goes on.
+    // CPU collectives still work.
     const Tensor on_host = full({1}, 2.0);
     group->all_reduce(on_host)->wait();
     all_are(on_host, 4);
@@ -348,14 +348,14 @@ TEST_CASE("buckets are memory of NCCL's, registered while the communicator and t
       CHECK(nccl_stand_in_registered(gone) >= grad.storage()->bytes());
       net->zero_grad();
     }
-    // What the device may still use is not freed; later collectives see to it.
+    // Memory that the device may still use is not freed at once; later collectives free it.
     const std::jthread held = hold_stream(device);
     group->all_reduce(filled(1, {4}, kFloat32, device))->wait();
     CHECK(nccl_stand_in_registered(gone) > 0);
     cuda::current_stream(device.index).synchronize();
     group->all_reduce(filled(1, {4}, kFloat32, device))->wait();
     CHECK(nccl_stand_in_registered(gone) == 0);
-    // What is left when the group goes is freed later.
+    // Memory that outlives the group is freed later.
     left[static_cast<size_t>(group->rank())] = group->allocate(8, kFloat32, device);
     CHECK(nccl_stand_in_registered(left[static_cast<size_t>(group->rank())].raw_data()) == 32);
     CHECK(group->allocate(0, kFloat32, device).numel() == 0);
@@ -369,7 +369,7 @@ TEST_CASE("memory is given back on one thread while another frees some, and wait
     meet();
     Tensor early = group->allocate(8, kFloat32, device), late = group->allocate(8, kFloat32, device);
     early = Tensor();
-    meet();  // puts it aside
+    meet();  // sets it aside
     device_runtime(device).synchronize(device.index);
     const auto reached = device_runtime(device).new_event(device.index);
     const std::jthread held = hold_stream(device);
@@ -415,7 +415,7 @@ TEST_CASE("a backward waits for the peers' hosts and for no device; the numbers 
       told.push_back(verdict.message);
   });
   if (device_count(DeviceType::CUDA) < 2) return;
-  REQUIRE(told.size() == 2);  // each rank has it
+  REQUIRE(told.size() == 2);  // one from each rank
   for (const std::string& message : told) {
     CHECK_MESSAGE(has(message, "are infinite or NaN on rank 1 before the reduction in backward 3"), message);
     CHECK_MESSAGE(has(message, "the loss of the backward at"), message);
@@ -441,7 +441,7 @@ TEST_CASE("a device that is given up after a backward: a later backward throws, 
         std::jthread held;
         if (group->rank() == 1) held = hold_stream(device);
         step();
-        cuda::current_stream(device.index).synchronize();  // as who reads the loss
+        cuda::current_stream(device.index).synchronize();  // like reading the loss
         step();
       },
       std::chrono::milliseconds(300));
@@ -456,7 +456,7 @@ TEST_CASE("works outlive their group") {
   std::vector<dist::WorkPtr> left(2);
   if (!on_gpus(2, [&](const dist::ProcessGroupPtr& group, Device device) {
         left[static_cast<size_t>(group->rank())] = group->all_reduce(filled(1, {4}, kFloat32, device));
-        // The ranks have met; what is left to do on the device the group brings to its end.
+        // The ranks have met; the group completes the remaining device work when it ends.
         left[static_cast<size_t>(group->rank())]->wait();
       }))
     return;

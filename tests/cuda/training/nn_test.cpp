@@ -1,5 +1,5 @@
-// Every layer and every loss of nn on the device beside the CPU: results, gradients and buffers, in every floating
-// dtype. A layer of the headers that no row names fails the test.
+// Every layer and loss of nn on the device, compared with the CPU: results, gradients, and buffers, in every floating
+// dtype. A layer in the headers without a row here fails the test.
 #include "agreement.h"
 
 #include <brigade/autograd/functional.h>
@@ -18,11 +18,11 @@ namespace {
 
 struct Layer {
   std::function<nn::AnyModule()> make;
-  Tensor x;  // indices as they are; else float64, and differentiated
+  Tensor x;  // indices are used as is; otherwise float64, differentiated
   double roundings = 2;
 };
 
-// Of either sign, up to 1.5, away from 0.
+// Magnitudes in 0.3 .. 1.5, of either sign.
 Tensor values(const Shape& sizes, uint64_t seed = 1) {
   RandomGenerator generator(seed);
   const Tensor x = rand(sizes, {kFloat64}, &generator);
@@ -34,7 +34,7 @@ std::function<nn::AnyModule()> layer(Arguments... arguments) {
   return [=] { return nn::AnyModule(H(arguments...)); };
 }
 
-// MultiheadAttention takes three tensors and gives two.
+// MultiheadAttention takes three tensors and returns two.
 struct SelfAttentionImpl : nn::Module {
   explicit SelfAttentionImpl(bool with_weights) : need_weights(with_weights) {
     attention = register_module(
@@ -206,12 +206,12 @@ std::vector<Loss> losses() {
   };
 }
 
-// What is compared, by name.
+// The compared tensors, by name.
 using Outcome = nn::Named<Tensor>;
 
 Tensor cotangent_of(const Tensor& y) { return leaf_like(values(y.sizes(), 9), y.dtype(), y.device()); }
 
-// One step of training, then one of evaluation, with the same parameters and random numbers on every device.
+// Runs one training and one evaluation pass, with the same parameters and random numbers on every device.
 Outcome run(const Layer& row, DType dtype, Device device) {
   manual_seed(5);
   const nn::AnyModule module = row.make();
@@ -289,8 +289,8 @@ TEST_CASE("every loss gives on the device what it gives on the CPU, however it i
 }
 
 TEST_CASE("no layer is missing from the tables") {
-  std::set<std::string> covered{"ModuleList", "ModuleDict", "ParameterList", "ParameterDict"};  // they are not called
-  covered.insert("MultiheadAttention");                                                         // in SelfAttention
+  std::set<std::string> covered{"ModuleList", "ModuleDict", "ParameterList", "ParameterDict"};  // never called
+  covered.insert("MultiheadAttention");                                                         // used in SelfAttention
   for (const Layer& row : layers())
     covered.insert(row.make()->name());
   for (const Loss& row : losses())

@@ -1,6 +1,6 @@
-// Every differentiable operation, forward and backward, in every floating dtype, on the device beside the CPU: the
-// table is that of gradcheck. A row that does not run on the device, and an operation that no row runs there, fail by
-// name.
+// Every differentiable operation, forward and backward, in every floating dtype, on the device, compared with the CPU:
+// uses the table of gradcheck. A row that fails to run on the device, or an operation that no row runs there, is
+// reported by name.
 #include "agreement.h"
 
 #include <near.h>
@@ -43,7 +43,7 @@ Outcome run(const Case& row, DType dtype, Device device, Layout layout) {
   return outcome;
 }
 
-// The largest disagreement of the result and all gradients, which have to be where their inputs are.
+// The largest disagreement of the result and all gradients; gradients must be on the device of their inputs.
 double compare(const Outcome& there, const Outcome& here, DType dtype, double roundings) {
   double worst = disagreement(there.result, here.result, dtype, roundings);
   for (size_t i = 0; i < here.gradients.size(); ++i) {

@@ -1,4 +1,4 @@
-// Optimizers and clipping of parameters of several dtypes that lie on several devices, beside the CPU.
+// Optimizers and clipping with parameters of several dtypes on several devices, compared with the CPU.
 #include "on_device.h"
 
 #include <near.h>
@@ -12,7 +12,7 @@ namespace brigade::test::optim_devices_test {
 
 namespace {
 
-// Parameters of two dtypes, in turns, on both sides; every third of the device's stays on the CPU.
+// Parameters of two alternating dtypes, on both sides; every third of `there` is on the CPU.
 struct Sides {
   std::vector<Tensor> here, there;
 

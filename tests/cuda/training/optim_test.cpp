@@ -1,4 +1,4 @@
-// Optimizers on the device beside the CPU: steps, checkpoints that go on elsewhere, clipping.
+// Optimizers on the device, compared with the CPU: steps, checkpoints that move between devices, clipping.
 #include "agreement.h"
 
 #include <brigade/autograd/functional.h>
@@ -48,7 +48,7 @@ std::vector<Kind> kinds() {
   };
 }
 
-// One number, less than a vector of 16 bytes, odd, and more than a block.
+// A scalar, less than a 16-byte vector, an odd size, and more than a block.
 std::vector<Tensor> parameters_on(Device device, DType dtype) {
   std::vector<Tensor> parameters;
   uint64_t seed = 1;
@@ -57,7 +57,7 @@ std::vector<Tensor> parameters_on(Device device, DType dtype) {
   return parameters;
 }
 
-// Training of a small network; its batches do not depend on the device.
+// Trains a small network; its batches do not depend on the device.
 struct Training {
   Device device;
   nn::Sequential net{nullptr};
@@ -105,7 +105,7 @@ TEST_CASE("five steps of every optimizer move parameters and state on the device
         }
         expected->step();
         found->step();
-        // A rounding in each step so far.
+        // One rounding per step so far.
         for (size_t i = 0; i < here.size(); ++i)
           CHECK(disagreement(there[i].detach(), here[i].detach(), dtype, step) <= 1);
       }
@@ -140,7 +140,7 @@ TEST_CASE("a checkpoint of one device goes on on another, with the same losses")
         CAPTURE(name);
         CHECK(tensor.device() == to);
       }
-      // The checkpoint is a copy: what it came from moves on by itself.
+      // The checkpoint is a copy: its source can train on independently.
       const std::vector<double> rest = after.losses(3, 6);
       CHECK(before.losses(3, 4).front() == doctest::Approx(rest.front()).epsilon(1e-5));
       found.insert(found.end(), rest.begin(), rest.end());
@@ -188,7 +188,7 @@ TEST_CASE("clipping by norm: the total and the gradients are the CPU's") {
         CAPTURE(in);
         const auto clipped = [&](Device device, double* total) {
           const std::vector<Tensor> parameters = parameters_on(device, dtype);
-          for (size_t i = 1; i < parameters.size(); ++i)  // the first has none
+          for (size_t i = 1; i < parameters.size(); ++i)  // the first has no gradient
             parameters[i].set_grad(numbers(parameters[i].sizes(), dtype, 20 + i).to(device));
           *total = optim::clip_grad_norm_(parameters, max_norm, {.norm_type = norm_type});
           return parameters;
@@ -196,7 +196,7 @@ TEST_CASE("clipping by norm: the total and the gradients are the CPU's") {
         double here = 0, there = 0;
         const std::vector<Tensor> expected = clipped(Device(), &here);
         const std::vector<Tensor> found = clipped(kDevice, &there);
-        // Terms of half types are float, and so is their sum.
+        // Terms of half types are accumulated in float.
         CHECK(there == doctest::Approx(here).epsilon(dtype == kFloat64 ? 1e-13 : 1e-5));
         CHECK_FALSE(found.front().grad().defined());
         for (size_t i = 1; i < found.size(); ++i)
@@ -204,7 +204,7 @@ TEST_CASE("clipping by norm: the total and the gradients are the CPU's") {
       }
     }
   }
-  // Parameters on several devices have one norm together.
+  // Parameters on several devices share one norm.
   const Tensor a = ones({4}).requires_grad_();
   const Tensor b = ones({5}).to(kDevice).detach().requires_grad_();
   a.set_grad(ones({4}));

@@ -1,4 +1,4 @@
-// Flags and words of a bucket on a device that the host reduces: exact for any world.
+// Flags and words of a device bucket that the host reduces: exact for any world size.
 #include "on_device.h"
 
 #include <brigade/dist/groups/arithmetic.h>
@@ -16,7 +16,7 @@ namespace brigade::test::payload_test {
 
 namespace {
 
-// A group of any size, for what is kept of a bucket on the device.
+// A group of any size that does nothing, for a bucket on the device with its flags and words on the host.
 class Paper final : public dist::ProcessGroup {
  public:
   explicit Paper(int size) : ProcessGroup(0, size, std::chrono::seconds(1)) {}
@@ -54,7 +54,7 @@ TEST_CASE("a flag is counted exactly for any world up to 65,536 ranks, whatever 
       payload.send({}, false);
       const Tensor of_user = kernels::clone(payload.tail());
       for (const int users : {0, 1, ranks / 2, ranks - 1, ranks}) {
-        // As the groups of the host reduce it.
+        // The same reduction as in the host groups.
         std::vector<void*> inputs(static_cast<size_t>(ranks), of_others.raw_data());
         std::fill_n(inputs.begin(), users, of_user.raw_data());
         void* const output = payload.tail().raw_data();

@@ -1,4 +1,4 @@
-// Trainings on GPUs whose steps are replays of one captured graph, and what they leave beside those that take their steps.
+// Runs trainings on GPUs whose steps are replays of a captured graph, and compares them with eager trainings.
 #pragma once
 
 #include "on_gpus.h"
@@ -11,12 +11,12 @@ namespace brigade::test {
 
 struct Steps {
   int count;
-  int warm_up;     // taken, before one is captured
-  int beside = 0;  // taken at the end, beside the graph
+  int warm_up;     // eager steps before the capture
+  int beside = 0;  // eager steps at the end, after the replays
 };
 
-// Of each rank what its training's state() gives after each step. `make(group, device)`: a training with set_batch(step),
-// step() and state().
+// The state() of each rank's training after each step. `make(group, device)` returns a training with set_batch(step),
+// step(), and state().
 template <class Make>
 auto states_of(int ranks, const Steps& steps, bool captured, const Make& make) {
   using State = decltype(make(dist::ProcessGroupPtr(), Device()).state());
@@ -39,7 +39,7 @@ auto states_of(int ranks, const Steps& steps, bool captured, const Make& make) {
   return all;
 }
 
-// By rank and step.
+// Compares by rank and step.
 template <class State>
 void check_same_states(const std::vector<std::vector<State>>& found, const std::vector<std::vector<State>>& expected) {
   REQUIRE(found.size() == expected.size());

@@ -1,4 +1,4 @@
-// Collectives on tensors of a device, over a group that reduces in host memory.
+// Collectives on device tensors over a group that reduces in host memory.
 #include "device_collectives.h"
 
 #include <brigade/autograd/functional.h>
@@ -50,7 +50,7 @@ TEST_CASE("a collective follows what is queued before it, and what is queued aft
 }
 
 TEST_CASE("errors of the group come out of the wait, and nothing hangs") {
-  // Ranks that disagree on the collective.
+  // Ranks that call different collectives.
   CHECK_THROWS_AS(dist::run_threads(2,
                                     [](const dist::ProcessGroupPtr& group) {
                                       const Device device = device_of(group->rank());
@@ -58,7 +58,7 @@ TEST_CASE("errors of the group come out of the wait, and nothing hangs") {
                                       group->all_reduce(filled(1, {numel}, kFloat32, device))->wait();
                                     }),
                   DistError);
-  // A rank that does not come.
+  // A rank that never calls the collective.
   try {
     dist::run_threads(
         2,
@@ -75,9 +75,9 @@ TEST_CASE("errors of the group come out of the wait, and nothing hangs") {
         },
         std::chrono::milliseconds(5000));
   } catch (const DistError&) {
-    // What the group says when its ranks leave.
+    // The group's error when its ranks leave.
   }
-  // Works that nobody waits for.
+  // Works that are never waited for.
   dist::run_threads(2, [](const dist::ProcessGroupPtr& group) {
     const Device device = device_of(group->rank());
     for (int i = 0; i < 3; ++i)
@@ -92,13 +92,13 @@ TEST_CASE("memory of a tensor whose work nobody waits for is not handed out whil
       set_current_device(device);
       device_runtime(device).synchronize(device.index);
       cuda::empty_cache();
-      [[maybe_unused]] const void* address = nullptr;  // not asked about on real GPUs
+      [[maybe_unused]] const void* address = nullptr;  // not checked on real GPUs
       {
         const Tensor x = filled(1, {1000}, kFloat32, device);
         address = x.raw_data();
         group->all_reduce(x);
       }
-      // Until the copy back is queued, as far as that can be seen.
+      // Polls until the copy back is queued, as far as that is observable.
       for (int i = 0; i < 1000; ++i) {
         group->progress();
 #ifndef BRIGADE_REAL_CUDA

@@ -1,4 +1,4 @@
-// What a program does to the graph: leaves, cuts, modes, hooks, backward.
+// Steps that act on the graph: leaves, detach, grad modes, hooks, backward.
 #include "differential/step.h"
 
 #include <brigade/autograd/backward.h>
@@ -19,7 +19,7 @@ Outputs run_backward(const Call& call) {
   return std::vector<Tensor>();
 }
 
-// Of the first input with respect to the others.
+// Gradients of the first input with respect to the others.
 Outputs run_grad(const Call& call) {
   autograd::GradOptions options{.retain_graph = call.args.flag("retain_graph", false),
                                 .allow_unused = call.args.flag("allow_unused", false),
@@ -40,7 +40,7 @@ const AddSteps add_autograd{
        call.in[0].retain_grad();
        return std::vector<Tensor>();
      }},
-    // The gradient times a number.
+    // The hook multiplies the gradient by a number.
     {"register_hook",
      [](const Call& call) -> Outputs {
        call.in[0].register_hook([factor = call.args.number("factor")](const Tensor& grad) { return grad * factor; });
@@ -57,7 +57,7 @@ const AddSteps add_autograd{
        call.session.grad_modes.push_back(std::make_unique<AutoGradMode>(call.args.flag("mode")));
        return std::vector<Tensor>();
      }},
-    // Back to what was before the last set_grad_enabled.
+    // Restores the mode from before the last set_grad_enabled.
     {"restore_grad_mode",
      [](const Call& call) -> Outputs {
        if (!call.session.grad_modes.empty()) call.session.grad_modes.pop_back();

@@ -1,4 +1,4 @@
-// Tensors from data and from nothing.
+// Steps that create tensors, from data or by a factory function.
 #include "differential/step.h"
 
 #include <brigade/core/factory.h>
@@ -10,7 +10,7 @@ namespace {
 
 DType dtype_of_call(const Call& call) { return dtype_from_name(call.args.text("dtype", "float32")); }
 
-// Integers by their value, all others from double, rounded once.
+// Integers by value; floating-point values are converted from double, rounded once.
 template <class T>
 Tensor from_list(const nlohmann::json& list, const Shape& shape) {
   Tensor result = empty(shape, dtype_of<T>);
@@ -30,7 +30,7 @@ Tensor from_list(const nlohmann::json& list, const Shape& shape) {
 }
 
 Tensor from_data(const Call& call) {
-  call.args.numbers("values");  // asked for
+  call.args.numbers("values");  // marks the argument as used
   const Shape shape = call.args.shape("shape");
   const Tensor result = visit_dtype(
       dtype_of_call(call), [&]<class T>() -> Tensor { return from_list<T>(call.line.args.at("values"), shape); });

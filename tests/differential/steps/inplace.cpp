@@ -1,4 +1,4 @@
-// In place, on the tensor itself (the table's operations of these names work on a result of theirs).
+// In-place steps, on the tensor itself (the table's operations of the same names work on an intermediate result).
 #include "differential/step.h"
 
 #include <brigade/autograd/ops/inplace.h>

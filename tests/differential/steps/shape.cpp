@@ -1,4 +1,4 @@
-// Shapes that the table does not have by themselves.
+// Shape steps that the table has no operation of their own for.
 #include "differential/step.h"
 
 namespace brigade::differential {

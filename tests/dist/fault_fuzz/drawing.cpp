@@ -1,4 +1,4 @@
-// Programs drawn from a seed.
+// Random programs drawn from a seed.
 #include "spec.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Random training programs, each with a random fault and once more without it, against an oracle that knows what was
-// planted. A fault has to be told in its step, on all ranks alike, with its kind, cause, line, parameters and ranks; the
-// program without it (the fault undone) has to run without a word and end as one process does.
+// planted. A fault has to be reported in its step, on all ranks alike, with its kind, cause, line, parameters and
+// ranks; the program without it (the fault undone) has to run without a report and end as one process does.
 //
 // BRIGADE_FAULTS: how many of each (500); BRIGADE_FAULTS_SEED: the first seed (1); BRIGADE_FAULTS_BACKEND: "threads".
 #include "../processes.h"
@@ -56,7 +56,7 @@ std::string compare(const std::string& found, const std::string& expected) {
   return a >> x && x != "planted" ? found : "";
 }
 
-// "" or what was wrong with a program without a fault.
+// Runs a program without a fault. Returns "" or what was wrong.
 std::string judge_healthy(const Spec& spec) {
   const std::string expected = train_alone(spec);
   const std::vector<std::string> results = run(spec);
@@ -67,7 +67,7 @@ std::string judge_healthy(const Spec& spec) {
   return "";
 }
 
-// What a rank has said, of its error or of its warnings.
+// What a rank reported, from its error or from its warnings.
 struct Told {
   uint32_t planted = 0;
   std::set<int> iterations;  // of warnings
@@ -101,7 +101,7 @@ Told told_by(const std::string& result, bool warnings) {
   return told;
 }
 
-// Of a shared module either wrapper may speak, but for warnings of each wrapper's own.
+// Either wrapper may report a shared module, except in warnings that each wrapper gives for itself.
 std::set<std::string> by_names_of_net(const std::set<std::string>& parameters, const Spec& spec) {
   const std::string module = fmt::format("layer{}.", *spec.shared);
   std::set<std::string> names;
@@ -114,7 +114,7 @@ std::set<std::string> by_names_of_net(const std::set<std::string>& parameters, c
 
 struct Judgement {
   bool found = false;  // an error on every rank, in its step
-  std::string flaw;    // "" or what was not as it has to be
+  std::string flaw;    // "" or what differs from the expectation
 };
 
 Judgement judge_faulty(const Spec& spec) {
@@ -170,7 +170,7 @@ Spec shrink(Spec spec, Judge&& goes_wrong) {
 TEST_CASE("random faults are found and explained, and the programs without them run without a word") {
   const uint64_t count = std::stoull(setting("BRIGADE_FAULTS", "500"));
   const uint64_t first = std::stoull(setting("BRIGADE_FAULTS_SEED", "1"));
-  const auto printed = set_warning_handler([](const Warning&) {});  // they are read from the wrapper
+  const auto printed = set_warning_handler([](const Warning&) {});  // warnings are read from the wrapper
   struct Row {
     int planted = 0, found = 0, flawless = 0;
   };

@@ -1,4 +1,4 @@
-// Layers in all their forms, and the faults in a forward. The line at which one is made is noted.
+// Layers in all their forms, and the faults of a forward, with the line of each.
 #include "net.h"
 
 #include <brigade/autograd/checkpoint.h>
@@ -120,7 +120,7 @@ Tensor NetImpl::result_of(size_t i, const Tensor& in) {
     out = autograd::checkpoint([this, i](const Tensor& x) { return brigade::tanh(layers[i](x)); }, in);
   } else {
     const Tensor sums = layers[i](in);
-    // A dropped result is that of one line.
+    // A dropped result is made on a single line.
     if (dropped) now->blame_next_line({Fault::DroppedHead});
     out = dropped ? brigade::tanh(sums) : formed(layer.form, sums);
   }

@@ -14,7 +14,7 @@ namespace brigade::test::fuzz {
 
 inline constexpr int64_t kWidth = 3;
 
-// What a rank does now. Plain: alone and without the fault, for the reference.
+// The current position of a rank in the program. `plain`: one process without the fault, for the reference.
 struct Now {
   const Spec& spec;
   int rank;
@@ -27,7 +27,7 @@ struct Now {
     return (is_planted(fault) && spec.fault.layer == layer) ||
            (is_here(spec.allowed, fault) && spec.allowed.layer == layer);
   }
-  // Notes the line after the one that calls it, if the fault of the program is one of these and made there.
+  // Notes the line after the caller's if the program's fault is one of `faults` and is planted in this step and rank.
   void blame_next_line(std::initializer_list<Fault> faults, SourceLocation where = SourceLocation::current()) {
     for (const Fault fault : faults) {
       if (is_planted(fault)) planted_at = where.line() + 1;
@@ -44,11 +44,11 @@ struct Now {
 };
 
 struct NetImpl : nn::Module {
-  std::vector<nn::Linear> layers;  // some of them the same
+  std::vector<nn::Linear> layers;  // some of them are the same module
   Now* now = nullptr;
 
   explicit NetImpl(const Spec& spec);
-  // The results in the loss.
+  // Returns the results that enter the loss.
   std::vector<Tensor> forward(const Tensor& x);
   // Puts a new layer in the place of a module.
   void replace(size_t module);
@@ -59,7 +59,7 @@ struct NetImpl : nn::Module {
 };
 BRIGADE_MODULE(Net);
 
-// The second model: a layer of its own, behind one of the net's where that is shared.
+// The second model: a layer of its own, after one of the net's layers if that is shared.
 struct CriticImpl : nn::Module {
   nn::Linear shared{nullptr}, own{nullptr};
 

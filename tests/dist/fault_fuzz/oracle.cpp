@@ -1,4 +1,4 @@
-// What follows from a program: which weights get gradients, and what has to be said of its fault.
+// The oracle: which weights of a program get gradients, and what has to be reported of its fault.
 #include "spec.h"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ bool does_any(const Spec& spec, Extra extra) {
   return std::any_of(spec.beside.begin(), spec.beside.end(), [&](const Beside& each) { return each.what == extra; });
 }
 
-// A gradient that the second model gives as well is neither missing nor local.
+// A gradient that the second model contributes too is neither missing nor local.
 bool is_of_second(const Spec& spec) {
   if (!spec.shared || !trained(spec).contains(*spec.shared)) return false;
   const Fault fault = spec.fault.what;
@@ -38,12 +38,12 @@ bool is_of_second(const Spec& spec) {
          (leaves_unused(fault) && !reached(spec, spec.fault).contains(*spec.shared));
 }
 
-// What is left out, where that is allowed, must leave something to train on every rank.
+// An allowed omission has to leave something to train on every rank.
 bool is_allowed(const Spec& spec) {
   const Planted& allowed = spec.allowed;
   if (allowed.what == Fault::None) return true;
   if (spec.mode != Mode::UnusedAllowed || reached(spec, allowed).empty()) return false;
-  // Where both are made in one step, neither is alone.
+  // The fault must not be planted in the step of the omission.
   if (spec.fault.what != Fault::None && spec.fault.step == allowed.step) return false;
   return !(spec.second == Second::InLoss && allowed.what == Fault::DroppedHead && allowed.layer == spec.heads.back());
 }
@@ -110,15 +110,15 @@ bool is_telling(const Spec& spec) {
   if (wanted.empty() || !is_allowed(spec)) return false;
   if (spec.mode != Mode::Strict && leaves_unused(fault.what)) return false;
   if (is_of_second(spec)) return false;
-  // A wrapper of nothing but that counts no backwards.
+  // A wrapper that trains only the shared module counts no backwards.
   if (spec.shared && wanted == std::set<size_t>{*spec.shared}) return false;
-  // What another thread records is not on the tape, so that a cause may lie where nobody looks.
+  // Operations of another thread are not on the tape, so the cause may not be found.
   const bool threaded = std::any_of(spec.layers.begin(), spec.layers.end(),
                                     [](const Layer& layer) { return layer.form == Form::Thread; });
   if (threaded && leaves_unused(fault.what)) return false;
   switch (fault.what) {
     case Fault::OtherLearningRate: {
-      // It is the first one's, which may hold nothing that moves.
+      // The first optimizer has the other rate, and may hold no trained parameter.
       std::set<size_t> modules;
       for (const Layer& layer : spec.layers)
         modules.insert(layer.module);
@@ -130,15 +130,15 @@ bool is_telling(const Spec& spec) {
     case Fault::Exception:
     case Fault::MoreMicroBatches:
     case Fault::SummingHook: return true;
-    // The gradients of the step before are still there, all of them; where others are put in their place, that is
-    // the program's own affair.
+    // All gradients of the step before have to be there still. A program that sets other gradients in their place is
+    // not reported.
     case Fault::NotCleared:
       return fault.step > 0 && spec.allowed.what == Fault::None && !does_any(spec, Extra::CloneGrads);
     case Fault::LastInNoSync: return spec.second != Second::InLoss && spec.mode == Mode::Strict;
-    // With micro-batches the others are reduced.
+    // With several micro-batches the other ones are reduced.
     case Fault::ConstantLoss: return spec.micro_batches == 1 && spec.second != Second::InLoss;
     case Fault::EditedGradient:
-      // Of two ranks that both edit, nobody can say whose numbers are the wrong ones.
+      // If both of two ranks edit, neither can be identified as the wrong one.
       if (spec.ranks == 2 && does_any(spec, Extra::ScaleGrads)) return false;
       return wanted.contains(fault.layer);
     case Fault::WrittenWeight:
@@ -146,7 +146,7 @@ bool is_telling(const Spec& spec) {
       return wanted.contains(fault.layer);
     case Fault::OwnGradient: return wanted.contains(fault.layer);
     case Fault::ThawedLayer:
-      // An optimizer that holds nothing else that is reduced is stopped on its own rank.
+      // An optimizer that holds no other reduced parameter is stopped on its own rank only.
       return spec.mode == Mode::Strict && contains(spec.frozen, fault.layer) && !spec.two_optimizers &&
              reached(spec, fault).contains(fault.layer);
     case Fault::DroppedHead:
@@ -169,7 +169,7 @@ Expected expected_of(const Spec& spec) {
   }
   const auto unused = [&](const char* cause) { return Expected{"unused_parameters", cause, names_of(missing), ranks}; };
   const std::vector<std::string> all = names_of(wanted);
-  // The first step tells of its own parameters.
+  // The step of the first optimizer reports its own parameters only.
   const std::vector<std::string> of_first = spec.two_optimizers ? std::vector<std::string>() : all;
   const std::vector<std::string> weight = names_of({fault.layer}, true);
   switch (fault.what) {
@@ -178,19 +178,19 @@ Expected expected_of(const Spec& spec) {
     case Fault::DetachedResult: return unused("detached");
     case Fault::NoGradLayer: return unused("no_grad");
     case Fault::Threshold: return unused("not_differentiable");
-    // A number may be read for a log: what is sure is that the tensor goes nowhere else.
+    // A number may be read for a log; what is certain is that the tensor is used nowhere else.
     case Fault::ReadAsNumber: return unused("output_dropped");
     case Fault::DroppedHead: return unused("output_dropped");
     case Fault::FrozenLayer: return unused("frozen");
     case Fault::ReplacedLayer: return unused("replaced");
     case Fault::ThawedLayer: return {"unmanaged_parameters", "thawed", names_of({fault.layer}), ranks};
     case Fault::ConstantLoss:
-      // The next that the rank sends is the second wrapper's.
+      // The next collective of the rank is one of the second wrapper.
       if (spec.second == Second::After) return {"collective_mismatch", "collective_differs", {}, {}, false, false};
       return {"unused_parameters", "detached", all, ranks};
     case Fault::EditedGradient: return {"gradients_edited", "edited_by_hand", weight, ranks};
     case Fault::OwnGradient: return {"unreduced_gradients", "set_by_hand", weight, ranks};
-    case Fault::OtherLearningRate:  // of two ranks either may have the right one
+    case Fault::OtherLearningRate:  // of two ranks, either may have the right one
       return {"optimizers_differ", "options_differ", {}, spec.ranks > 2 ? ranks : std::vector<int>{}};
     case Fault::LastInNoSync: return {"unreduced_gradients", "not_reduced", of_first, ranks};
     case Fault::WrittenWeight: return {"parameters_written", "values_differ", weight, ranks};
@@ -199,7 +199,7 @@ Expected expected_of(const Spec& spec) {
           "uneven_micro_batches", "uneven_batches", {}, spec.ranks > 2 ? ranks : std::vector<int>{0, 1}, true, false};
     case Fault::SummingHook: return {"hook_result", "wrong_scale", all, ranks, false, false};
     case Fault::NotCleared: {
-      // Each wrapper tells of what it averages; the shared one may be the second's.
+      // Each wrapper reports what it averages; the second one may average the shared module.
       std::set<size_t> own = wanted;
       if (spec.shared) own.erase(*spec.shared);
       return {"gradients_accumulate", "not_cleared", spec.two_optimizers ? of_first : names_of(own), {}, true, false};

@@ -1,4 +1,4 @@
-// A program in words, and the programs that are a little simpler.
+// Describes a program in words, and lists slightly simpler programs.
 #include "spec.h"
 
 #include <fmt/format.h>
@@ -99,7 +99,7 @@ std::vector<Spec> simpler(const Spec& spec) {
   offer([](Spec& other) { other.old_stays = false; });
   offer([](Spec& other) { other.allowed = {}; });
   offer([](Spec& other) { other.mode = Mode::Strict, other.allowed = {}; });
-  // The last layer, if nothing speaks of it.
+  // Drops the last layer if nothing else refers to it.
   if (const size_t last = spec.layers.size() - 1; last > 0 && spec.shared != last && spec.fault.layer < last &&
                                                   (spec.allowed.what == Fault::None || spec.allowed.layer < last)) {
     offer([&](Spec& other) {

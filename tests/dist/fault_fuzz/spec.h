@@ -1,4 +1,4 @@
-// A random training program: models, a training loop, what healthy programs do beside it, and one fault or none.
+// A random training program: models, a training loop, extras of healthy programs, and at most one fault.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace brigade::test::fuzz {
 
-// How a layer makes its result of weight * input + bias.
+// How a layer computes its result from weight * input + bias.
 enum class Form : uint8_t {
   Tanh,
   Custom,  // an autograd::Function
@@ -29,18 +29,18 @@ struct Layer {
   Form form = Form::Tanh;
 };
 
-// What a healthy program does beside its training.
+// What a healthy program does in addition to its training.
 enum class Extra : uint8_t {
   LogResult,      // reads a detached result as a number
   Metric,         // computes with a result under no_grad
   Probe,          // trains another model on a detached result, before backward
   Evaluation,     // a forward with recording, whose result is only read
   LookingHook,    // a gradient hook that changes nothing
-  CloneGrads,     // puts clones of the reduced gradients in place
+  CloneGrads,     // replaces the reduced gradients by clones
   ScaleGrads,     // changes the reduced gradients alike on every rank
   Clip,           // clips by a norm that is never reached
   LaterBackward,  // of another model, between backward and step
-  SwapsBack       // puts other weights in for an evaluation, and its own back
+  SwapsBack       // swaps in other weights for an evaluation, and back
 };
 inline constexpr size_t kExtras = 10;
 
@@ -74,7 +74,7 @@ enum class Fault : uint8_t {
   ThawedLayer,        // after wrapping
   ConstantLoss,       // the loss reaches another model only
   EditedGradient,     // on one rank, after the reduction
-  OwnGradient,        // put in place by hand, other values on each rank
+  OwnGradient,        // set by hand, with other values on each rank
   OtherLearningRate,  // on the last rank
   LastInNoSync,       // the last micro-batch stays local
   WrittenWeight,      // on one rank, outside the optimizer
@@ -85,7 +85,7 @@ enum class Fault : uint8_t {
 };
 inline constexpr size_t kFaults = 20;
 const char* name(Fault fault);
-// Those that leave weights without a gradient: right where unused parameters are allowed.
+// Whether the fault leaves weights without a gradient, which is correct where unused parameters are allowed.
 bool leaves_unused(Fault fault);
 
 struct Planted {
@@ -105,12 +105,12 @@ struct Spec {
   double bucket_mb = 25;
   bool own_hook = false;  // a communication hook that averages
   Rule rule = Rule::SGD;
-  bool two_optimizers = false;  // for the first and the other half of the parameters
+  bool two_optimizers = false;  // one for each half of the parameters
   bool scheduler = false;
   Second second = Second::None;
   std::optional<size_t> shared = {};  // a module that the second model has as well
   int wrapped_again = 0;              // before this step; 0: never
-  bool old_stays = false;             // the wrapper before lives on
+  bool old_stays = false;             // the previous wrapper stays alive
   int micro_batches = 1;
   int steps = 2;
   std::vector<Beside> beside;
@@ -118,7 +118,7 @@ struct Spec {
   Planted fault;
 };
 
-// What Brigade has to say of the fault.
+// What Brigade has to report of the fault.
 struct Expected {
   std::string kind, cause;
   std::vector<std::string> parameters = {};  // sorted; empty: not compared
@@ -128,12 +128,12 @@ struct Expected {
   uint32_t silent = 0;  // bit r: rank r ends by the fault itself
 };
 
-// With a fault, or none, that can be told: never a loss without any gradient.
+// A program with a fault that can be detected, or without one; never a loss without any gradient.
 Spec random_spec(uint64_t seed, bool faulty);
 
-// The modules that get a gradient in a step in which `fault` is made.
+// The modules that get a gradient in a step with `fault`.
 std::set<size_t> reached(const Spec& spec, const Planted& fault);
-// Whether the fault shows: a layer that is left out may have its weights used elsewhere.
+// Whether the fault is visible: the weights of an omitted layer may be used elsewhere.
 bool is_telling(const Spec& spec);
 Expected expected_of(const Spec& spec);
 
@@ -141,7 +141,7 @@ std::string in_words(const Spec& spec);
 // Simpler programs with the same fault, to find the smallest that still goes wrong.
 std::vector<Spec> simpler(const Spec& spec);
 
-// Every result is taken by a layer or is in the loss.
+// Adds to the loss each result that no layer takes.
 void close(Spec& spec);
 std::vector<int> ranks_in(uint32_t mask, int ranks);
 

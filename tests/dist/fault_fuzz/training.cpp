@@ -1,4 +1,4 @@
-// The loop of a random program, on a rank and in one process. The line at which a fault is made is noted.
+// The training loop of a random program, on a rank and in one process. Notes the line of the planted fault.
 #include "training.h"
 
 #include "net.h"
@@ -50,11 +50,11 @@ Critic critic_of(const Spec& spec, const Net& net) {
   return spec.second == Second::None ? Critic(nullptr) : Critic(spec, net);
 }
 
-// Of the net, and of a second model.
+// The optimizers of the net and of the second model.
 class Optimizers {
  public:
   Optimizers(const Spec& spec, const Net& net, const Critic& critic) {
-    // Frozen ones too: they are let alone.
+    // Includes frozen parameters, which do not move.
     const std::vector<Tensor> parameters = net->parameters();
     const auto middle = parameters.begin() +
                         static_cast<std::ptrdiff_t>(spec.two_optimizers ? parameters.size() / 2 : parameters.size());
@@ -167,7 +167,7 @@ class Trainer {
             .first_bucket_mb = spec.bucket_mb};
   }
 
-  // A second time while the first wrapper lives.
+  // The second call wraps the net while the first wrapper is still alive.
   void wrap() {
     auto ddp = std::make_unique<Ddp>(net_, group_, options_of(spec_));
     if (ddp_) {
@@ -222,7 +222,7 @@ class Trainer {
     optimizers_.step(now_);
   }
 
-  // After wrapping.
+  // Changes that a program makes to the net after wrapping.
   void change_net() {
     const size_t module = std::min(spec_.fault.layer, net_->layers.size() - 1);
     if (now_.does(Extra::SwapsBack)) evaluate_with_other_weights();
@@ -319,7 +319,7 @@ class Trainer {
   std::optional<DdpOfCritic> ddp_of_critic_;
   Optimizers optimizers_;
   std::string warnings_;
-  uint64_t backwards_before_ = 0;  // of the wrapper that is there
+  uint64_t backwards_before_ = 0;  // made by previous wrappers
 };
 
 }  // namespace

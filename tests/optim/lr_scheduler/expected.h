@@ -1,5 +1,5 @@
-// What torch.optim.lr_scheduler gave: tests/optim/data/schedules.json, which tests/reference/generate_schedules.py
-// writes.
+// The results of torch.optim.lr_scheduler, from tests/optim/data/schedules.json (written by
+// tests/reference/generate_schedules.py).
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@ namespace brigade::test {
 
 struct ExpectedEpoch {
   int64_t epoch;
-  std::vector<double> lr, momentum;  // of each group; ReduceLROnPlateau: no momentum
+  std::vector<double> lr, momentum;  // per group; no momentum for ReduceLROnPlateau
   double best;                       // ReduceLROnPlateau: the best metric so far
 };
-// By the names of schedules.h; the epochs ascend.
+// Keyed by the names in schedules.h; epochs ascend.
 using ExpectedEntries = std::map<std::string, std::vector<ExpectedEpoch>>;
 
 struct Expected {
   ExpectedEntries schedules, plateaus;
-  std::vector<double> metrics;  // ReduceLROnPlateau: of each epoch
+  std::vector<double> metrics;  // for ReduceLROnPlateau, per epoch
 };
-// Throws ValueError where an entry lacks an epoch or the numbers of a group, IoError for a missing file, and nlohmann's
-// errors for one of another form.
+// Throws ValueError if an entry lacks an epoch or the numbers of a group, IoError for a missing file, and nlohmann's
+// errors for malformed JSON.
 Expected expected();
 
 }  // namespace brigade::test

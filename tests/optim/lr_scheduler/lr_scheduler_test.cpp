@@ -1,4 +1,4 @@
-// Schedules of learning rates beside PyTorch's.
+// Learning rate schedulers, compared with PyTorch's.
 #include <optim/lr_scheduler/expected.h>
 #include <optim/lr_scheduler/schedules.h>
 #include <optim/reference.h>
@@ -25,8 +25,8 @@ std::vector<double> rates_of(const Optimizer& optimizer) {
   return rates;
 }
 
-// Calls check(what, its expected epochs) for each of `table`. One without expected numbers fails the test, and so do
-// expected numbers of nothing in `table`.
+// Calls check(entry, its expected epochs) for each entry of `table`. An entry without expected numbers fails the test,
+// and so do expected numbers without an entry.
 template <class T, class Check>
 void with_expected(const std::vector<T>& table, ExpectedEntries entries, const Check& check) {
   for (const T& each : table) {
@@ -186,7 +186,7 @@ TEST_CASE("an error of a schedule names its class and the line that made it or c
     CHECK_MESSAGE(said.find(one.name) != said.npos, said);
     CHECK_MESSAGE(said.find("lr_scheduler/lr_scheduler_test.cpp:" + std::to_string(one.line)) != said.npos, said);
   }
-  // What makes the object for the caller has no line of his.
+  // An object made through a factory such as make_shared does not know the caller's line.
   CHECK_THROWS_WITH_AS(std::make_shared<StepLR>(o, 0), "StepLR: Expected positive integer step_size, but got 0",
                        ValueError);
 }

@@ -1,5 +1,5 @@
-// The schedules of tests/reference/generate_schedules.py, by the same names. Two groups with initial rates 0.1 and
-// 0.003 and momentum 0.9.
+// The schedulers of tests/reference/generate_schedules.py, under the same names. Two groups with initial learning rates
+// 0.1 and 0.003 and momentum 0.9.
 #pragma once
 
 #include <brigade/optim/optim.h>

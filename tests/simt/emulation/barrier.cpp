@@ -1,4 +1,4 @@
-// __syncthreads: the last of the block's threads to arrive lets the others go.
+// __syncthreads: the last thread of the block to arrive releases the others.
 #include "block.h"
 
 #include <algorithm>
@@ -22,11 +22,11 @@ unsigned BlockRunner::barrier(bool predicate, const Location& where) {
     wait();
   }
   as_thread(self);
-  // All read the result of this barrier before anyone can complete the next one.
+  // All threads read the result of this barrier before any thread can complete the next one.
   return barrier_result_;
 }
 
-// All threads of the block must come to the same barrier.
+// Checks that all threads of the block reach the same barrier.
 void BlockRunner::check_convergence(const Location& where) {
   if (alive_ < threads_.size()) {
     const auto exited = std::find_if(threads_.begin(), threads_.end(),
@@ -41,7 +41,7 @@ void BlockRunner::check_convergence(const Location& where) {
     fail(describe(current.index, "divergent barrier: " + name(first_at_barrier_) + " waits at " + place(first), where));
 }
 
-// Whoever calls this runs on; all others that wait become ready.
+// The calling thread continues; all other waiting threads become ready.
 void BlockRunner::release_barrier() {
   barrier_result_ = barrier_votes_;
   barrier_votes_ = at_barrier_ = 0;

@@ -70,7 +70,7 @@ void BlockRunner::run_block(uint3 block) {
   }
   if (random()) std::shuffle(order_.begin(), order_.end(), random_);
   if (options().order == Order::Warps) {
-    // Whole warps start one after the other, from a random one on.
+    // Warps start as a whole and in order, beginning with a random one.
     std::iota(order_.begin(), order_.end(), 0U);
     warp_ = static_cast<unsigned>(random_() % warps_.size());
     std::rotate(order_.begin(), order_.begin() + warp_ * kWarpSize, order_.end());
@@ -81,7 +81,7 @@ void BlockRunner::run_block(uint3 block) {
     __tsan_release(&block_begins_);
   }
 
-  leave(scheduler_, nullptr);  // comes back when nobody can run
+  leave(scheduler_, nullptr);  // returns when no thread can run
 
   if (failure_.empty() && alive_ > 0) report_deadlock();
   if (!failure_.empty()) unwind_waiting();
@@ -90,12 +90,12 @@ void BlockRunner::run_block(uint3 block) {
   if (!failure_.empty()) throw Error(failure_);
 }
 
-// The loop of each stack.
+// The main loop of each stack.
 void BlockRunner::run_threads(Stack& stack) {
   for (;;) {
     while (failure_.empty() && started_ < threads_.size()) {
       run_thread(order_[started_++], stack);
-      // The thread sanitizer would take a stack that two threads use for shared data.
+      // The thread sanitizer would treat a stack that two threads use as shared data.
       if (tsan::on() || (!ready_.empty() && (random() || options().order == Order::Warps))) break;
     }
     if (!tsan::on()) free_stacks_.push_back(&stack);
@@ -114,7 +114,7 @@ void BlockRunner::run_thread(unsigned thread, Stack& stack) {
   try {
     launch_->body();
   } catch (const Unwind&) {
-    // failure_ says why.
+    // failure_ holds the reason.
   } catch (const Error& error) {
     failure = error.what();
     threw = true;
@@ -144,23 +144,23 @@ void BlockRunner::make_current(unsigned thread) {
   current.thread = threads_[thread].index;
 }
 
-// The thread that runs waits until another makes it ready.
+// Blocks the running thread until another thread makes it ready.
 void BlockRunner::wait() {
   Stack* const stack = threads_[current.index].stack;
   leave(*stack->fiber, stack);
   if (failure_.empty()) return;
-  as_thread(current.index);  // the stack unwinds as that of the kernel
+  as_thread(current.index);  // the stack unwinds as part of the kernel thread
   throw Unwind();
 }
 
-// In random order the last one to arrive need not be the first one to go on.
+// In random order, the last thread to arrive need not be the first to continue.
 void BlockRunner::let_others_run() {
   if (!random()) return;
   make_ready(current.index);
   wait();
 }
 
-// Switches to whoever runs next, or to the scheduler when nobody can; returns when something comes back to `from`.
+// Switches to the next runnable thread, or to the scheduler if there is none; returns on the next switch to `from`.
 void BlockRunner::leave(Fiber& from, Stack* own) {
   Stack* const next = next_stack();
   if (next != own) {
@@ -178,7 +178,7 @@ BlockRunner::Stack* BlockRunner::next_stack() {
   if (!failure_.empty()) return nullptr;
   if (options().order == Order::Warps) return next_of_warp();
   bool start = started_ < threads_.size();
-  // New threads first, unless chance decides: all have then come to the first barrier after one round.
+  // Starts new threads first, except at random in random order, so that all reach the first barrier after one round.
   if (start && !ready_.empty() && random()) start = (random_() & 1) != 0;
   if (start) return &free_stack();
   if (ready_.empty()) return nullptr;
@@ -289,7 +289,7 @@ void BlockRunner::set_failure(const std::string& message) {
 
 void BlockRunner::fail(const std::string& message) {
   set_failure(message);
-  // The message and its parts go while the stack unwinds as the thread's.
+  // The message and its parts are destroyed while the stack unwinds as the kernel thread.
   if (tsan::on()) __tsan_release(&block_begins_);
   as_thread(current.index);
   if (tsan::on()) __tsan_acquire(&block_begins_);

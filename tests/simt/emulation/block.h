@@ -1,11 +1,11 @@
 // Runs the threads of a block, one block after the other, on one OS thread.
 //
-// A thread of the kernel runs until it waits: at a barrier, or for the other lanes of its warp. Then the runner goes on
-// with a thread that can run: a new one, on a stack that is free, or one whose wait is over. A thread that never waits
-// leaves its stack to the next one, so that a kernel without barriers needs a single stack and no switch. The last one
-// to arrive releases the others. When nobody can run and not all are done, that is a deadlock.
+// A kernel thread runs until it waits, at a barrier or for other lanes of its warp. The runner then continues with a
+// thread that can run: a new one, on a free stack, or one whose wait is over. A thread that never waits leaves its
+// stack to the next one, so a kernel without barriers needs a single stack and no switches. The last thread to arrive
+// releases the others. If no thread can run and not all are done, that is a deadlock.
 //
-// The first rule that is broken fails the block: the threads that wait are resumed one by one to unwind their stacks.
+// The first rule violation fails the block: the waiting threads are resumed one by one to unwind their stacks.
 #pragma once
 
 #include <simt/detail/current.h>
@@ -35,13 +35,13 @@ class BlockRunner {
   void run_block(uint3 block);  // throws Error
   void end_launch();
 
-  // Calls of the thread that runs. They may throw, and may return on this stack much later.
+  // Calls made by the running thread. They may throw, and may return on this stack much later.
   unsigned barrier(bool predicate, const Location& where);
   uint64_t warp(WarpOperation operation, unsigned mask, uint64_t bits, unsigned source, const Location& where);
   void* shared_array(const void* site, size_t bytes, const char* name, const Location& where);
   void* dynamic_shared() const { return shared_.dynamic(); }
   void fence();
-  // What is wrong with a thread: the text of an Error.
+  // Describes a violation by a thread, as the text of an Error.
   std::string describe(unsigned thread, const std::string& message, const Location& where) const;
 
  private:
@@ -58,8 +58,8 @@ class BlockRunner {
     uint3 index{};
     Stack* stack = nullptr;
     void* tsan = nullptr;  // its logical thread
-    Location where;        // of the call that it waits in
-    // Of its warp operation.
+    Location where;        // of the call it waits in
+    // The pending warp operation.
     WarpOperation operation{};
     unsigned mask = 0;
     unsigned source = 0;
@@ -68,15 +68,15 @@ class BlockRunner {
   };
 
   struct Warp {
-    unsigned present = 0;  // lanes that the block has
+    unsigned present = 0;  // lanes that exist in the block
     unsigned exited = 0;
     unsigned waiting = 0;  // in a warp operation
   };
 
-  // Thrown through the stacks of threads that wait when the block fails.
+  // Thrown through the stacks of waiting threads when the block fails.
   struct Unwind {};
 
-  // block.cpp: the life of a thread, and who runs next.
+  // block.cpp: the life of a thread, and the choice of the next one.
   [[noreturn]] void run_threads(Stack& stack);
   void run_thread(unsigned thread, Stack& stack);
   void finish_thread(unsigned thread);
@@ -109,27 +109,28 @@ class BlockRunner {
   bool complete_if_all_arrived(Warp& warp, unsigned first_lane, unsigned mask);
   void check_warp_exit(unsigned thread);
 
-  // The thread sanitizer: kernel code runs as the thread's logical thread, the scheduler as the OS thread's.
+  // Thread sanitizer: kernel code runs as the logical thread of the kernel thread, the scheduler as that of the OS
+  // thread.
   void as_scheduler();
   void as_thread(unsigned thread);
-  // What each of the threads did before is before what each does after.
+  // Everything that these threads did so far happens before everything that they do from here on.
   void order_threads(const std::vector<unsigned>& threads, void* token);
 
   const Launch* launch_ = nullptr;
   SharedMemory shared_;
   Fiber scheduler_;
-  Stack* running_ = nullptr;  // nullptr: the scheduler's own
-  std::deque<Stack> stacks_;  // addresses stay
+  Stack* running_ = nullptr;  // nullptr: the scheduler's
+  std::deque<Stack> stacks_;  // a deque keeps addresses stable
   size_t stack_bytes_ = 0;
   std::vector<Stack*> free_stacks_;
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
-  std::vector<unsigned> order_;  // in which the threads start
-  unsigned warp_ = 0;            // Order::Warps: the one that runs
+  std::vector<unsigned> order_;  // in which threads start
+  unsigned warp_ = 0;            // Order::Warps: the running warp
   unsigned started_ = 0;
   unsigned alive_ = 0;
   std::deque<unsigned> ready_;
-  int resuming_ = -1;  // the thread to make current after a switch
+  int resuming_ = -1;  // the thread to make current after a switch, or -1
   std::mt19937_64 random_;
   std::string failure_;
 
@@ -140,10 +141,10 @@ class BlockRunner {
 
   void* tsan_scheduler_ = nullptr;
   std::vector<void*> tsan_threads_;
-  // The thread sanitizer orders by addresses.
+  // Addresses by which the thread sanitizer orders accesses.
   char block_begins_ = 0, block_ends_ = 0, barrier_token_ = 0;
   char warp_tokens_[kMaximalThreads] = {};
-  std::vector<unsigned> group_;  // reused
+  std::vector<unsigned> group_;  // scratch, reused
 };
 
 }  // namespace simt::detail

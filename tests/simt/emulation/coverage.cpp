@@ -1,5 +1,6 @@
-// When SIMT_COVERAGE names a folder, each process that ran kernels leaves a file there when it exits: one line per
-// kernel with the program or library that holds it, the kernel's address there as nm prints it, and its launches.
+// If SIMT_COVERAGE names a folder, each process that ran kernels writes a file there at exit, with one line per kernel:
+// the program or library that contains the kernel, the kernel's address in it as nm prints it, and its number of
+// launches.
 #include "coverage.h"
 
 #include <link.h>
@@ -24,11 +25,11 @@ struct Runs {
   std::map<const void*, uint64_t> launches;
 };
 Runs& runs() {
-  static auto* const all = new Runs;  // kernels may run until the very end
+  static auto* const all = new Runs;  // never destroyed: kernels may run until exit
   return *all;
 }
 
-// The loaded file that an address belongs to, and the address as linked.
+// The loaded file that contains an address, and the address as linked.
 struct Place {
   uintptr_t address;
   std::string file;
@@ -58,7 +59,7 @@ Place place_of(const void* kernel) {
 
 void write_runs() {
   const std::filesystem::path folder = std::getenv("SIMT_COVERAGE");
-  // The number of a process may come again.
+  // Process ids may be reused.
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   const std::filesystem::path file = folder / (std::to_string(getpid()) + "-" + std::to_string(now) + ".txt");
   std::error_code error;

@@ -1,9 +1,9 @@
-// Which kernels ran: SIMT_COVERAGE of the README.
+// Records which kernels ran: SIMT_COVERAGE in the README.
 #pragma once
 
 namespace simt::detail {
 
-// A grid of `kernel` begins to run.
+// Records that a grid of `kernel` starts.
 void note_run(const void* kernel);
 
 }  // namespace simt::detail

@@ -16,7 +16,7 @@
 #endif
 
 #if !SIMT_USE_UCONTEXT
-// Saves what a function must preserve on the old stack, exchanges the stacks, and takes it back from the new one.
+// Saves the callee-saved state on the old stack, swaps the stack pointers, and restores the state from the new stack.
 extern "C" void simt_switch_stack(void** old_stack, void* new_stack);
 asm(R"(
 .text
@@ -46,7 +46,7 @@ simt_switch_stack:
 namespace simt::detail {
 
 namespace {
-// The fiber that a switch goes to; a new fiber learns from it who it is.
+// The fiber that is being switched to; a new fiber finds itself through it.
 thread_local Fiber* entering = nullptr;
 }  // namespace
 
@@ -73,7 +73,7 @@ Fiber::Fiber(size_t stack_bytes, size_t color, Entry entry, void* argument) : en
   stack_bottom_ = mapping_ + page;
   stack_bytes_ = mapping_bytes_ - page;
 #if SIMT_ASAN
-  // A stack that lay at these addresses before has left its marks.
+  // Clears the poison left by an earlier stack at these addresses.
   ASAN_UNPOISON_MEMORY_REGION(stack_bottom_, stack_bytes_);
 #endif
   const size_t shift = color % kColors * kColorBytes;
@@ -84,8 +84,8 @@ Fiber::Fiber(size_t stack_bytes, size_t color, Entry entry, void* argument) : en
   context_.uc_link = nullptr;
   makecontext(&context_, &Fiber::start, 0);
 #else
-  // What simt_switch_stack takes back: six registers and the address to return to. Above it stands a null return
-  // address, which ends a debugger's walk and aligns the stack as at the entry of a function.
+  // The frame that simt_switch_stack restores: six registers and the return address. Above it is a null return address,
+  // which ends a debugger's stack walk and aligns the stack as at function entry.
   uintptr_t* top = reinterpret_cast<uintptr_t*>(mapping_ + mapping_bytes_ - shift);
   *--top = 0;
   *--top = reinterpret_cast<uintptr_t>(&Fiber::start);
@@ -98,7 +98,7 @@ Fiber::Fiber(size_t stack_bytes, size_t color, Entry entry, void* argument) : en
 Fiber::~Fiber() {
   if (mapping_ == nullptr) return;
 #if SIMT_ASAN
-  // What is mapped here next may be the storage of a thread, of which the sanitizer clears its stack only.
+  // The next mapping at these addresses may be the memory of a thread, for which the sanitizer clears only the stack.
   ASAN_UNPOISON_MEMORY_REGION(stack_bottom_, stack_bytes_);
 #endif
   munmap(mapping_, mapping_bytes_);

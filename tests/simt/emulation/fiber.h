@@ -1,4 +1,4 @@
-// A fiber: a stack and a place to go on. Switching costs some 10 ns, which is what makes a barrier of 256 threads
+// A fiber: a stack and a position to continue from. A switch costs about 10 ns, which keeps a barrier of 256 threads
 // cheap.
 #pragma once
 
@@ -17,18 +17,18 @@ class Fiber {
  public:
   using Entry = void (*)(void* argument);
 
-  // Stands for the OS thread's own stack: something to switch away from and back to.
+  // Represents the OS thread's own stack, so that fibers can switch back to it.
   Fiber();
 
-  // Runs entry(argument), which never returns, when it is first switched to. `color` shifts the start of the stack: hot
-  // ends that share cache sets would make switching several times slower.
+  // Runs entry(argument), which must not return, on the first switch to the fiber. `color` shifts the start of the
+  // stack: if the hot ends of stacks shared cache sets, switching would be several times slower.
   Fiber(size_t stack_bytes, size_t color, Entry entry, void* argument);
 
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Leaves this fiber, which must be the running one, for the other; returns when something switches back.
+  // Switches from this fiber, which must be the running one, to `other`; returns on the next switch back.
   void switch_to(Fiber& other);
 
  private:
@@ -41,7 +41,7 @@ class Fiber {
 #endif
   Entry entry_ = nullptr;
   void* argument_ = nullptr;
-  char* mapping_ = nullptr;  // the guard page and the stack
+  char* mapping_ = nullptr;  // guard page and stack
   size_t mapping_bytes_ = 0;
   // For the address sanitizer.
   const void* stack_bottom_ = nullptr;

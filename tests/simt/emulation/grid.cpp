@@ -1,4 +1,4 @@
-// A launch: its configuration is checked at once; its blocks run, on one or several OS threads, when the stream does.
+// Kernel launches: the configuration is checked at once; the blocks run, on one or several OS threads, with the stream.
 #include <simt/error.h>
 #include <simt/launch.h>
 #include <simt/options.h>
@@ -24,7 +24,7 @@ std::string text(dim3 v) {
   return "(" + std::to_string(v.x) + "," + std::to_string(v.y) + "," + std::to_string(v.z) + ")";
 }
 
-// What is wrong with it, or nothing.
+// What is wrong with the configuration, or "".
 std::string configuration_error(const Launch& launch) {
   const dim3 grid = launch.grid;
   const dim3 block = launch.block;
@@ -43,7 +43,7 @@ std::string configuration_error(const Launch& launch) {
   return "";
 }
 
-// The blocks of one grid, taken one by one by whichever worker is free.
+// The blocks of a grid, taken one at a time by the next free worker.
 class Grid {
  public:
   explicit Grid(const Launch& launch)
@@ -62,7 +62,7 @@ class Grid {
 
  private:
   void work() {
-    // Its stacks serve all launches of this OS thread.
+    // Its stacks are reused by all launches on this OS thread.
     static thread_local BlockRunner runner;
     runner.begin_launch(launch_);
     for (uint64_t i = next_++; i < blocks_ && !failed_; i = next_++) {

@@ -10,10 +10,10 @@ namespace simt::detail {
 
 namespace {
 
-// Poisoned with NaN, and of exactly this size, so that the address sanitizer sees an access one past the end.
+// Filled with NaN, and of exactly this size, so that the address sanitizer detects an access one past the end.
 void* poisoned(size_t bytes) {
-  // To the thread sanitizer both the allocation and the filling are writes, which the block's other threads do not wait
-  // for.
+  // To the thread sanitizer, both the allocation and the fill are writes that the block's other threads do not
+  // synchronize with.
   if (tsan::on()) AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
   void* data = nullptr;
   if (posix_memalign(&data, 16, bytes) != 0) throw std::bad_alloc();

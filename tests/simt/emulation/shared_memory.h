@@ -8,21 +8,21 @@ namespace simt::detail {
 
 class SharedMemory {
  public:
-  // What every device has without being asked, and what it gives to a kernel that asks (sm_90).
+  // The limit of every device by default, and the limit after a kernel opts in (sm_90).
   static constexpr size_t kDefaultBytes = size_t{48} << 10;
   static constexpr size_t kMaximalBytes = size_t{227} << 10;
 
   ~SharedMemory();
 
-  // Fresh memory for the next block.
+  // Provides fresh memory for the next block.
   void begin_block(size_t dynamic_bytes);
   void end_block();
 
-  // Under the thread sanitizer the memory of all blocks stays until the launch ends: used again, it would look shared.
+  // Under the thread sanitizer, the memory of all blocks lives until the launch ends: if reused, it would look shared.
   void end_launch();
 
-  // The array of a site, made when the block's first thread comes by. nullptr when the block's static arrays exceed 48
-  // KiB.
+  // The array of a site, created when the first thread of the block arrives. nullptr if the block's static arrays
+  // exceed 48 KiB.
   void* array(const void* site, size_t bytes);
   void* dynamic() const { return dynamic_; }
 

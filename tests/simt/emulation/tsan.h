@@ -1,8 +1,8 @@
-// The thread sanitizer's view of a kernel: each of a block's threads is a logical thread ("fiber" in its interface) of
-// its own, barriers order them, and two accesses without a barrier between them are a race, whatever the schedule was.
+// How the thread sanitizer sees a kernel: each thread of a block is a separate logical thread ("fiber" in its
+// interface), barriers order them, and two accesses without a barrier in between are a race under any schedule.
 //
 // The files of this folder are compiled without the sanitizer, because the scheduler switches logical threads in the
-// middle of functions. Whether it is there is therefore asked at run time: its functions are weak.
+// middle of functions. Its presence is therefore checked at run time: its functions are weak symbols.
 #pragma once
 
 extern "C" {
@@ -20,7 +20,7 @@ namespace simt::detail::tsan {
 
 inline bool on() { return __tsan_get_current_fiber != nullptr; }
 
-// Switching alone orders nothing.
+// The flag that keeps a switch from ordering accesses.
 constexpr unsigned kNoOrder = 1;
 
 inline void become(void* logical_thread) { __tsan_switch_to_fiber(logical_thread, kNoOrder); }

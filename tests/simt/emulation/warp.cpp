@@ -1,4 +1,4 @@
-// Shuffles, votes and __syncwarp: the lanes that a mask names meet; the last one to arrive computes everyone's result.
+// Shuffles, votes, and __syncwarp: the lanes of a mask meet, and the last one to arrive computes the result of all.
 #include "block.h"
 
 #include <bit>
@@ -35,7 +35,7 @@ uint64_t BlockRunner::warp(WarpOperation operation, unsigned mask, uint64_t bits
   return threads_[self].result;
 }
 
-// The mask holds the caller, only lanes that take part, and agrees with that of the lanes that wait already.
+// Checks that the mask contains the calling lane and only present lanes, and equals the mask of the waiting lanes.
 void BlockRunner::check_mask(Warp& warp, unsigned self) {
   Thread& thread = threads_[self];
   const unsigned lane = self % kWarpSize;
@@ -65,7 +65,7 @@ bool BlockRunner::complete_if_all_arrived(Warp& warp, unsigned first_lane, unsig
   for (unsigned lanes = mask; lanes != 0; lanes &= lanes - 1) {
     const unsigned lane = std::countr_zero(lanes);
     const Thread& thread = threads_[first_lane + lane];
-    if (thread.mask != mask) return false;  // it waits for others
+    if (thread.mask != mask) return false;  // waits for another group
     if (thread.bits != 0) votes |= 1U << lane;
     group_.push_back(first_lane + lane);
   }
@@ -85,7 +85,7 @@ bool BlockRunner::complete_if_all_arrived(Warp& warp, unsigned first_lane, unsig
   for (const unsigned member : group_) {
     if (member != current.index) make_ready(member);
   }
-  // Groups of one warp that have no lane in common must not order each other: a token for each first lane.
+  // Disjoint groups of one warp must not order each other, hence one token per first lane.
   order_threads(group_, &warp_tokens_[group_.front()]);
   return true;
 }

@@ -10,7 +10,7 @@ struct CUgraph_st {
 
 struct CUgraphExec_st {
   std::vector<simt::runtime::Node> nodes;
-  simt::runtime::Ticket last;  // launches of one graph run one after the other
+  simt::runtime::Ticket last;  // launches of the same graph run one after another
 };
 
 namespace simt::runtime {
@@ -37,7 +37,7 @@ cudaError_t destroy(std::set<Handle>& all, Handle handle) {
   return cudaSuccess;
 }
 
-// Whether everything that was captured comes before what the origin captured last.
+// Whether the origin's last captured node depends on all captured nodes.
 bool joined(const Capture& capture) {
   std::vector<bool> reached(capture.nodes.size(), false);
   for (const size_t node : capture.origin->tail)
@@ -149,7 +149,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status, unsigned long long* id,
                                      cudaGraph_t* graph, const cudaGraphNode_t** nodes, const cudaGraphEdgeData**,
                                      size_t*) {
-  // Nodes have no handles here, and there is no graph before the end.
+  // Nodes have no handles here, and the graph does not exist before the capture ends.
   if (graph != nullptr || nodes != nullptr) return set_last_error(cudaErrorInvalidValue);
   if (const cudaError_t error = cudaStreamIsCapturing(handle, status); error != cudaSuccess) return error;
   const Lock held = enter();
@@ -164,7 +164,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
   const Lock held = enter();
-  // Nodes have no handles here: it only counts them.
+  // Nodes have no handles here, so this only counts them.
   if (graphs().count(graph) == 0 || nodes != nullptr) return set_last_error(cudaErrorInvalidValue);
   *count = graph->nodes.size();
   return cudaSuccess;
@@ -189,8 +189,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
   if (stream == nullptr) return set_last_error(cudaErrorInvalidResourceHandle);
   if (executables().count(executable) == 0) return set_last_error(cudaErrorInvalidValue);
   if (stream->capture) return set_last_error(refuse_while_capturing(*stream, cudaErrorStreamCaptureUnsupported));
-  // Each node gets a queue of its own between two empty commands of the stream, so that nodes that the graph does not
-  // order run in any order, and between commands of other streams.
+  // Each node gets its own queue between two empty commands of the stream, so that nodes that the graph does not order
+  // run in any order, interleaved with commands of other streams.
   Command begin;
   if (executable->last) begin.after.push_back(executable->last);
   Ticket begun;

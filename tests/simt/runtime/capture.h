@@ -1,5 +1,5 @@
-// Capture: while a stream captures, what is queued on it becomes nodes of a graph. Another stream joins by waiting for
-// an event that was recorded on a capturing one.
+// Capture: while a stream captures, commands enqueued on it become nodes of a graph. Another stream joins by waiting
+// for an event recorded on a capturing stream.
 #pragma once
 
 #include "scheduler.h"
@@ -12,7 +12,7 @@ struct Node {
   std::function<void()> run;
   std::function<bool()> ready;
   int device = 0;
-  std::vector<size_t> after;  // nodes before it in the graph
+  std::vector<size_t> after;  // its predecessors in the graph
 };
 
 struct Capture {
@@ -24,14 +24,14 @@ struct Capture {
   bool valid = true;
 };
 
-// The caller holds the lock.
+// The caller must hold the lock.
 
 cudaError_t capture_command(CUstream_st& stream, Command command);
 
-// An operation that a capturing stream does not allow breaks the capture.
+// An operation that is not allowed on a capturing stream invalidates the capture.
 cudaError_t refuse_while_capturing(CUstream_st& stream, cudaError_t error);
 
-// Calls that may synchronise are refused while a capture forbids them: to all threads (global mode) or to its own.
+// Rejects calls that may synchronize while a capture forbids them: to all threads (global mode) or to its own thread.
 cudaError_t check_unsafe_call();
 
 }  // namespace simt::runtime

@@ -12,7 +12,7 @@ namespace {
 
 bool on_device(const void* address) { return find_memory(address).kind == MemoryKind::Device; }
 
-// Device memory must hold all of it; host memory may be anything.
+// A range in device memory must lie within one allocation; host memory is not checked.
 bool holds(const void* address, size_t bytes) {
   const Memory memory = find_memory(address);
   return memory.kind != MemoryKind::Device || bytes <= memory.bytes_left;
@@ -25,7 +25,7 @@ cudaError_t check_copy(const void* to, const void* from, size_t bytes, cudaMemcp
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   const bool pinned_as_device = find_memory(from).kind == MemoryKind::Host || find_memory(to).kind == MemoryKind::Host;
-  if (pinned_as_device) return cudaSuccess;  // pinned memory has an address on the device, too
+  if (pinned_as_device) return cudaSuccess;  // pinned memory also has a device address
   return to_device == on_device(to) && from_device == on_device(from) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
@@ -64,7 +64,7 @@ cudaError_t fill(void* address, int value, size_t bytes, cudaStream_t stream) {
   return enqueue_bytes(stream, {address, bytes}, {}, [=] { std::memset(address, value, bytes); });
 }
 
-// The default stream's ticket is done: what a synchronous call waits for.
+// Waits until the default stream's last ticket is done, as synchronous calls do.
 cudaError_t finish_default_stream(Lock& held, cudaError_t error) {
   if (error != cudaSuccess) return set_last_error(error);
   const int device = current_device();
@@ -97,7 +97,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
   Lock held = enter();
   if (const cudaError_t error = check_unsafe_call(); error != cudaSuccess) return set_last_error(error);
   const cudaError_t error = copy(to, from, bytes, kind, nullptr);
-  // The host does not wait for a copy inside of a device.
+  // The host does not wait for a copy within devices.
   const bool inside = error == cudaSuccess && on_device(to) && on_device(from);
   return inside ? set_last_error(error) : finish_default_stream(held, error);
 }
@@ -114,7 +114,7 @@ cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t
   return set_last_error(fill(address, value, bytes, stream));
 }
 
-// The host does not wait for it.
+// The host does not wait for the fill.
 cudaError_t cudaMemset(void* address, int value, size_t bytes) {
   const Lock held = enter();
   if (const cudaError_t error = check_unsafe_call(); error != cudaSuccess) return set_last_error(error);

@@ -1,4 +1,4 @@
-// Devices of the CUDA runtime: four of them, small ones of compute capability 9.0.
+// Devices of the CUDA runtime: four small ones of compute capability 9.0.
 #include "scheduler.h"
 
 #include <simt/runtime.h>

@@ -1,4 +1,4 @@
-// Errors of the CUDA runtime. Each host thread has its last one.
+// Errors of the CUDA runtime. Each host thread has its own last error.
 #include "scheduler.h"
 
 #include <utility>

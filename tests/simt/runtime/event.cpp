@@ -1,4 +1,4 @@
-// Events of the CUDA runtime. An event that was recorded holds the ticket of an empty command.
+// Events of the CUDA runtime. A recorded event holds the ticket of an empty command.
 #include "capture.h"
 #include "scheduler.h"
 
@@ -13,15 +13,15 @@ struct CUevent_st {
   int device = 0;
   bool alive = true;
   bool timing = true;
-  Ticket recorded;  // null: never
-  // Recorded on a capturing stream: after which nodes of the graph.
+  Ticket recorded;  // null: never recorded
+  // If recorded on a capturing stream: the graph nodes that it follows.
   std::shared_ptr<Capture> capture;
   std::vector<size_t> nodes;
 };
 
 namespace {
 
-// Kept when they are destroyed, so that no other event gets the handle.
+// Kept after destruction, so that no other event gets the same handle.
 std::vector<std::unique_ptr<CUevent_st>>& events() {
   static auto* const all = new std::vector<std::unique_ptr<CUevent_st>>;
   return *all;

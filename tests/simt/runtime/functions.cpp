@@ -13,7 +13,7 @@ constexpr size_t kDefaultBytes = size_t{48} << 10;
 constexpr int kMaximalBytes = 227 << 10;
 constexpr int kThreadsOfMultiprocessor = 2048;
 
-// By device: a kernel that asked for more on one has asked for nothing on another.
+// Per device: raising a kernel's limit on one device does not raise it on another.
 std::map<std::pair<int, const void*>, size_t>& limits() {
   static auto* const all = new std::map<std::pair<int, const void*>, size_t>;
   return *all;

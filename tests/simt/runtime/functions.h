@@ -1,11 +1,11 @@
-// What cudaFuncSetAttribute said about kernels.
+// The kernel attributes set by cudaFuncSetAttribute.
 #pragma once
 
 #include <cstddef>
 
 namespace simt::detail {
 
-// Bytes of dynamic shared memory that the kernel may have on the current device; 48 KiB until it asked for more there.
+// The kernel's dynamic shared memory limit in bytes on the current device; 48 KiB unless it was raised there.
 size_t dynamic_shared_limit(const void* kernel);
 
 }  // namespace simt::detail

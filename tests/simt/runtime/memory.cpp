@@ -1,5 +1,5 @@
-// Memory of the CUDA runtime: of the heap, aligned as on a device, filled with 0xff (NaN) so that reading what was
-// never written is seen, and of exactly the size that was asked for, so that the address sanitizer sees where it ends.
+// Memory of the CUDA runtime: heap memory with device alignment, filled with 0xff (NaN) so that reads of unwritten
+// memory show, and of exactly the requested size, so that the address sanitizer knows where it ends.
 #include "memory.h"
 
 #include "capture.h"
@@ -22,7 +22,7 @@ struct Allocation {
   MemoryKind kind = MemoryKind::Device;
   int device = 0;
   unsigned flags = 0;
-  bool registered = false;  // by cudaHostRegister: not ours to free
+  bool registered = false;  // by cudaHostRegister: not freed here
 };
 
 std::map<uintptr_t, Allocation>& allocations() {
@@ -59,7 +59,8 @@ cudaError_t allocate(void** address, const Allocation& wanted) {
   return cudaSuccess;
 }
 
-// Waits for everything that is queued: a free that came too early is not hidden, it is one that a command names later.
+// Waits for all queued commands. This does not hide a premature free: commands enqueued after it still use freed
+// memory.
 cudaError_t release(void* address, MemoryKind kind) {
   if (address == nullptr) return cudaSuccess;
   Lock held = enter();

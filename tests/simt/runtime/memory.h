@@ -1,4 +1,4 @@
-// Which addresses the runtime gave out.
+// The addresses that the runtime has allocated.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ struct Memory {
   size_t bytes_left = 0;  // from the address to the end of its allocation
 };
 
-// The caller holds the lock.
+// The caller must hold the lock.
 Memory find_memory(const void* address);
 
 }  // namespace simt::runtime

@@ -13,7 +13,7 @@ namespace simt::runtime {
 
 namespace {
 
-constexpr double kLeastMilliseconds = 0.001;  // between two commands
+constexpr double kLeastMilliseconds = 0.001;  // minimum between two commands
 
 bool may_run(const CUstream_st& stream) {
   if (stream.busy || stream.queue.empty()) return false;
@@ -36,7 +36,7 @@ void forget_when_finished(const StreamPtr& stream) {
 
 bool is_busy(const StreamPtr& stream) { return stream->busy; }
 
-// The device is lost for what is queued on it; others that wait for it go on.
+// Drops the commands queued on the device; commands elsewhere that wait for them continue.
 void discard(int device) {
   std::vector<StreamPtr> streams = state().active;
   for (const StreamPtr& stream : streams) {
@@ -94,7 +94,7 @@ StreamPtr make_stream(int device, bool blocking, int priority) {
 cudaError_t enqueue(CUstream_st& stream, Command command, Ticket* ticket) {
   if (stream.capture) return capture_command(stream, std::move(command));
   CUstream_st& default_stream = *state().default_streams[static_cast<size_t>(stream.device)];
-  // The default stream waits for all blocking streams, and they wait for it.
+  // The default stream waits for all blocking streams, and vice versa.
   if (&stream == &default_stream) {
     for (const StreamPtr& other : state().active) {
       if (other->device != stream.device || !other->blocking || other.get() == &stream) continue;
@@ -137,7 +137,7 @@ bool run_one(Lock& lock) {
     } catch (...) {
       failure = std::current_exception();
     }
-    command.run = nullptr;  // what it holds may call the runtime when it goes
+    command.run = nullptr;  // destroying its captures may call the runtime
     lock.lock();
   }
   stream->busy = false;
@@ -161,7 +161,7 @@ void drain_until(Lock& lock, int device, const std::function<bool()>& condition)
       patient_until = Clock::now() + patience;
       continue;
     }
-    // Another host thread runs a command, or has yet to queue its part of a collective.
+    // Another host thread may be running a command, or has yet to enqueue its part of a collective.
     if (state().changed.wait_until(lock, patient_until) != std::cv_status::timeout || condition()) continue;
     if (std::ranges::any_of(state().active, is_busy)) {
       patient_until = Clock::now() + patience;
@@ -192,7 +192,7 @@ void poll(Lock& lock) {
 void throw_failure(Lock& lock, int device) {
   const std::exception_ptr failure = std::exchange(state().failures[static_cast<size_t>(device)], nullptr);
   if (!failure) return;
-  // A command that runs now, on another host thread, may write to memory that goes with who catches this.
+  // A command still running on another host thread may write to memory that is freed once the exception is caught.
   state().changed.wait(lock, [device] {
     return std::ranges::none_of(state().active,
                                 [device](const StreamPtr& stream) { return stream->device == device && stream->busy; });

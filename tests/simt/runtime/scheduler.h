@@ -1,10 +1,10 @@
-// The heart of the stand-in: streams are queues of commands; a command may run when it is the first of its queue and
-// the tickets that it waits for are done. Nothing runs by itself: whoever waits drains the queues of all devices, each
-// time choosing at random among the commands that may run. So a program that forgot to wait for an event goes wrong
-// soon.
+// The core of the emulated runtime: streams are queues of commands; a command may run when it is first in its queue and
+// the tickets that it waits for are done. Nothing runs by itself: a waiting call drains the queues of all devices,
+// choosing each time at random among the commands that may run. A program that forgets to wait for an event therefore
+// fails soon.
 //
-// One mutex guards everything; it is released while a command runs, and commands of several host threads run side by
-// side.
+// One mutex guards all state; it is released while a command runs, so commands of several host threads run
+// concurrently.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,7 +22,7 @@
 
 namespace simt::runtime {
 
-// Whether a command is done, and when by the host's clock, each later than the one before. An event is recorded by holding one.
+// Whether a command is done, and at what host clock time; times are strictly increasing. A recorded event holds one.
 struct Completion {
   bool done = false;
   double milliseconds = 0;
@@ -39,7 +39,7 @@ struct Command {
   std::function<bool()> ready{};  // may be empty
   std::vector<Ticket> after{};
   Ticket ticket{};
-  Bytes read{}, written{};  // of a copy or fill
+  Bytes read{}, written{};  // for a copy or fill
 };
 
 struct Capture;
@@ -50,12 +50,12 @@ struct CUstream_st {
   int device = 0;
   bool blocking = true;  // ordered with the device's default stream
   int priority = 0;
-  bool busy = false;  // its first command runs
+  bool busy = false;  // its first command is running
   bool alive = true;  // not destroyed
   unsigned long long id = 0;
   std::deque<simt::runtime::Command> queue;
-  simt::runtime::Ticket last;  // of what was queued last
-  // While it captures: into what, and the nodes that the next one comes after.
+  simt::runtime::Ticket last;  // of the last enqueued command
+  // While capturing: the capture, and the nodes that precede the next one.
   std::shared_ptr<simt::runtime::Capture> capture;
   std::vector<size_t> tail;
 };
@@ -70,8 +70,8 @@ struct State {
   std::condition_variable changed;
   std::array<StreamPtr, kDevices> default_streams;
   std::array<std::exception_ptr, kDevices> failures;
-  std::vector<StreamPtr> active;   // have a handle or commands
-  std::vector<StreamPtr> retired;  // destroyed; kept, so that no other stream gets the handle
+  std::vector<StreamPtr> active;   // have a valid handle or commands
+  std::vector<StreamPtr> retired;  // destroyed, but kept so that no other stream gets the same handle
   std::mt19937_64 random;
   double clock = 0;
   unsigned long long ids = 0;
@@ -81,36 +81,36 @@ struct State {
 State& state();
 inline Lock lock() { return Lock(state().mutex); }
 
-// Of the calling host thread.
+// The current device of the calling host thread.
 int current_device();
-// For calls that need a context: one is made on the current device, if this thread has none there.
+// For calls that need a context: creates one on the current device if this thread has none there.
 Lock enter();
 cudaError_t set_last_error(cudaError_t error);
 
 void seed(uint64_t seed);
 
-// The stream of a handle; nullptr when there is none (any more).
+// The stream of a handle; nullptr if it does not exist or was destroyed.
 CUstream_st* find_stream(cudaStream_t handle);
 StreamPtr make_stream(int device, bool blocking, int priority);
 
-// All below: the caller holds the lock.
+// For all functions below, the caller must hold the lock.
 
-// Queues a command, or captures it. The ticket, when asked for, is that of the command (null while capturing).
+// Enqueues or captures a command. `ticket`, if given, receives the command's ticket (null while capturing).
 cudaError_t enqueue(CUstream_st& stream, Command command, Ticket* ticket = nullptr);
-// On a queue of its own, in order with nothing but what it waits for.
+// Enqueues on a separate queue, ordered only after the tickets that the command waits for.
 Ticket enqueue_alone(int device, Command command);
 
-// Runs one command, if any may run.
+// Runs one command if any may run; returns whether it did.
 bool run_one(Lock& lock);
-// Runs commands until the condition holds, which is about this device. Throws simt::Error when nothing happens for
-// Options::patience; what is queued on the device is lost then, as after a kernel that failed: it may write to memory of
-// who waited, and must not do so later, when that is gone.
+// Runs commands until the condition on this device holds. Throws simt::Error if nothing runs for Options::patience. The
+// commands queued on the device are then discarded, as after a failed kernel: they may write to memory of the waiting
+// caller, which may be freed once the exception is caught.
 void drain_until(Lock& lock, int device, const std::function<bool()>& condition);
 void drain_device(Lock& lock, int device);
-// A query gets on with the work, or not: a program that polls must come to its end, and must not rely on when.
+// A query may or may not advance the queues: a program that polls must terminate, and must not rely on timing.
 void poll(Lock& lock);
 
-// Throws what a kernel of the device threw, once, when nothing runs on the device any more.
+// Throws the exception of a failed kernel on the device, once, after waiting until nothing runs on the device.
 void throw_failure(Lock& lock, int device);
 
 // For detail::launch: the stream must belong to the current device.

@@ -30,7 +30,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* handle, unsigned flags) {
 
 cudaError_t cudaStreamCreate(cudaStream_t* handle) { return cudaStreamCreateWithFlags(handle, cudaStreamDefault); }
 
-// What is queued still runs.
+// Queued commands still run.
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   const Lock held = enter();
   CUstream_st* const stream = find_stream(handle);
@@ -51,7 +51,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   CUstream_st* const stream = find_stream(handle);
   if (stream == nullptr) return set_last_error(cudaErrorInvalidResourceHandle);
   if (stream->capture) return set_last_error(refuse_while_capturing(*stream, cudaErrorStreamCaptureUnsupported));
-  // What is queued by other threads meanwhile is not waited for. The default stream waits as its next command would.
+  // Commands enqueued by other threads in the meantime are not waited for. The default stream waits as its next command
+  // would.
   Ticket now;
   if (const cudaError_t error = enqueue(*stream, {}, &now); error != cudaSuccess) return set_last_error(error);
   const int device = stream->device;

@@ -1,5 +1,5 @@
-// Prints what a program sees of CUDA's declarations, one line for each. compare.py compiles its uses twice: with the
-// emulation's headers and with a toolkit's.
+// Prints a program's view of CUDA's declarations, one line each. compare.py compiles the programs that use this header
+// twice: with the emulation's headers and with a toolkit's.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -17,7 +17,7 @@
 
 namespace describe {
 
-// As the compiler mangles it: one name for one type, whatever it is called.
+// The mangled name: one name per type, whatever its alias.
 template <class T>
 const char* type_name() {
   return typeid(T).name();
@@ -26,7 +26,7 @@ const char* type_name() {
 template <class... Arguments>
 struct Types {};
 
-// Whether the function may be called with the first `Count` of its arguments.
+// Whether the function is callable with the first `Count` of its arguments.
 template <class Call, class... Arguments, size_t... I>
 constexpr bool callable(Call, Types<Arguments...>, std::index_sequence<I...>) {
   using All = std::tuple<Arguments...>;
@@ -37,7 +37,7 @@ template <class Result, class... Arguments, class Call>
 void function(const char* name, Result (*)(Arguments...), Call call) {
   const auto fewest = [&]<size_t... N>(std::index_sequence<N...>) {
     size_t count = sizeof...(Arguments);
-    // From all arguments downwards.
+    // Tries fewer and fewer arguments.
     ((callable(call, Types<Arguments...>{}, std::make_index_sequence<sizeof...(Arguments) - N>{})
           ? void(count = sizeof...(Arguments) - N)
           : void()),

@@ -1,5 +1,5 @@
-// Prints what the functions of the half types compute: of all halves, of floating-point numbers that round to them from
-// all sides, of pairs.
+// Prints the results of the half-type functions: for all halves, for floating-point numbers that round to them from
+// both sides, and for pairs.
 #pragma once
 
 #include "describe.h"
@@ -10,7 +10,7 @@
 
 namespace describe {
 
-// A digest of all results (FNV-1a), and each result of a sample for the reader.
+// A digest of all results (FNV-1a), and each result of a sample in readable form.
 class Results {
  public:
   explicit Results(const char* name) : name_(name) {}
@@ -58,7 +58,7 @@ void half_values(const char* type, const Functions<Half, Pair>& f) {
     const float value = f.to_float(half);
     bits.add(f.to_bits(half));
     pairs.add(f.twice(half));
-    if (std::isnan(value)) continue;  // which of the many is of no interest
+    if (std::isnan(value)) continue;  // NaN payloads are not compared
     wide.add(value);
     wide.add(static_cast<float>(half));
     bits.add(f.to_bits(-half));

@@ -16,7 +16,7 @@ Tensor places(const Shape& sizes, int64_t count, int64_t step = 3) {
 }
 
 const AddCases add_gather_cases([] {
-  const Tensor columns = tensor(std::vector<int64_t>{2, 0, 3, 1, 2, 0}, {2, 3});  // no place twice along dimension 1
+  const Tensor columns = tensor(std::vector<int64_t>{2, 0, 3, 1, 2, 0}, {2, 3});  // no index repeats along dimension 1
   const Tensor mask = tensor<bool>({true, false, true, false, true, true}).reshape({2, 3});
   return std::vector<Case>{
       {"gather",

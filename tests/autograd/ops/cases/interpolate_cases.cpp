@@ -30,7 +30,7 @@ const AddCases add_interpolate_cases([] {
          return interpolate(i[0], {.scale_factor = {{2.3, 0.7}}, .mode = InterpolateMode::Bicubic});
        },
        {input({2, 1, 3, 5})},
-       {.roundings = 8}},  // negative weights, and positions whose last bit devices round each their way
+       {.roundings = 8}},  // negative weights, and positions whose last bit depends on the device
       {"interpolate bicubic aligned",
        [](const Inputs& i) {
          return interpolate(i[0], {.size = {{5, 2}}, .mode = InterpolateMode::Bicubic, .align_corners = true});

@@ -13,7 +13,7 @@ Tensor probabilities(const Shape& sizes, uint64_t seed) {
 }
 
 const AddCases add_loss_cases([] {
-  // Differences below and above the places where the losses of distances change their form, and none close to them.
+  // Differences on both sides of the points where the distance losses change form, but none close to these points.
   const auto near = [] { return tensor(std::vector<double>{0.1, -0.2, 1.3, -1.4, 0.31, 2}, {2, 3}).requires_grad_(); };
   const auto around = [] { return tensor(std::vector<double>{0, 0.1, 0.1, 0.2, -0.3, 0.1}, {2, 3}).requires_grad_(); };
   return std::vector<Case>{

@@ -1,4 +1,4 @@
-// Losses with a margin and those of distributions: composites, whose rows are named after what they are made of.
+// Margin losses and distribution losses: composites, whose rows are named after their parts.
 #include "../cases.h"
 
 #include <brigade/autograd/functional.h>

@@ -8,11 +8,11 @@ namespace brigade::test::pool_cases {
 
 namespace {
 
-// An image that another tensor's dtype and device suit.
+// An image of x's dtype, on x's device.
 Tensor image_like(const Tensor& x) {
   return input({2, 4, 5}, 5).detach().to(x.dtype()).to(x.device()).requires_grad_();
 }
-// What backward makes of `slope`, with a history.
+// The gradient of y w.r.t. x for the output gradient `slope`, with a history.
 Tensor gradient(const Tensor& y, const Tensor& x, const Tensor& slope) {
   return autograd::grad(std::vector{y}, std::vector{x}, {.grad_outputs = {slope}, .create_graph = true})[0];
 }

@@ -1,4 +1,4 @@
-// bfloat16 as the emulation needs it.
+// The part of bfloat16 that the emulation needs.
 #pragma once
 
 #include <simt/detail/narrow_float.h>

@@ -1,4 +1,4 @@
-// float16 as the emulation needs it.
+// The part of float16 that the emulation needs.
 #pragma once
 
 #include <simt/detail/narrow_float.h>

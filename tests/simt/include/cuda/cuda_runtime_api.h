@@ -1,5 +1,5 @@
-// The CUDA runtime as far as tests/simt/runtime emulates it. Signatures are those of the documented interface of CUDA
-// 13; simt/toolkit compares them with a toolkit's. A function that is not here is not emulated.
+// The part of the CUDA runtime that tests/simt/runtime emulates. Signatures are those of the documented interface of
+// CUDA 13; simt/toolkit compares them with those of a toolkit. Functions not declared here are not emulated.
 #pragma once
 
 #include "driver_types.h"

@@ -1,5 +1,5 @@
-// Types of the CUDA runtime as far as the emulation and the sources that it runs need them: error codes, attributes,
-// flags, handles. Names and values are those of the documented interface; simt/toolkit compares them with a toolkit's.
+// CUDA runtime types needed by the emulation and by the sources that it runs: error codes, attributes, flags, handles.
+// Names and values are those of the documented interface; simt/toolkit compares them with those of a toolkit.
 #pragma once
 
 #include <cstddef>
@@ -103,11 +103,11 @@ using cudaGraphExec_t = struct CUgraphExec_st*;
 using cudaGraphEdgeData = struct cudaGraphEdgeData_st;
 using cudaHostFn_t = void (*)(void* data);
 
-// Streams that are not made: a device's default stream, and the one that each thread has of its own.
+// Predefined stream handles: a device's default stream, and the per-thread default stream.
 #define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(1))
 #define cudaStreamPerThread (reinterpret_cast<cudaStream_t>(2))
 
-// What the emulation says about an address.
+// What the emulation reports about an address.
 struct cudaPointerAttributes {
   cudaMemoryType type;
   int device;
@@ -115,7 +115,7 @@ struct cudaPointerAttributes {
   void* hostPointer;
 };
 
-// What the emulation says about a device; a toolkit's has further members, and an order of its own.
+// What the emulation reports about a device; a toolkit's struct has more members and another order.
 struct cudaDeviceProp {
   char name[256];
   size_t totalGlobalMem;

@@ -1,5 +1,5 @@
-// The words of the device language that mean nothing to a host compiler. (threadIdx and its siblings, __shared__ and
-// __launch_bounds__ are simt/device.h's.)
+// Keywords of the device language that a host compiler ignores. (simt/device.h defines threadIdx etc., __shared__, and
+// __launch_bounds__.)
 #pragma once
 
 #define __global__

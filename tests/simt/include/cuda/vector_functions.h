@@ -1,4 +1,4 @@
-// Vectors from their numbers.
+// Constructors of vector types.
 #pragma once
 
 #include "vector_types.h"

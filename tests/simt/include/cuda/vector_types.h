@@ -1,4 +1,4 @@
-// Vectors of numbers, aligned so that one access of the device takes them, and the sizes of grids and blocks.
+// Vector types, aligned for a single device access, and the sizes of grids and blocks.
 #pragma once
 
 #include "host_defines.h"

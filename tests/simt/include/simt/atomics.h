@@ -1,4 +1,4 @@
-// Atomic operations on any type of 2, 4 or 8 bytes. Relaxed, as on the device; they work between the workers of a grid.
+// Atomic operations on any type of 2, 4, or 8 bytes. Relaxed, as on the device; atomic across the workers of a grid.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace simt::detail {
 
-// Replaces *address by change(*address) and returns what was there before.
+// Replaces *address by change(*address) and returns the previous value.
 template <class T, class Change>
 T atomic_update(T* address, Change change) {
   static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
@@ -26,7 +26,7 @@ T atomic_update(T* address, Change change) {
 
 }  // namespace simt::detail
 
-// The value's type follows the address, so that atomicAdd(&count, 1) works on an unsigned count.
+// The type of the value is deduced from the address, so that atomicAdd(&count, 1) works on an unsigned count.
 template <class T>
 T atomicAdd(T* address, std::type_identity_t<T> value) {
   return simt::detail::atomic_update(address, [=](T before) { return static_cast<T>(before + value); });
@@ -63,11 +63,11 @@ template <class T>
 T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
   return simt::detail::atomic_update(address, [=](T before) { return before == expected ? value : before; });
 }
-// Counts up to `limit` and starts again at 0.
+// Counts up to `limit`, then wraps to 0.
 inline unsigned atomicInc(unsigned* address, unsigned limit) {
   return simt::detail::atomic_update(address, [=](unsigned before) { return before >= limit ? 0 : before + 1; });
 }
-// Counts down to 0 and starts again at `limit`.
+// Counts down to 0, then wraps to `limit`.
 inline unsigned atomicDec(unsigned* address, unsigned limit) {
   return simt::detail::atomic_update(
       address, [=](unsigned before) { return before == 0 || before > limit ? limit : before - 1; });

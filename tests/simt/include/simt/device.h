@@ -1,5 +1,5 @@
-// The device language for a host compiler: a kernel that includes this compiles under nvcc, where it is nearly empty,
-// and under g++ or clang++, where <simt/launch.h> runs it on the CPU.
+// The device language for a host compiler: a kernel that includes this header compiles under nvcc, where the header is
+// nearly empty, and under g++ or clang++, where <simt/launch.h> runs it on the CPU.
 #pragma once
 
 #include <cuda_bf16.h>

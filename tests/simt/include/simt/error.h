@@ -1,4 +1,4 @@
-// What the emulation throws.
+// The exception that the emulation throws.
 #pragma once
 
 #include <stdexcept>
@@ -6,8 +6,8 @@
 
 namespace simt {
 
-// A kernel broke a rule of the CUDA execution model, or a launch asked for what no device has. The message names the
-// kernel, the thread, the block and the source line, as far as there are any.
+// A kernel violated a rule of the CUDA execution model, or a launch requested more than any device has. The message
+// names the kernel, thread, block, and source line where available.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message) : std::runtime_error(message) {}

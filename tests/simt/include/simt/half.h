@@ -1,5 +1,5 @@
-// Functions of the half types that the device alone has: those of one number are computed in double and rounded from
-// there, multiply-add rounds once. (Types, conversions, arithmetic and comparisons: cuda_fp16.h and cuda_bf16.h.)
+// Half-type functions that exist only on the device: unary functions are computed in double and rounded, multiply-add
+// rounds once. (Types, conversions, arithmetic, and comparisons: cuda_fp16.h and cuda_bf16.h.)
 #pragma once
 
 #include <cuda_bf16.h>
@@ -9,15 +9,16 @@
 
 namespace simt::detail {
 
-// x * y + z with one rounding. A double holds the product, but not always the sum: the double next to the sum that has
-// an odd last bit rounds as the sum itself does, because no number half-way between two halves is odd.
+// x * y + z with a single rounding. A double holds the product exactly, but not always the sum. In that case, take the
+// adjacent double with an odd last bit (round to odd): it rounds as the exact sum does, because no midpoint between two
+// halves is odd.
 template <class T>
 T multiply_add(T x, T y, T z) {
   const double product = static_cast<double>(static_cast<float>(x)) * static_cast<double>(static_cast<float>(y));
   const double addend = static_cast<float>(z);
   double sum = product + addend;
   if (!std::isfinite(sum)) return sum;
-  // What the sum lost (Knuth's two-sum).
+  // The rounding error of the sum (Knuth's two-sum).
   const double of_addend = sum - product;
   const double lost = (product - (sum - of_addend)) + (addend - of_addend);
   const bool odd = (std::bit_cast<uint64_t>(sum) & 1) != 0;
@@ -43,7 +44,7 @@ inline __nv_bfloat162 __hfma2(__nv_bfloat162 x, __nv_bfloat162 y, __nv_bfloat162
   return {__hfma(x.x, y.x, z.x), __hfma(x.y, y.y, z.y)};
 }
 
-// h<name> of one number and h2<name> of a pair, for both types.
+// h<name> for one number and h2<name> for a pair, for both types.
 #define SIMT_HALF_FUNCTION(name, T, Pair, expression)                 \
   inline T h##name(T value) {                                         \
     const double x = static_cast<float>(value);                       \

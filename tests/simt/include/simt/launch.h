@@ -29,21 +29,21 @@ namespace detail {
 
 struct Launch {
   const char* name;
-  const void* kernel;  // by which cudaFuncSetAttribute knows it
+  const void* kernel;  // the key of cudaFuncSetAttribute
   dim3 grid;
   dim3 block;
   size_t shared_bytes;
-  std::function<void()> body;  // what each thread runs
+  std::function<void()> body;  // the code of each thread
 };
 
-// Checks the configuration and queues the launch.
+// Checks the configuration and enqueues the launch.
 void launch(Launch&& launch, cudaStream_t stream);
 
 }  // namespace detail
 
-// Queues kernel(arguments...) on the stream; it runs when a call synchronises (see <simt/runtime.h>). `name` appears in
-// messages and must live until then. Throws simt::Error at once on a configuration that no device accepts; what goes
-// wrong inside of the kernel is thrown by the synchronising call.
+// Enqueues kernel(arguments...) on the stream; it runs when a call synchronizes (see <simt/runtime.h>). `name` appears
+// in messages and must stay valid until then. Throws simt::Error at once for a configuration that no device accepts;
+// errors inside the kernel are thrown by the synchronizing call.
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
             cudaStream_t stream, Arguments&&... arguments) {

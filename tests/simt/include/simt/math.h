@@ -1,5 +1,5 @@
-// Mathematics and bit operations that the device has and the host has not. The fast-math functions compute exactly
-// here: compare with a tolerance.
+// Math and bit functions that exist on the device but not on the host. The fast-math functions are exact here: compare
+// with a tolerance.
 #pragma once
 
 #include <math.h>
@@ -25,7 +25,7 @@ inline float __saturatef(float x) { return x >= 1.0f ? 1.0f : (x > 0.0f ? x : 0.
 inline float __fdividef(float x, float y) { return x / y; }
 
 namespace simt::detail {
-// Rounds here: the host's compiler must not fuse the operation with what stands around.
+// Forces a rounding: the host compiler must not fuse the operation with its context.
 template <class T>
 T rounded(T value) {
   volatile T kept = value;
@@ -74,7 +74,7 @@ inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y)
   return static_cast<unsigned long long>(static_cast<unsigned __int128>(x) * y >> 64);
 }
 
-// The larger and the smaller of two; of a NaN and a number, the number.
+// Maximum and minimum; given a NaN and a number, they return the number.
 template <class T>
 T min(T x, T y) {
   if constexpr (std::is_floating_point_v<T>) return std::fmin(x, y);

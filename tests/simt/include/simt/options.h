@@ -1,4 +1,4 @@
-// How kernels and streams are scheduled. A right program gives the same result under all of these.
+// Scheduling options of kernels and streams. A correct program gives the same result under all of them.
 #pragma once
 
 #include <chrono>
@@ -7,41 +7,41 @@
 
 namespace simt {
 
-// In which order the threads of a block (and the blocks of a grid) run between two barriers. Warps: one warp runs as
-// far as it can, through its shuffles up to the next barrier of the block, before another one does (which, chance
-// decides): warps are as far apart as they may be. In the other orders they come to each shuffle at about the same
-// time.
+// The order in which the threads of a block (and the blocks of a grid) run between two barriers. Warps: a warp runs as
+// far as it can, through its shuffles up to the next block barrier, before another (randomly chosen) warp runs, so that
+// warps drift apart as far as possible. In the other orders, warps reach each shuffle at about the same time.
 enum class Order { Forward, Reverse, Random, Warps };
 
-// The environment variable SIMT_ORDER (forward, reverse, random, warps), or Forward. Throws std::invalid_argument.
+// Reads the environment variable SIMT_ORDER (forward, reverse, random, warps); default Forward. Throws
+// std::invalid_argument.
 Order default_order();
 
-// The environment variable SIMT_SEED, or 1. SIMT_SEED=random: another one for each process, which says it on standard
-// error.
+// Reads the environment variable SIMT_SEED; default 1. SIMT_SEED=random picks a new seed for each process and prints it
+// to standard error.
 uint64_t default_seed();
 
 struct Options {
   Order order = default_order();
-  // Of Order::Random, of Order::Warps and of the order in which the runtime drains the streams.
+  // Seeds Order::Random, Order::Warps, and the order in which the runtime drains the streams.
   uint64_t seed = default_seed();
-  // OS threads that share the blocks of a grid.
+  // The number of OS threads that share the blocks of a grid.
   int workers = 1;
-  // What hardware tolerates but CUDA does not promise is an error: barriers at different lines, a thread that exits
-  // while others wait, masks that name threads that do not exist or have exited.
+  // Makes errors of what hardware tolerates but CUDA does not guarantee: barriers at different lines, a thread that
+  // exits while others wait, masks with threads that do not exist or have exited.
   bool strict = true;
-  // Of each thread that waits. An overflow hits a guard page.
+  // Stack size of each waiting thread. An overflow hits a guard page.
   size_t stack_bytes = size_t{64} << 10;
-  // How long a call that waits goes on when nothing that is queued can run, for other host threads to queue more.
+  // How long a waiting call keeps waiting while no queued command can run, so that other host threads can enqueue more.
   std::chrono::milliseconds patience{10000};
 };
 
 const Options& options();
 
-// Call it while nothing is queued: the drain order starts anew from the seed. Throws std::invalid_argument on no
-// workers or a stack under 16 KiB.
+// Call this while nothing is queued: the drain order restarts from the seed. Throws std::invalid_argument for zero
+// workers or a stack below 16 KiB.
 void set_options(const Options& options);
 
-// Sets options for a scope of a test.
+// Sets options for the scope of a test.
 class ScopedOptions {
  public:
   explicit ScopedOptions(const Options& during) : before_(options()) { set_options(during); }

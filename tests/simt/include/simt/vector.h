@@ -1,5 +1,5 @@
-// Vector accesses to global or shared memory, 4, 8 or 16 bytes at once. The device demands that the address is a
-// multiple of the size and faults without naming the line; here the thread throws.
+// Vector accesses to global or shared memory of 4, 8, or 16 bytes. The device requires an address that is a multiple of
+// the size and faults without a source line; here the thread throws.
 #pragma once
 
 #ifndef __CUDACC__
@@ -25,7 +25,7 @@ __device__ __forceinline__ void store_vector(void* address, const V& value) {
 
 #else
 
-// Throws simt::Error when the address is not a multiple of `bytes`.
+// Throws simt::Error if the address is not a multiple of `bytes`.
 inline void check_aligned(const void* address, size_t bytes, detail::Location where = detail::Location::current()) {
   const uintptr_t number = reinterpret_cast<uintptr_t>(address);
   if (number % bytes != 0)

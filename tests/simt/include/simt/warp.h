@@ -1,4 +1,4 @@
-// Operations of a warp: shuffles of any type of up to 8 bytes, and votes. The lanes of the mask meet at each.
+// Warp operations: shuffles of any type of up to 8 bytes, and votes. The lanes of the mask meet at each operation.
 #pragma once
 
 #include <simt/detail/current.h>
@@ -18,7 +18,7 @@ T shuffle(unsigned mask, T value, unsigned source, const Location& where) {
   return value;
 }
 
-// A warp falls into segments of `width` lanes; a source outside of the own segment means the own value.
+// A warp is divided into segments of `width` lanes; a source outside the caller's segment gives the caller's own value.
 inline void check_width(int width, const Location& where) {
   if (width < 1 || width > 32 || (width & (width - 1)) != 0)
     fail("a shuffle of width " + std::to_string(width) + "; expected a power of 2 up to 32", where);
@@ -59,7 +59,7 @@ T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32,
   simt::detail::check_width(width, where);
   const unsigned lane = simt::detail::lane_index();
   const unsigned source = lane ^ (static_cast<unsigned>(lane_mask) & 31u);
-  // Segments before the own one may be read, those after it may not.
+  // Segments before the caller's may be read, those after it may not.
   const bool inside = source < simt::detail::segment_begin(width) + static_cast<unsigned>(width);
   return simt::detail::shuffle(mask, value, inside ? source : lane, where);
 }

@@ -1,4 +1,4 @@
-// Which thread of which block this OS thread runs at the moment, and the calls into the scheduler.
+// The kernel thread that this OS thread currently runs, and the calls into the scheduler.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -24,10 +24,10 @@ struct Current {
   BlockRunner* runner = nullptr;
 };
 
-// Fibers never move to another OS thread, so a cached address of it stays right.
+// Fibers never move to another OS thread, so a cached address of this variable stays valid.
 inline constinit thread_local Current current{};
 
-// threadIdx and its siblings.
+// threadIdx etc.
 #if SIMT_TSAN
 SIMT_UNSEEN_BY_TSAN inline uint3 thread_index() { return current.thread; }
 SIMT_UNSEEN_BY_TSAN inline uint3 block_index() { return current.block; }
@@ -43,22 +43,22 @@ inline unsigned linear_index() { return current.index; }
 #endif
 inline unsigned lane_index() { return linear_index() % 32; }
 
-// Waits for all threads of the block; returns how many of them came with a predicate that holds.
+// Waits for all threads of the block; returns the number of threads whose predicate holds.
 unsigned barrier(bool predicate, const Location& where);
 
 enum class WarpOperation : uint8_t { Sync, Shuffle, Ballot };
 
-// Waits for the lanes of the mask, which must call the same operation with the same mask. Returns the bits of the lane
-// `source` (Shuffle), or one bit for each lane that came with bits other than 0 (Ballot).
+// Waits for the lanes of the mask, which must call the same operation with the same mask. Returns the bits of lane
+// `source` (Shuffle), or a mask of the lanes with nonzero bits (Ballot).
 uint64_t warp(WarpOperation operation, unsigned mask, uint64_t bits, unsigned source, const Location& where);
 
-// The block's array of a SIMT_SHARED, which is known by the address of something static.
+// The block's array for a SIMT_SHARED; `site` is the address of a static object that identifies it.
 void* shared_array(const void* site, size_t bytes, const char* name, const Location& where);
 void* dynamic_shared();
 
 void fence();
 
-// Throws Error with kernel, thread, block and line.
+// Throws an Error that names the kernel, thread, block, and line.
 [[noreturn]] void fail(const std::string& message, const Location& where);
 
 }  // namespace simt::detail

@@ -1,5 +1,5 @@
-// Floating-point numbers of 16 bits, for cuda_fp16.h and cuda_bf16.h: exact conversions from a double (to the nearest,
-// ties to even, subnormals kept) and arithmetic that rounds once.
+// 16-bit floating-point numbers for cuda_fp16.h and cuda_bf16.h: correctly rounded conversions from double (to nearest,
+// ties to even, with subnormals) and arithmetic that rounds once.
 #pragma once
 
 #include <bit>
@@ -9,12 +9,12 @@
 
 namespace simt::detail {
 
-// An IEEE 754 number of 16 bits: a sign, 15 - kFraction bits of exponent, kFraction bits of fraction.
+// A 16-bit IEEE 754 format: one sign bit, 15 - kFraction exponent bits, kFraction fraction bits.
 template <int kFraction>
 struct NarrowFormat {
   static constexpr int kBias = (1 << (14 - kFraction)) - 1;
   static constexpr uint16_t kInfinity = static_cast<uint16_t>(0x7fff >> kFraction << kFraction);
-  static constexpr uint16_t kNan = 0x7fff;  // the only one that the device's conversions make
+  static constexpr uint16_t kNan = 0x7fff;  // the only NaN that the device's conversions produce
 
   static constexpr uint16_t from_double(double value) {
     const auto bits = std::bit_cast<uint64_t>(value);
@@ -23,18 +23,18 @@ struct NarrowFormat {
     if (value != value) return kNan;
     const int exponent = static_cast<int>(magnitude >> 52) - 1023;
     if (exponent > kBias) return sign | kInfinity;
-    // How many bits of the double go: those that the fraction has no room for, and one for each power of two that the
-    // number is below the smallest normal one.
+    // The number of dropped bits: those beyond the fraction, plus one for each power of two below the smallest normal
+    // number.
     const bool subnormal = exponent < 1 - kBias;
     const int dropped = 52 - kFraction + (subnormal ? 1 - kBias - exponent : 0);
-    if (dropped > 53) return sign;  // less than half of the smallest
+    if (dropped > 53) return sign;  // below half of the smallest subnormal
     const uint64_t significand = (magnitude & ((uint64_t{1} << 52) - 1)) | uint64_t{1} << 52;
     const uint64_t kept = significand >> dropped;
     const uint64_t rest = significand & ((uint64_t{1} << dropped) - 1);
     const uint64_t half = uint64_t{1} << (dropped - 1);
     const bool up = rest > half || (rest == half && (kept & 1) != 0);
-    // `kept` brings the bit above the fraction along, which counts as 1 in the exponent; a carry goes there, too, up to
-    // infinity.
+    // `kept` includes the bit above the fraction, which adds 1 to the exponent; a rounding carry goes there as well, up
+    // to infinity.
     const int exponent_field = subnormal ? 0 : exponent + kBias - 1;
     return sign | static_cast<uint16_t>((static_cast<uint64_t>(exponent_field) << kFraction) + kept + (up ? 1 : 0));
   }
@@ -58,7 +58,7 @@ class NarrowFloat {
   using Format = NarrowFormat<kFraction>;
 
  public:
-  NarrowFloat() = default;  // as a built-in number: uninitialised
+  NarrowFloat() = default;  // like a built-in number: uninitialized
   template <class T>
   requires(std::is_floating_point_v<T> || (std::is_integral_v<T> && sizeof(T) <= 4)) NarrowFloat(T value)
       : bits_(Format::from_double(static_cast<double>(value))) {}
@@ -72,7 +72,7 @@ class NarrowFloat {
   uint16_t bits() const { return bits_; }
 
   friend NarrowFloat operator-(NarrowFloat x) { return from_bits(x.bits_ ^ 0x8000); }
-  // A double has more than twice as many bits, so that rounding to it first changes no sum, product or quotient.
+  // double has more than twice the precision, so rounding to it first never changes a sum, product, or quotient.
   friend NarrowFloat operator+(NarrowFloat x, NarrowFloat y) { return wide(x) + wide(y); }
   friend NarrowFloat operator-(NarrowFloat x, NarrowFloat y) { return wide(x) - wide(y); }
   friend NarrowFloat operator*(NarrowFloat x, NarrowFloat y) { return wide(x) * wide(y); }

@@ -1,4 +1,4 @@
-// Which sanitizer this file is compiled with.
+// The sanitizer that this file is compiled with.
 #pragma once
 
 #if defined(__has_feature)
@@ -15,8 +15,8 @@
 
 #if defined(__SANITIZE_THREAD__) || SIMT_HAS_FEATURE(thread_sanitizer)
 #define SIMT_TSAN 1
-// The scheduler's own data is written by the scheduler and read by the threads of a kernel; it is not the kernel's
-// data, and must not be reported as a race.
+// The scheduler writes this data and the kernel's threads read it. It is not kernel data, so the sanitizer must not
+// report it as a race.
 #define SIMT_UNSEEN_BY_TSAN __attribute__((no_sanitize("thread"), noinline))
 #else
 #define SIMT_TSAN 0

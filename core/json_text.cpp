@@ -1,8 +1,6 @@
 // Quotes a text, with backslashes and control characters escaped.
 #include <brigade/core/json_text.h>
 
-#include <fmt/format.h>
-
 namespace brigade {
 
 std::string json_string(std::string_view text) {
@@ -12,7 +10,10 @@ std::string json_string(std::string_view text) {
       result += '\\';
       result += c;
     } else if (static_cast<unsigned char>(c) < 0x20) {
-      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+      constexpr std::string_view kDigits = "0123456789abcdef";
+      result += "\\u00";
+      result += kDigits[static_cast<unsigned char>(c) >> 4];
+      result += kDigits[static_cast<unsigned char>(c) & 15];
     } else {
       result += c;
     }

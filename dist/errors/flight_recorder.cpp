@@ -3,7 +3,7 @@
 
 #include <brigade/core/clock.h>
 #include <brigade/core/fnv.h>
-#include <brigade/core/json_text.h>
+#include <brigade/dist/errors/json.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

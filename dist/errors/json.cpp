@@ -1,4 +1,4 @@
-// JSON text exchanged between ranks.
+// Quotes text, and writes JSON with non-finite numbers as strings.
 #include <brigade/dist/errors/json.h>
 
 #include <algorithm>
@@ -44,6 +44,24 @@ void restore(nlohmann::json& json) {
 }
 
 }  // namespace
+
+std::string json_string(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      constexpr std::string_view kDigits = "0123456789abcdef";
+      result += "\\u00";
+      result += kDigits[static_cast<unsigned char>(c) >> 4];
+      result += kDigits[static_cast<unsigned char>(c) & 15];
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
 
 std::string to_text(const nlohmann::json& json) {
   if (is_unsayable(json)) {

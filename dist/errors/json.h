@@ -1,4 +1,4 @@
-// JSON text for the messages that ranks exchange.
+// JSON text: of the messages that ranks exchange, and of files that are written piece by piece.
 #pragma once
 
 #include <brigade/core/error.h>
@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <string>
+#include <string_view>
 
 namespace brigade {
 
@@ -16,6 +17,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Place, file, line)
 }  // namespace brigade
 
 namespace brigade::dist {
+
+// The text in quotation marks, with control characters as \u00XX; other bytes stay as they are.
+std::string json_string(std::string_view text);
 
 // Bytes that are not UTF-8 are replaced. from_text() restores non-finite numbers.
 std::string to_text(const nlohmann::json& json);

@@ -1,7 +1,6 @@
 // Gathers the timelines of all ranks as text, and writes the events and the section "brigade".
 #include <brigade/dist/reducer/trace.h>
 
-#include <brigade/core/json_text.h>
 #include <brigade/dist/errors/json.h>
 #include <brigade/dist/timeline/trace_events.h>
 

@@ -1,7 +1,7 @@
 // Aligns the clocks of the ranks, and writes each round as begin, end and instant events.
 #include <brigade/dist/timeline/trace_events.h>
 
-#include <brigade/core/json_text.h>
+#include <brigade/dist/errors/json.h>
 
 #include <fmt/format.h>
 

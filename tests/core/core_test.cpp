@@ -1,6 +1,5 @@
 #include <brigade/core/allocator.h>
 #include <brigade/core/factory.h>
-#include <brigade/core/json_text.h>
 #include <brigade/core/random.h>
 #include <brigade/core/version.h>
 #include <brigade/core/view.h>
@@ -216,10 +215,6 @@ TEST_CASE("tensors print") {
   CHECK(to_string(tensor<int64_t>({7})) == "tensor([7], int64)");
   CHECK(describe(tensor<bool>({true})) == "bool [1]");
   CHECK(!version().empty());
-}
-
-TEST_CASE("a text in JSON has its quotes, backslashes and control characters escaped") {
-  CHECK(json_string("a \"b\" \\c\n\x1f\x7f\xC3\xA9") == "\"a \\\"b\\\" \\\\c\\u000a\\u001f\x7f\xC3\xA9\"");
 }
 
 }  // namespace brigade::test::core_test

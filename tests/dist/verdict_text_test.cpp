@@ -59,4 +59,8 @@ TEST_CASE("names in words stop at the given number; the odd ranks are those unli
   CHECK(dist::odd_ranks(std::vector<int>{5, 5}).empty());
 }
 
+TEST_CASE("a text in JSON has its quotes, backslashes and control characters escaped") {
+  CHECK(dist::json_string("a \"b\" \\c\n\x1f\x7f\xC3\xA9") == "\"a \\\"b\\\" \\\\c\\u000a\\u001f\x7f\xC3\xA9\"");
+}
+
 }  // namespace brigade::test::verdict_text_test

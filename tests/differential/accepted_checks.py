@@ -31,6 +31,14 @@ def after(lines, running=None):
     return running
 
 
+def lines_with_inputs(program):
+    """Each line with its inputs in PyTorch, as they are before it runs; None for one that is not there."""
+    running = torch_side.Run()
+    for line in program["lines"]:
+        yield line, [running.session.variables.get(name) for name in line.get("in", [])]
+        running.add(line)
+
+
 def is_recording(program, number):
     """Whether a line of a program is run with gradients enabled."""
     modes = [True]
@@ -254,14 +262,9 @@ def is_empty(program, found, ours):
 @check
 def writes_into_itself(program, found, ours):
     """A line in place whose operand is the tensor itself, or shares its memory."""
-    running = torch_side.Run()
-    for line in program["lines"]:
-        inputs = [running.session.variables.get(name) for name in line.get("in", [])]
-        if line["op"].endswith("_") and len(inputs) == 2 and all(x is not None for x in inputs):
-            if inputs[0].untyped_storage().data_ptr() == inputs[1].untyped_storage().data_ptr():
-                return True
-        running.add(line)
-    return False
+    return any(line["op"].endswith("_") and len(inputs) == 2 and all(x is not None for x in inputs)
+               and inputs[0].untyped_storage().data_ptr() == inputs[1].untyped_storage().data_ptr()
+               for line, inputs in lines_with_inputs(program))
 
 
 @check
@@ -432,13 +435,11 @@ def has_factor_zero(program, found, ours):
 @check
 def multiplies_one(program, found, ours):
     """A product of at most one factor."""
-    running = torch_side.Run()
-    for line in program["lines"]:
-        if line["op"] in ("prod", "cumprod"):
-            x, dim = running.session.variables.get(line["in"][0]), line.get("args", {}).get("dim")
-            if x is not None and (x.numel() if dim is None or x.dim() == 0 else x.shape[dim]) <= 1:
+    for line, inputs in lines_with_inputs(program):
+        if line["op"] in ("prod", "cumprod") and inputs[0] is not None:
+            x, dim = inputs[0], line.get("args", {}).get("dim")
+            if (x.numel() if dim is None or x.dim() == 0 else x.shape[dim]) <= 1:
                 return True
-        running.add(line)
     return False
 
 
@@ -454,10 +455,5 @@ def has_the_common_dtype(program, found, ours):
 @check
 def sums_to_its_shape(program, found, ours):
     """sum_to with the shape that its argument has."""
-    running = torch_side.Run()
-    for line in program["lines"]:
-        x = running.session.variables.get(line["in"][0]) if line["op"] == "sum_to" else None
-        if x is not None and list(x.shape) == list(line["args"]["shape"]):
-            return True
-        running.add(line)
-    return False
+    return any(line["op"] == "sum_to" and inputs[0] is not None and list(inputs[0].shape) == list(line["args"]["shape"])
+               for line, inputs in lines_with_inputs(program))

@@ -37,8 +37,8 @@ def main():
                 continue
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 comment = COMMENT.search(line)
-                # Names of files and types in a comment stay as they are.
-                found = FOUND.search(re.sub(r"[\w./]*whereabouts\.h|Whereabouts|`[^`]*`", "", comment.group(1))) if comment else None
+                # Quoted code stays as it is.
+                found = FOUND.search(re.sub(r"`[^`]*`", "", comment.group(1))) if comment else None
                 if found:
                     wrong += 1
                     advice = next(instead for word, instead in INSTEAD.items() if re.fullmatch(word, found.group(1), re.IGNORECASE))

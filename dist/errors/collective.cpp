@@ -5,7 +5,7 @@
 
 namespace brigade::dist {
 
-std::string in_words(const Whereabouts& place) {
+std::string in_words(const RankStatus& place) {
   if (!place.unasked.empty()) return fmt::format("it is not known where rank {} is: {}", place.rank, place.unasked);
   std::string text;
   if (place.last.sequence == 0) {

@@ -14,7 +14,7 @@
 namespace brigade::dist {
 
 // The status of a rank as its peers know it.
-struct Whereabouts {
+struct RankStatus {
   RankName rank;
   CollectiveInfo last;          // sequence 0: none yet
   bool finished = true;         // with `last`
@@ -23,7 +23,7 @@ struct Whereabouts {
   double silent_seconds = -1;   // since the last sign of life; -1: unknown
   std::string unasked;          // why its status could not be queried; then nothing else is known
 };
-std::string in_words(const Whereabouts& place);
+std::string in_words(const RankStatus& place);
 
 struct Mismatch;  // mismatch.h
 
@@ -31,8 +31,8 @@ struct Mismatch;  // mismatch.h
 // collectives point to one.
 Verdict collective_mismatch(const Mismatch& mismatch, const RankNames& names = {});
 // The ranks `missing` did not join the collective `waiting` within the timeout.
-Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const Whereabouts> missing);
+Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const RankStatus> missing);
 // The rank `lost` will not join the collective `waiting`.
-Verdict rank_lost(const CollectiveInfo& waiting, const Whereabouts& lost, const Departure& end);
+Verdict rank_lost(const CollectiveInfo& waiting, const RankStatus& lost, const Departure& end);
 
 }  // namespace brigade::dist

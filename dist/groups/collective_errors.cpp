@@ -10,11 +10,11 @@
 
 namespace brigade::dist {
 
-CollectiveError mismatch_error(std::span<const Whereabouts> by_rank, const FlightRecorder& recorder,
+CollectiveError mismatch_error(std::span<const RankStatus> by_rank, const FlightRecorder& recorder,
                                const RankNames& names) {
   std::vector<CollectiveInfo> infos;
   Mismatch mismatch;
-  for (const Whereabouts& each : by_rank) {
+  for (const RankStatus& each : by_rank) {
     infos.push_back(each.last);
     mismatch.activities.push_back(each.activity);
   }
@@ -27,7 +27,7 @@ CollectiveError mismatch_error(std::span<const Whereabouts> by_rank, const Fligh
   return CollectiveError(message, {std::move(verdict)});
 }
 
-DiagnosedAs<PeerError> lost_rank_error(const WaitingRank& waiting, const Whereabouts& lost, const Departure& end,
+DiagnosedAs<PeerError> lost_rank_error(const WaitingRank& waiting, const RankStatus& lost, const Departure& end,
                                        std::string_view remark) {
   const std::string message =
       fmt::format("rank {} {}; rank {} was waiting for it in {}; {}{}", lost.rank, in_words(end), waiting.rank,
@@ -35,11 +35,11 @@ DiagnosedAs<PeerError> lost_rank_error(const WaitingRank& waiting, const Whereab
   return DiagnosedAs<PeerError>(message, {rank_lost(waiting.collective, lost, end)});
 }
 
-DiagnosedAs<TimeoutError> missing_ranks_error(const WaitingRank& waiting, std::span<const Whereabouts> missing,
+DiagnosedAs<TimeoutError> missing_ranks_error(const WaitingRank& waiting, std::span<const RankStatus> missing,
                                               std::string_view time_out) {
   std::vector<std::string> ranks;
   std::vector<std::string> places;
-  for (const Whereabouts& each : missing) {
+  for (const RankStatus& each : missing) {
     ranks.push_back(each.rank.in_words());
     places.push_back(in_words(each));
   }
@@ -65,7 +65,7 @@ std::exception_ptr reported_error(const WaitingRank& waiting, const RankName& by
                                   std::vector<Verdict> verdicts) {
   std::string found = text.substr(0, text.find(kFix));  // it comes last
   if (verdicts.empty()) {
-    Whereabouts place;
+    RankStatus place;
     place.rank = by;
     found = fmt::format("rank {} {}", by, in_words(Departure{Departure::How::Failed, found}));
     verdicts = {rank_lost(waiting.collective, place, {Departure::How::Failed, text})};

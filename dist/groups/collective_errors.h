@@ -14,7 +14,7 @@ namespace brigade::dist {
 
 // `by_rank`: the status of each rank, in rank order; at least two differ. `recorder`: this rank's, for the collectives
 // that all ranks did together before the mismatch.
-CollectiveError mismatch_error(std::span<const Whereabouts> by_rank, const FlightRecorder& recorder,
+CollectiveError mismatch_error(std::span<const RankStatus> by_rank, const FlightRecorder& recorder,
                                const RankNames& names);
 
 // The rank that waits, and its collective.
@@ -24,11 +24,11 @@ struct WaitingRank {
 };
 
 // `lost` will not arrive, because of `end`. `remark` is appended to the message.
-DiagnosedAs<PeerError> lost_rank_error(const WaitingRank& waiting, const Whereabouts& lost, const Departure& end,
+DiagnosedAs<PeerError> lost_rank_error(const WaitingRank& waiting, const RankStatus& lost, const Departure& end,
                                        std::string_view remark = {});
 
 // The ranks `missing` did not arrive. `time_out` begins the message: "timed out after 100 ms".
-DiagnosedAs<TimeoutError> missing_ranks_error(const WaitingRank& waiting, std::span<const Whereabouts> missing,
+DiagnosedAs<TimeoutError> missing_ranks_error(const WaitingRank& waiting, std::span<const RankStatus> missing,
                                               std::string_view time_out);
 
 // Rewrites `error`, which comes from a step of the collective with a shorter timeout, as an error of the whole

@@ -27,13 +27,13 @@ const ProcessGroup& checked(const ProcessGroupPtr& group, const char* what, Sour
 
 // Compares the requests of all ranks. Throws CollectiveError when they differ.
 void compare(ProcessGroup& group, const CollectiveInfo& own, SourceLocation where) {
-  std::vector<Whereabouts> by_rank;
+  std::vector<RankStatus> by_rank;
   for (const std::string& text : group.all_gather_text(to_text(own), kKind, where)) {
     const int rank = static_cast<int>(by_rank.size());
     by_rank.push_back({.rank = group.names()(rank), .last = decoded<CollectiveInfo>(text)});
   }
   const bool same =
-      std::ranges::all_of(by_rank, [&](const Whereabouts& each) { return each.last.matches(by_rank.front().last); });
+      std::ranges::all_of(by_rank, [&](const RankStatus& each) { return each.last.matches(by_rank.front().last); });
   if (!same) throw mismatch_error(by_rank, group.flight_recorder(), group.names());
 }
 

@@ -34,7 +34,7 @@ std::string key_of(const std::function<void()>& raise) {
 
 std::string key_of_lost(RankName waiting, RankName lost) {
   return key_of([&] {
-    dist::Whereabouts place;
+    dist::RankStatus place;
     place.rank = lost;
     dist::lost_rank_error({.rank = waiting, .collective = {.kind = dist::CollectiveKind::AllReduce}}, place,
                           {dist::Departure::How::Left, ""}, "");
@@ -43,7 +43,7 @@ std::string key_of_lost(RankName waiting, RankName lost) {
 
 std::string key_of_missing(RankName waiting, RankName missing) {
   return key_of([&] {
-    const std::vector<dist::Whereabouts> places{{.rank = missing}};
+    const std::vector<dist::RankStatus> places{{.rank = missing}};
     dist::missing_ranks_error({.rank = waiting, .collective = {.kind = dist::CollectiveKind::AllReduce}}, places,
                               "time-out");
   });

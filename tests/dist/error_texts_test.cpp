@@ -24,8 +24,8 @@ const dist::CollectiveInfo kMean{
     .sequence = 7, .kind = dist::CollectiveKind::AllReduce, .op = dist::ReduceOp::Avg, .dtype = kFloat32, .count = 8};
 const dist::WaitingRank kWaiting{0, kMean};
 
-dist::Whereabouts place_of(int rank) {
-  dist::Whereabouts place;
+dist::RankStatus place_of(int rank) {
+  dist::RankStatus place;
   place.rank = rank;
   place.last = kMean;
   return place;
@@ -53,8 +53,8 @@ dist::ReductionError error_of(size_t missing) {
 }  // namespace
 
 TEST_CASE("every error of a collective prints what to do, once and at its end") {
-  const std::vector<dist::Whereabouts> missing{place_of(1)};
-  std::vector<dist::Whereabouts> apart{place_of(0), place_of(1)};
+  const std::vector<dist::RankStatus> missing{place_of(1)};
+  std::vector<dist::RankStatus> apart{place_of(0), place_of(1)};
   apart[1].last.count = 9;
   const auto lost = dist::lost_rank_error(kWaiting, missing[0], {dist::Departure::How::Died, "process 12 has ended"});
   const auto late = dist::missing_ranks_error(kWaiting, missing, "timed out after 5 ms");
@@ -111,7 +111,7 @@ TEST_CASE("long lists are cut, and the verdicts have all") {
   CHECK(count(few, "cause:") == 8);
   CHECK(few.find(" more") == std::string::npos);
 
-  std::vector<dist::Whereabouts> missing;
+  std::vector<dist::RankStatus> missing;
   for (int r = 1; r < 64; ++r)
     missing.push_back(place_of(r));
   const auto late = dist::missing_ranks_error(kWaiting, missing, "timed out after 5 ms");

@@ -97,7 +97,7 @@ TEST_CASE("parameters_differ: the ranks against most are blamed, and of two none
 TEST_CASE("rank_lost: a rank whose word has not come has called collectives, where the others are past their first") {
   dist::CollectiveInfo waiting;
   waiting.sequence = 7;
-  const dist::Whereabouts lost{.rank = 1};
+  const dist::RankStatus lost{.rank = 1};
   CHECK(dist::rank_lost(waiting, lost, {dist::Departure::How::Died, "process 12 has ended"})
             .message.find("what rank 1 did last is not known") != std::string::npos);
   waiting.sequence = 1;
@@ -398,12 +398,12 @@ TEST_CASE(
 TEST_CASE("collective_timeout points at what the missing rank does, or else at its last collective") {
   const dist::CollectiveInfo waiting{.sequence = 4, .where = {"train.cpp", 30}};
   const dist::CollectiveInfo last{.sequence = 3, .where = {"train.cpp", 20}};
-  std::vector<dist::Whereabouts> missing{{.rank = 2,
-                                          .last = last,
-                                          .activity = {.doing = dist::Doing::Program,
-                                                       .where = {dist::Name("data.cpp"), 7},
-                                                       .text = "loading data, at length"},
-                                          .activity_seconds = 1.5}};
+  std::vector<dist::RankStatus> missing{{.rank = 2,
+                                         .last = last,
+                                         .activity = {.doing = dist::Doing::Program,
+                                                      .where = {dist::Name("data.cpp"), 7},
+                                                      .text = "loading data, at length"},
+                                         .activity_seconds = 1.5}};
   dist::Verdict verdict = dist::collective_timeout(waiting, missing);
   CHECK(verdict.cause.place == Place("data.cpp", 7));
   CHECK(verdict.message ==

@@ -9,20 +9,20 @@
 
 namespace brigade::dist {
 
-Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const Whereabouts> missing) {
+Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const RankStatus> missing) {
   Verdict verdict;
   verdict.kind = "collective_timeout";
   verdict.cause.kind = CauseKind::RankBehind;
   verdict.cause.op = name(waiting.kind);
   verdict.iteration = waiting.iteration;
   std::vector<std::string> each;
-  for (const Whereabouts& place : missing) {
+  for (const RankStatus& place : missing) {
     verdict.ranks.push_back(place.rank.number);
     each.push_back(in_words(place));
   }
   const std::string places = first_of(each, kMostParagraphs, "; ");
   if (!missing.empty()) {
-    const Whereabouts& first = missing.front();
+    const RankStatus& first = missing.front();
     verdict.cause.place = first.activity.doing == Doing::Nothing ? first.last.where : place_of(first.activity.where);
   }
   verdict.cause.text =

@@ -11,7 +11,7 @@ namespace brigade::dist {
 
 namespace {
 
-std::string last_of(const CollectiveInfo& waiting, const Whereabouts& lost) {
+std::string last_of(const CollectiveInfo& waiting, const RankStatus& lost) {
   // Once the others are past their first collective, so is this rank: an empty status then means that none arrived.
   const bool is_unheard = lost.last.sequence == 0 && lost.unasked.empty() && lost.activity.doing == Doing::Nothing;
   return is_unheard && waiting.sequence > 1 ? fmt::format("what rank {} did last is not known", lost.rank)
@@ -20,7 +20,7 @@ std::string last_of(const CollectiveInfo& waiting, const Whereabouts& lost) {
 
 }  // namespace
 
-Verdict rank_lost(const CollectiveInfo& waiting, const Whereabouts& lost, const Departure& end) {
+Verdict rank_lost(const CollectiveInfo& waiting, const RankStatus& lost, const Departure& end) {
   Verdict verdict;
   verdict.kind = "rank_lost";
   verdict.cause.kind = end.by_exception() ? CauseKind::Exception : CauseKind::RankGone;

@@ -3,7 +3,7 @@
 // Reductions are not Gloo's own (reduce.h, chain.h), so that results are bitwise equal to those of the other
 // transports. Gloo accepts any bytes, and terminates the process when sizes differ. So before each collective a rank
 // exchanges a digest of it with its neighbors in a ring (BRIGADE_COLLECTIVE_CHECK=0 disables this). When a collective
-// fails, each rank publishes its status through the store and reads that of the others (whereabouts.h), so that all
+// fails, each rank publishes its status through the store and reads that of the others (rank_status.h), so that all
 // ranks report the same ranks.
 #include <brigade/core/clock.h>
 #include <brigade/core/factory.h>
@@ -15,8 +15,8 @@
 #include <brigade/dist/groups/gloo/connect.h>
 #include <brigade/dist/groups/gloo/joined_context.h>
 #include <brigade/dist/groups/gloo/messages.h>
+#include <brigade/dist/groups/gloo/rank_status.h>
 #include <brigade/dist/groups/gloo/reduce.h>
-#include <brigade/dist/groups/gloo/whereabouts.h>
 #include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/subgroup.h>
@@ -54,8 +54,8 @@ class GlooGroup final : public ChainGroup {
       received_ = context_->createUnboundBuffer(&other_digest_, sizeof other_digest_);
     }
     queue_.emplace(timeout);
-    whereabouts_.emplace(std::move(store), prefix, rank, size, this->names());
-    whereabouts_->while_waiting([this](bool given_up_elsewhere) {
+    rank_status_.emplace(std::move(store), prefix, rank, size, this->names());
+    rank_status_->while_waiting([this](bool given_up_elsewhere) {
       if (given_up_elsewhere) end_waits();
       waiting_.end_if_peer_is_gone([this](int peer) { return context_->is_gone(peer); });
     });
@@ -66,14 +66,14 @@ class GlooGroup final : public ChainGroup {
     forget_staged();
     const bool in_trouble = failed_ || !failure_.empty() || std::uncaught_exceptions() > 0;
     if (!failed_) {
-      whereabouts_->leave(!failure_.empty() ? Departure{Departure::How::Failed, failure_}
+      rank_status_->leave(!failure_.empty() ? Departure{Departure::How::Failed, failure_}
                           : in_trouble      ? Departure{Departure::How::LeftByException, ""}
                                             : Departure{Departure::How::Left, ""});
     }
     queue_.reset();
     if (!in_trouble) return;
     context_->break_connections();
-    whereabouts_->stay_for_others();
+    rank_status_->stay_for_others();
   }
 
   const char* backend() const noexcept override { return "gloo"; }
@@ -87,7 +87,7 @@ class GlooGroup final : public ChainGroup {
   Tensor allocate(int64_t numel, DType dtype) override {
     return memory_of_group(context_.get(), numel, dtype, Device(), cpu_allocate);
   }
-  void do_note_activity(const RankActivity& activity) override { whereabouts_->note_activity(activity); }
+  void do_note_activity(const RankActivity& activity) override { rank_status_->note_activity(activity); }
   void note_failure(std::string_view reason) override { failure_ = reason; }
 
   WorkPtr reduce_along(Chain chain, const Tensor& tensor, const CollectiveOptions& options) override {
@@ -103,7 +103,7 @@ class GlooGroup final : public ChainGroup {
       aborted_ = true;
       abort_reason_ = reason;
     }
-    whereabouts_->abort(std::string(reason));
+    rank_status_->abort(std::string(reason));
     end_waits();
   }
 
@@ -148,7 +148,7 @@ class GlooGroup final : public ChainGroup {
     const CollectiveInfo recorded = record(kind, tensor, options);
     const CollectiveInfo info = options.step_of ? *options.step_of : recorded;
     if (failed_) give_up(info, "the group failed before");
-    whereabouts_->post(info);
+    rank_status_->post(info);
     const bool empty = tensor.defined() && tensor.numel() == 0;
     std::function<void(WorkTimes&)> job;
     if (size() > 1) {
@@ -176,7 +176,7 @@ class GlooGroup final : public ChainGroup {
       }
       if (run) run(number);
       recorder().finish(number);
-      whereabouts_->finish(info);
+      rank_status_->finish(info);
     } catch (const Mismatch&) {
       give_up(info, "ranks met in different collectives");
     } catch (const TimeoutError& error) {
@@ -228,14 +228,14 @@ class GlooGroup final : public ChainGroup {
         throw DistError("the gloo group was aborted on rank {}: {}; it was in {}", named(rank()), abort_reason_,
                         in_words(info));
     }
-    whereabouts_->give_up(info, waited.has_value());
+    rank_status_->give_up(info, waited.has_value());
     context_->break_connections();
-    const StatusOfAll told = whereabouts_->gather(info, waited.has_value());
+    const StatusOfAll told = rank_status_->gather(info, waited.has_value());
     const std::string time_out = !told.timed_out ? ""
                                  : waited        ? fmt::format("timed out after {} ms", waited->count())
                                                  : std::string("a peer timed out");
     const std::exception_ptr error = common_error({named(rank()), info}, what, time_out, told);
-    whereabouts_->has_read();
+    rank_status_->has_read();
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& found) {
@@ -256,7 +256,7 @@ class GlooGroup final : public ChainGroup {
     };
     if (is_missed(told.ranks)) return own_words();
     bool is_first = false;
-    const std::optional<FoundOut> found = whereabouts_->found_out_elsewhere(is_first);
+    const std::optional<FoundOut> found = rank_status_->found_out_elsewhere(is_first);
     if (found && !found->verdicts.empty()) {
       const Verdict& verdict = found->verdicts.front();
       const bool is_blamed = std::ranges::find(verdict.ranks, waiting.rank.number) != verdict.ranks.end();
@@ -268,7 +268,7 @@ class GlooGroup final : public ChainGroup {
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& own) {
-      whereabouts_->tell_found({rank(), own.what(), verdicts_of(own)});
+      rank_status_->tell_found({rank(), own.what(), verdicts_of(own)});
     }
     return error;
   }
@@ -288,51 +288,51 @@ class GlooGroup final : public ChainGroup {
     const std::vector<PublishedStatus>& told = status_of_all.ranks;
     const auto own = static_cast<size_t>(rank());
     // Status of the ranks that were missing when some rank gave up; they may have arrived since, too late.
-    std::vector<const Whereabouts*> late(told.size());
+    std::vector<const RankStatus*> late(told.size());
     for (const PublishedStatus& each : told) {
       for (const LateRank& one : each.late) {
-        const Whereabouts*& there = late.at(static_cast<size_t>(one.place));
-        if (!there) there = &one.whereabouts;
+        const RankStatus*& there = late.at(static_cast<size_t>(one.place));
+        if (!there) there = &one.rank_status;
       }
       // A rank on which a peer gave up reports that, unless it gave up waiting itself.
       if (told[own].late.empty() && late[own])
-        throw lost_rank_error(waiting, each.whereabouts,
+        throw lost_rank_error(waiting, each.rank_status,
                               {Departure::How::GaveUp, fmt::format("gave up waiting for rank {}", named(rank()))});
     }
     late[own] = nullptr;
-    std::vector<Whereabouts> missing;
+    std::vector<RankStatus> missing;
     for (size_t r = 0; r < told.size(); ++r) {
       if (late[r] && told[r].gone.how != Departure::How::Died) {
         missing.push_back(*late[r]);
       } else if (told[r].gone.has_ended()) {
         // A rank that left or threw is the root cause.
-        throw lost_rank_error(waiting, told[r].whereabouts, told[r].gone);
+        throw lost_rank_error(waiting, told[r].rank_status, told[r].gone);
       }
     }
     if (!missing.empty()) throw missing_ranks_error(waiting, missing, time_out.empty() ? "a peer timed out" : time_out);
     if (const auto& host = status_of_all.gone_with_store; host && host->global != waiting.rank.global) {
-      Whereabouts gone{.rank = *host};
+      RankStatus gone{.rank = *host};
       gone.unasked = "the store, which it hosted, is gone with it";
       throw lost_rank_error(waiting, gone, {Departure::How::Unknown, "left or died"});
     }
     // If the status of several ranks could not be read, none of them is more suspect than the others.
     const auto unasked = std::find_if(told.begin(), told.end(),
-                                      [](const PublishedStatus& each) { return !each.whereabouts.unasked.empty(); });
+                                      [](const PublishedStatus& each) { return !each.rank_status.unasked.empty(); });
     if (unasked != told.end() && size() > 2) {
       const std::string text = fmt::format("{} in {} on rank {}; where the other ranks are is not known: {}",
                                            time_out.empty() ? what : time_out, in_words(waiting.collective),
-                                           waiting.rank, unasked->whereabouts.unasked);
+                                           waiting.rank, unasked->rank_status.unasked);
       if (time_out.empty()) throw PeerError(text);
       throw TimeoutError(text);
     }
-    std::vector<Whereabouts> by_rank;
+    std::vector<RankStatus> by_rank;
     for (const PublishedStatus& each : told) {
-      if (!each.stuck) missing.push_back(each.whereabouts);
-      by_rank.push_back(each.whereabouts);
+      if (!each.stuck) missing.push_back(each.rank_status);
+      by_rank.push_back(each.rank_status);
     }
     if (missing.empty()) {
       const CollectiveInfo& first = by_rank[0].last;
-      const bool differ = std::any_of(by_rank.begin(), by_rank.end(), [&](const Whereabouts& each) {
+      const bool differ = std::any_of(by_rank.begin(), by_rank.end(), [&](const RankStatus& each) {
         return each.last.sequence == first.sequence && !each.last.matches(first);
       });
       if (differ) throw mismatch_error(by_rank, flight_recorder(), names());
@@ -347,7 +347,7 @@ class GlooGroup final : public ChainGroup {
   const std::string prefix_;
   std::shared_ptr<JoinedContext> context_;
   mutable Waiting waiting_;
-  std::optional<StoredWhereabouts> whereabouts_;
+  std::optional<StoredRankStatus> rank_status_;
   std::optional<WorkQueue> queue_;
   std::atomic<bool> failed_{false};
   std::mutex abort_mutex_;

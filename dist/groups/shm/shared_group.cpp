@@ -8,7 +8,7 @@
 #include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/groups/shm/counter.h>
 #include <brigade/dist/groups/shm/header.h>
-#include <brigade/dist/groups/shm/whereabouts.h>
+#include <brigade/dist/groups/shm/rank_status.h>
 #include <brigade/dist/groups/slot_sums.h>
 
 #include <fmt/format.h>
@@ -280,9 +280,9 @@ void SharedGroup::check_headers(const Operation& operation) {
     same = same && first.id == other.id;
   }
   if (same) return;
-  std::vector<Whereabouts> by_rank;
+  std::vector<RankStatus> by_rank;
   for (int r = 0; r < size(); ++r)
-    by_rank.push_back(whereabouts_at(block(r), named(r), operation.sequence));
+    by_rank.push_back(rank_status_at(block(r), named(r), operation.sequence));
   fail(std::make_exception_ptr(mismatch_error(by_rank, recorder(), names())));
 }
 
@@ -344,7 +344,7 @@ void SharedGroup::park(const Operation& operation) {
   if (woken > begin) note_wake(now_ns() - woken);
 }
 
-Whereabouts SharedGroup::whereabouts(int r) const { return whereabouts_of(block(r), named(r)); }
+RankStatus SharedGroup::rank_status(int r) const { return rank_status_of(block(r), named(r)); }
 
 void SharedGroup::check_peers(const Operation& operation) {
   const Awaited wanted = awaited(operation);
@@ -379,16 +379,16 @@ void SharedGroup::lose(int r, const Operation& operation) {
     end = {Departure::How::GaveUp, fmt::format("did not come in time (rank {} waited for it)", named(r))};
   block(rank()).blames.store(lost, std::memory_order_release);
   fail(std::make_exception_ptr(
-      lost_rank_error({named(rank()), info_of(block(rank()), operation.sequence)}, whereabouts(lost), end)));
+      lost_rank_error({named(rank()), info_of(block(rank()), operation.sequence)}, rank_status(lost), end)));
 }
 
 void SharedGroup::time_out(const Operation& operation, std::chrono::milliseconds waited) {
   const Awaited wanted = awaited(operation);
-  std::vector<Whereabouts> missing;
+  std::vector<RankStatus> missing;
   for (int r = 0; r < size(); ++r) {
     if (reached(block(r).*wanted.counter, wanted.value)) continue;
     if (missing.empty()) block(rank()).blames.store(r, std::memory_order_release);
-    missing.push_back(whereabouts(r));
+    missing.push_back(rank_status(r));
   }
   fail(std::make_exception_ptr(missing_ranks_error({named(rank()), info_of(block(rank()), operation.sequence)}, missing,
                                                    fmt::format("timed out after {} ms", waited.count()))));

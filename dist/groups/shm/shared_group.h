@@ -48,7 +48,7 @@ class SharedGroup : public ProcessGroup {
   // Every wait calls `ends` after each `period`; true ends the wait, like a timeout.
   void end_waits_when(std::function<bool()> ends, std::chrono::milliseconds period);
   // The status of this rank. May be called from any thread.
-  Whereabouts own_whereabouts() const { return whereabouts(rank()); }
+  RankStatus own_status() const { return rank_status(rank()); }
   // Whether the peers can read and write this tensor in place.
   using ProcessGroup::reaches;
   bool reaches(const Tensor& tensor) const;
@@ -135,7 +135,7 @@ class SharedGroup : public ProcessGroup {
   // Ends the pending collectives if abort() was called, here or on another thread.
   void notice_abort();
   void end_pending();
-  Whereabouts whereabouts(int rank) const;
+  RankStatus rank_status(int rank) const;
 
   std::shared_ptr<Control> control_;
   std::deque<OperationPtr> pending_;  // posted and not complete, oldest first

@@ -54,7 +54,7 @@ class Ends {
     for (const int rank : ranks) {
       const ProcessGroupPtr group = groups[static_cast<size_t>(rank)].lock();
       if (const auto* const shared = dynamic_cast<const shm::SharedGroup*>(group.get()))
-        text += "; " + in_words(shared->own_whereabouts());
+        text += "; " + in_words(shared->own_status());
     }
     return text;
   }

@@ -197,7 +197,7 @@ void Simulation::wait(int rank, const Collective& collective) {
   own.waits_for = nullptr;
   if (collective.is_done) return;
   if (collective.is_mismatch) {
-    std::vector<dist::Whereabouts> places;
+    std::vector<dist::RankStatus> places;
     for (size_t r = 0; r < ranks_.size(); ++r)
       places.push_back({.rank = {static_cast<int>(r)}, .last = collective.by_rank[r], .finished = false});
     throw dist::mismatch_error(places, dist::FlightRecorder(), {});

@@ -1,5 +1,5 @@
 // Writes and reads the informational parts of a rank's block.
-#include <brigade/dist/groups/shm/whereabouts.h>
+#include <brigade/dist/groups/shm/rank_status.h>
 
 #include <brigade/core/clock.h>
 #include <brigade/dist/groups/shm/counter.h>
@@ -33,7 +33,7 @@ bool lock_activity(RankBlock& block) noexcept {
   }
 }
 
-void put_activity(Whereabouts& place, const ActivityRecord& record, int64_t at) {
+void put_activity(RankStatus& place, const ActivityRecord& record, int64_t at) {
   place.activity = activity_of(record);
   if (place.activity.doing != Doing::Nothing) place.activity_seconds = static_cast<double>(at - record.since) * 1e-9;
 }
@@ -52,8 +52,8 @@ void note_activity(RankBlock& own, const RankActivity& activity) noexcept {
   own.activity_lock.store(0, std::memory_order_release);
 }
 
-Whereabouts whereabouts_of(RankBlock& block, const RankName& name) {
-  Whereabouts place;
+RankStatus rank_status_of(RankBlock& block, const RankName& name) {
+  RankStatus place;
   place.rank = name;
   if (const uint32_t arrived = block.arrived.load(std::memory_order_acquire); arrived > 0) {
     place.last = info_of(block, arrived);
@@ -68,8 +68,8 @@ Whereabouts whereabouts_of(RankBlock& block, const RankName& name) {
   return place;
 }
 
-Whereabouts whereabouts_at(const RankBlock& block, const RankName& name, uint32_t sequence) {
-  Whereabouts place;
+RankStatus rank_status_at(const RankBlock& block, const RankName& name, uint32_t sequence) {
+  RankStatus place;
   place.rank = name;
   place.last = info_of(block, sequence);
   const Header& header = block.ring[sequence % kRing];

@@ -1,5 +1,5 @@
 // Ranks of a host read each other's activity while other ranks read it too, or have died while reading.
-#include <brigade/dist/groups/shm/whereabouts.h>
+#include <brigade/dist/groups/shm/rank_status.h>
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <memory>
 #include <thread>
 
-namespace brigade::test::whereabouts_test {
+namespace brigade::test::rank_status_test {
 
 using dist::shm::RankBlock;
 
@@ -23,7 +23,7 @@ TEST_CASE("what a rank does is read although another reader was put to sleep mea
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     block->activity_lock.store(0);
   });
-  const dist::Whereabouts place = dist::shm::whereabouts_of(*block, {1});
+  const dist::RankStatus place = dist::shm::rank_status_of(*block, {1});
   other.join();
   CHECK(place.activity == doing(dist::Doing::AfterForward, "train.cpp", 7));
   CHECK(in_words(place.activity) == "its own code, after a forward of DDP(Net)");
@@ -34,9 +34,9 @@ TEST_CASE("a rank goes on although a peer died while it read what it does, and p
   const auto block = std::make_unique<RankBlock>();
   dist::shm::note_activity(*block, doing(dist::Doing::AfterForward, "train.cpp", 7));
   block->activity_lock.store(1);
-  CHECK(dist::shm::whereabouts_of(*block, {1}).activity.doing == dist::Doing::Nothing);
+  CHECK(dist::shm::rank_status_of(*block, {1}).activity.doing == dist::Doing::Nothing);
   dist::shm::note_activity(*block, doing(dist::Doing::Forward, "train.cpp", 8));
-  CHECK(dist::shm::whereabouts_of(*block, {1}).activity == doing(dist::Doing::Forward, "train.cpp", 8));
+  CHECK(dist::shm::rank_status_of(*block, {1}).activity == doing(dist::Doing::Forward, "train.cpp", 8));
 }
 
 TEST_CASE("what a rank did when it posted a collective is read as it was then, whatever the rank does meanwhile") {
@@ -61,10 +61,10 @@ TEST_CASE("what a rank did when it posted a collective is read as it was then, w
       const uint32_t last = each % 3;
       const dist::RankActivity expected =
           last == 0 ? doing(dist::Doing::AfterStep, "train.cpp", each - 1) : activity(10 * each + last - 1);
-      CHECK(dist::shm::whereabouts_at(*block, {1}, each).activity == expected);
+      CHECK(dist::shm::rank_status_at(*block, {1}, each).activity == expected);
     }
-    CHECK(dist::shm::whereabouts_of(*block, {1}).activity == doing(dist::Doing::AfterStep, "train.cpp", sequence));
+    CHECK(dist::shm::rank_status_of(*block, {1}).activity == doing(dist::Doing::AfterStep, "train.cpp", sequence));
   }
 }
 
-}  // namespace brigade::test::whereabouts_test
+}  // namespace brigade::test::rank_status_test

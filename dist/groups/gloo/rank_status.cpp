@@ -1,5 +1,5 @@
 // Writes a rank's status into the store as JSON, and reads that of its peers.
-#include <brigade/dist/groups/gloo/whereabouts.h>
+#include <brigade/dist/groups/gloo/rank_status.h>
 
 #include <brigade/core/clock.h>
 #include <brigade/dist/errors/wire.h>
@@ -31,7 +31,7 @@ struct LateInStore {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LateInStore, place, collective, finished, activity, activity_seconds)
 
-struct WhereaboutsInStore {
+struct RankStatusInStore {
   RankState state = RankState::Well;
   CollectiveInfo collective;
   bool finished = false;
@@ -39,14 +39,14 @@ struct WhereaboutsInStore {
   double activity_seconds = 0;
   std::vector<LateInStore> late = {};
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WhereaboutsInStore, state, collective, finished, activity, activity_seconds, late)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankStatusInStore, state, collective, finished, activity, activity_seconds, late)
 
 bool has_left(const Departure& end) {
   return end.how == Departure::How::Left || end.how == Departure::How::LeftByException;
 }
 
-// `text`: LateInStore or WhereaboutsInStore.
-Whereabouts whereabouts_of(const auto& text, const RankName& rank) {
+// `text`: LateInStore or RankStatusInStore.
+RankStatus rank_status_of(const auto& text, const RankName& rank) {
   return {.rank = rank,
           .last = text.collective,
           .finished = text.finished,
@@ -56,8 +56,8 @@ Whereabouts whereabouts_of(const auto& text, const RankName& rank) {
 
 }  // namespace
 
-StoredWhereabouts::StoredWhereabouts(std::shared_ptr<Store> store, std::string prefix, int rank, int size,
-                                     RankNames names)
+StoredRankStatus::StoredRankStatus(std::shared_ptr<Store> store, std::string prefix, int rank, int size,
+                                   RankNames names)
     : store_(std::move(store)), prefix_(std::move(prefix)), rank_(rank), size_(size), names_(std::move(names)) {
   if (size == 1) return;
   try {
@@ -72,7 +72,7 @@ StoredWhereabouts::StoredWhereabouts(std::shared_ptr<Store> store, std::string p
 }
 
 // All ranks have arrived, so each publishes its process promptly.
-std::string StoredWhereabouts::process_of(int rank) {
+std::string StoredRankStatus::process_of(int rank) {
   constexpr int kTries = 20;
   for (int tries = 0; tries < kTries; ++tries) {
     try {
@@ -85,7 +85,7 @@ std::string StoredWhereabouts::process_of(int rank) {
   return "";  // it left before publishing its process
 }
 
-void StoredWhereabouts::watch_processes() {
+void StoredRankStatus::watch_processes() {
   std::vector<PeerProcess> watched(static_cast<size_t>(size_));
   try {
     const std::string host = host_identity();
@@ -103,12 +103,12 @@ void StoredWhereabouts::watch_processes() {
   processes_ = std::move(watched);
 }
 
-Departure StoredWhereabouts::end_of_process(int rank) const {
+Departure StoredRankStatus::end_of_process(int rank) const {
   const std::lock_guard lock(watching_);
   return processes_.empty() ? Departure() : processes_[static_cast<size_t>(rank)].end();
 }
 
-StoredWhereabouts::~StoredWhereabouts() {
+StoredRankStatus::~StoredRankStatus() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -117,33 +117,33 @@ StoredWhereabouts::~StoredWhereabouts() {
   if (thread_.joinable()) thread_.join();
 }
 
-void StoredWhereabouts::post(const CollectiveInfo& collective) {
+void StoredRankStatus::post(const CollectiveInfo& collective) {
   const std::lock_guard lock(mutex_);
   last_ = collective;
   last_finished_ = false;
   activity_at_[collective.sequence] = activity_;
 }
 
-void StoredWhereabouts::finish(const CollectiveInfo& collective) noexcept {
+void StoredRankStatus::finish(const CollectiveInfo& collective) noexcept {
   const std::lock_guard lock(mutex_);
   if (last_.sequence == collective.sequence) last_finished_ = true;
   activity_at_.erase(collective.sequence);
 }
 
-void StoredWhereabouts::note_activity(const RankActivity& activity) {
+void StoredRankStatus::note_activity(const RankActivity& activity) {
   auto noted = std::make_shared<const Activity>(activity, now_ns());
   const std::lock_guard lock(mutex_);
   activity_ = std::move(noted);
 }
 
-void StoredWhereabouts::give_up(const CollectiveInfo& in, bool timed_out) noexcept {
+void StoredRankStatus::give_up(const CollectiveInfo& in, bool timed_out) noexcept {
   silent_ = true;
   tell(timed_out ? RankState::TimedOut : RankState::Stuck, in, false,
        timed_out ? late_for(in) : std::vector<LateRank>());
   tell_given_up();
 }
 
-void StoredWhereabouts::leave(const Departure& end) noexcept {
+void StoredRankStatus::leave(const Departure& end) noexcept {
   std::unique_lock lock(mutex_);
   const CollectiveInfo last = last_;
   const bool finished = last_finished_;
@@ -152,14 +152,14 @@ void StoredWhereabouts::leave(const Departure& end) noexcept {
   tell_gone(end);
 }
 
-void StoredWhereabouts::abort(const std::string& reason) noexcept {
+void StoredRankStatus::abort(const std::string& reason) noexcept {
   silent_ = true;
   tell_gone({Departure::How::Failed, reason});
   tell_given_up();
 }
 
 // Publishes every change, polling 20 times a second.
-void StoredWhereabouts::tell_changes() {
+void StoredRankStatus::tell_changes() {
   uint64_t told = 0;
   bool told_finished = false;
   int64_t told_activity = 0;
@@ -185,7 +185,7 @@ void StoredWhereabouts::tell_changes() {
   }
 }
 
-bool StoredWhereabouts::given_up_elsewhere() const noexcept {
+bool StoredRankStatus::given_up_elsewhere() const noexcept {
   try {
     return store_->check(key("given up"));
   } catch (const std::exception&) {
@@ -193,10 +193,10 @@ bool StoredWhereabouts::given_up_elsewhere() const noexcept {
   }
 }
 
-void StoredWhereabouts::tell(RankState state, const CollectiveInfo& collective, bool finished,
-                             const std::vector<LateRank>& late) noexcept {
+void StoredRankStatus::tell(RankState state, const CollectiveInfo& collective, bool finished,
+                            const std::vector<LateRank>& late) noexcept {
   try {
-    WhereaboutsInStore mine{.state = state, .collective = collective, .finished = finished};
+    RankStatusInStore mine{.state = state, .collective = collective, .finished = finished};
     for (const auto& [place, there] : late)
       mine.late.push_back({place, there.last, there.finished, there.activity, there.activity_seconds});
     {
@@ -214,7 +214,7 @@ void StoredWhereabouts::tell(RankState state, const CollectiveInfo& collective, 
   }
 }
 
-void StoredWhereabouts::leave(const std::string& key, const std::string& value) const noexcept {
+void StoredRankStatus::leave(const std::string& key, const std::string& value) const noexcept {
   try {
     store_->set(key, value);
   } catch (const std::exception&) {
@@ -222,29 +222,29 @@ void StoredWhereabouts::leave(const std::string& key, const std::string& value) 
   }
 }
 
-void StoredWhereabouts::tell_gone(const Departure& end) noexcept { leave(key("gone", rank_), to_text(end)); }
+void StoredRankStatus::tell_gone(const Departure& end) noexcept { leave(key("gone", rank_), to_text(end)); }
 
-void StoredWhereabouts::tell_given_up() noexcept { leave(key("given up"), "1"); }
+void StoredRankStatus::tell_given_up() noexcept { leave(key("given up"), "1"); }
 
-std::string StoredWhereabouts::key(const char* what) const { return fmt::format("{}/{}", prefix_, what); }
-std::string StoredWhereabouts::key(const char* what, int rank) const {
+std::string StoredRankStatus::key(const char* what) const { return fmt::format("{}/{}", prefix_, what); }
+std::string StoredRankStatus::key(const char* what, int rank) const {
   return fmt::format("{}/{}/{}", prefix_, what, rank);
 }
 
-std::vector<LateRank> StoredWhereabouts::late_for(const CollectiveInfo& in) const noexcept {
+std::vector<LateRank> StoredRankStatus::late_for(const CollectiveInfo& in) const noexcept {
   std::vector<LateRank> late;
   for (int r = 0; r < size_; ++r) {
     const PublishedStatus told = r == rank_ ? PublishedStatus() : status_of(r);
-    if (r != rank_ && told.whereabouts.unasked.empty() && !told.gone.has_ended() &&
-        told.whereabouts.last.sequence < in.sequence)
-      late.push_back({r, told.whereabouts});
+    if (r != rank_ && told.rank_status.unasked.empty() && !told.gone.has_ended() &&
+        told.rank_status.last.sequence < in.sequence)
+      late.push_back({r, told.rank_status});
   }
   return late;
 }
 
-PublishedStatus StoredWhereabouts::status_of(int rank) const noexcept {
+PublishedStatus StoredRankStatus::status_of(int rank) const noexcept {
   PublishedStatus told;
-  told.whereabouts.rank = names_(rank);
+  told.rank_status.rank = names_(rank);
   try {
     // Checked before its status is read: a process that has ended publishes nothing after that.
     const Departure ended = rank == rank_ ? Departure() : end_of_process(rank);
@@ -254,31 +254,31 @@ PublishedStatus StoredWhereabouts::status_of(int rank) const noexcept {
       told.gone = decoded<Departure>(store_->get(gone, std::chrono::seconds(1)));
     const std::string place = key("place", rank);
     if (!store_->check(place)) return told;
-    const auto text = decoded<WhereaboutsInStore>(store_->get(place, std::chrono::seconds(1)));
+    const auto text = decoded<RankStatusInStore>(store_->get(place, std::chrono::seconds(1)));
     told.timed_out = text.state == RankState::TimedOut;
     told.stuck = text.state != RankState::Well;
     if (told.stuck && told.gone == ended) told.gone = {};  // it left because of what made it stuck
     for (const LateInStore& late : text.late)
-      told.late.push_back({late.place, whereabouts_of(late, names_(late.place))});
-    told.whereabouts = whereabouts_of(text, names_(rank));
+      told.late.push_back({late.place, rank_status_of(late, names_(late.place))});
+    told.rank_status = rank_status_of(text, names_(rank));
   } catch (const TimeoutError& error) {
-    told.whereabouts.unasked = fmt::format("the store could not be asked: {}", error.what());
+    told.rank_status.unasked = fmt::format("the store could not be asked: {}", error.what());
   } catch (const std::exception& error) {
     told.without_store = true;
-    told.whereabouts.unasked = fmt::format("the store could not be asked: {}", error.what());
+    told.rank_status.unasked = fmt::format("the store could not be asked: {}", error.what());
   }
   return told;
 }
 
 // A subgroup does not blame a rank outside it.
-std::optional<RankName> StoredWhereabouts::host_of_store() const {
+std::optional<RankName> StoredRankStatus::host_of_store() const {
   const int host = store_->host_rank();
   const int place = host < 0 ? -1 : names_.find_global(host, size_);
   if (place >= 0) return names_(place);
   return host < 0 || names_.of_subgroup() ? std::nullopt : std::optional<RankName>(host);
 }
 
-StatusOfAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) const {
+StatusOfAll StoredRankStatus::gather(const CollectiveInfo& in, bool timed_out) const {
   // Peers that fail for the same reason report within moments; a peer that is dead or elsewhere does not. On a busy
   // machine the store and the peers are slow too, so a minimum number of looks is made, however long each takes.
   constexpr int kFewestLooks = 8;
@@ -294,10 +294,10 @@ StatusOfAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) 
       PublishedStatus& rank = told.ranks[static_cast<size_t>(r)];
       if (!rank.stuck && !rank.gone.has_ended()) {
         if (unasked.empty()) rank = status_of(r);
-        if (unasked.empty()) unasked = rank.whereabouts.unasked;
+        if (unasked.empty()) unasked = rank.rank_status.unasked;
         if (rank.without_store) told.gone_with_store = host_of_store();
         if (!unasked.empty())
-          rank = {.gone = end_of_process(r), .whereabouts = {.rank = names_(r), .unasked = unasked}};
+          rank = {.gone = end_of_process(r), .rank_status = {.rank = names_(r), .unasked = unasked}};
       }
       // A peer that gave up waiting has closed our connection; the ranks that it missed have not died because of that.
       told.timed_out = told.timed_out || rank.timed_out;
@@ -321,12 +321,12 @@ StatusOfAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) 
   PublishedStatus& own = told.ranks[static_cast<size_t>(rank_)];
   own.stuck = true;
   own.late = status_of(rank_).late;
-  own.whereabouts.last = in;
-  own.whereabouts.unasked.clear();
+  own.rank_status.last = in;
+  own.rank_status.unasked.clear();
   return told;
 }
 
-std::optional<FoundOut> StoredWhereabouts::found_out_elsewhere(bool& is_first) const noexcept {
+std::optional<FoundOut> StoredRankStatus::found_out_elsewhere(bool& is_first) const noexcept {
   is_first = false;
   try {
     is_first = store_->add(key("finders"), 1) == 1;
@@ -338,7 +338,7 @@ std::optional<FoundOut> StoredWhereabouts::found_out_elsewhere(bool& is_first) c
   }
 }
 
-void StoredWhereabouts::tell_found(const FoundOut& found) const noexcept {
+void StoredRankStatus::tell_found(const FoundOut& found) const noexcept {
   try {
     store_->set(key("found"), to_text({{"by", found.by}, {"text", found.text}, {"verdicts", found.verdicts}}));
   } catch (const std::exception&) {
@@ -346,9 +346,9 @@ void StoredWhereabouts::tell_found(const FoundOut& found) const noexcept {
   }
 }
 
-void StoredWhereabouts::has_read() const noexcept { leave(key("read", rank_), "1"); }
+void StoredRankStatus::has_read() const noexcept { leave(key("read", rank_), "1"); }
 
-void StoredWhereabouts::stay_for_others() const noexcept {
+void StoredRankStatus::stay_for_others() const noexcept {
   if (size_ == 1 || store_->host_rank() != names_(rank_).global) return;
   try {
     constexpr int kLooks = 100;  // as in gather()

@@ -30,7 +30,7 @@ enum class RankState { Well, TimedOut, Stuck };
 // A rank that had not arrived when another rank gave up waiting, and its status at that time.
 struct LateRank {
   int place = 0;  // its rank in the group
-  Whereabouts whereabouts;
+  RankStatus rank_status;
 };
 
 // The published status of a rank.
@@ -40,7 +40,7 @@ struct PublishedStatus {
   std::vector<LateRank> late;  // the ranks that were missing then
   Departure gone;              // why it will not arrive, if known
   bool without_store = false;  // the store is unreachable: nothing is known of the rank
-  Whereabouts whereabouts;
+  RankStatus rank_status;
 };
 
 struct StatusOfAll {
@@ -58,19 +58,19 @@ struct FoundOut {
 };
 
 // Publishes the status of one rank of one group, and reads that of its peers. Thread-safe. Does not throw when the
-// store is gone: then nothing is published, and nothing is known of the peers (Whereabouts::unasked).
-class StoredWhereabouts {
+// store is gone: then nothing is published, and nothing is known of the peers (RankStatus::unasked).
+class StoredRankStatus {
  public:
   // Uses store keys under `prefix`; if there are peers, publishes from its own thread. `names`: the rank names in
   // errors.
-  StoredWhereabouts(std::shared_ptr<Store> store, std::string prefix, int rank, int size, RankNames names);
+  StoredRankStatus(std::shared_ptr<Store> store, std::string prefix, int rank, int size, RankNames names);
   // Joins the thread.
-  ~StoredWhereabouts();
+  ~StoredRankStatus();
   // Calls `look` on the thread a few times a second while this rank waits in a collective, with whether another rank
   // has given up: Gloo may miss broken connections. Call it before the first collective.
   void while_waiting(std::function<void(bool given_up_elsewhere)> look) { look_ = std::move(look); }
-  StoredWhereabouts(const StoredWhereabouts&) = delete;
-  StoredWhereabouts& operator=(const StoredWhereabouts&) = delete;
+  StoredRankStatus(const StoredRankStatus&) = delete;
+  StoredRankStatus& operator=(const StoredRankStatus&) = delete;
 
   // --- This rank. The thread publishes what it posts, finishes and does; everything else is published at once.
 

@@ -13,10 +13,10 @@ namespace brigade::dist::shm {
 void note_activity(RankBlock& own, const RankActivity& activity) noexcept;
 // `name`: the rank's name in errors. May be called at any time, even for a dead rank; its activity is omitted if it
 // died while publishing it.
-Whereabouts whereabouts_of(RankBlock& block, const RankName& name);
+RankStatus rank_status_of(RankBlock& block, const RankName& name);
 // The rank's status when it posted the collective `sequence`, which is not finished. All ranks read the same status,
 // whatever the rank has done since.
-Whereabouts whereabouts_at(const RankBlock& block, const RankName& name, uint32_t sequence);
+RankStatus rank_status_at(const RankBlock& block, const RankName& name, uint32_t sequence);
 
 // Publishes that this rank has left, and wakes the ranks that wait for it. `words`: the message of its exception, if
 // any.

@@ -198,9 +198,12 @@ bool Reducer::passes_by_all(const autograd::Plan& plan) const {
   return some_recorded && !is_of_one;
 }
 
-uint64_t Reducer::open_forward() const noexcept {
-  const auto open = std::ranges::find(forward_.nodes, false, &Forward::Nodes::had_backward);
-  return open == forward_.nodes.end() ? 0 : open->number;
+const Reducer::Forward::Nodes* Reducer::open_forward() const noexcept {
+  const Forward::Nodes* open = nullptr;
+  for (const Forward::Nodes& each : forward_.nodes) {
+    if (!each.had_backward && (!open || each.passed_by > open->passed_by)) open = &each;
+  }
+  return open;
 }
 
 const Reducer::Forward::Nodes* Reducer::forward_of(const autograd::Plan& plan) const {
@@ -245,12 +248,15 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   if (!reached && (!is_of_forward(plan) || passes_by_all(plan))) {
     if (forward_.passed_by.size() == autograd::Tape::kBackwards) forward_.passed_by.erase(forward_.passed_by.begin());
     forward_.passed_by.emplace_back(plan.where(), plan.number());
+    for (Forward::Nodes& each : forward_.nodes)
+      each.passed_by = std::min(each.passed_by, plan.number());
     MissedWrappers& missed = MissedWrappers::of_this_thread();
     missed.add_backward(this, *setup_.group, setup_.options.owner, plan.where());
     missed.note({.doing = Doing::Backward, .where = plan.where()}, *setup_.group);
     return;
   }
   if (broken_) std::rethrow_exception(broken_);
+  forward_.passed_by.clear();
   const bool held = round_waits_ && round_waits_();
   if (round_begins_ && !held) round_begins_(plan.where());
   // What was accumulated under no_sync is reduced even if this micro-batch adds nothing to it.
@@ -261,7 +267,7 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   if (absent) forward_.unreached_by.emplace(plan.where(), plan.number());
   const Forward::Nodes* const forward = forward_of(plan);
   for (Forward::Nodes& each : forward_.nodes)
-    each.had_backward = each.had_backward || plan.holds_recorded(each.from, each.to);
+    each.had_backward = each.had_backward || each.from == each.to || plan.holds_recorded(each.from, each.to);
   MissedWrappers& missed = MissedWrappers::of_this_thread();
   missed.forget(this);
   missed.note(missed.in_backward(plan.number(), setup_.options.owner, forward ? forward->where : SourceLocation(),
@@ -292,7 +298,10 @@ TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
   const std::vector<TracedBackward> passed_by = std::exchange(forward_.passed_by, {});
   const auto cut_off = std::find_if(passed_by.rbegin(), passed_by.rend(),
                                     [&](const TracedBackward& each) { return was_cut_off(setup_.parameters, each); });
-  const TracedBackward& backward = cut_off != passed_by.rend() ? *cut_off : passed_by.front();
+  const Forward::Nodes* const open = open_forward();
+  const auto first = std::find_if(passed_by.begin(), passed_by.end() - 1,
+                                  [&](const TracedBackward& each) { return open && each.number() >= open->passed_by; });
+  const TracedBackward& backward = cut_off != passed_by.rend() ? *cut_off : *first;
   if (round_begins_) round_begins_(backward.where());
   Round& round = start_round({.where = backward.where(),
                               .planned = std::vector<uint8_t>(setup_.count(), 0),
@@ -300,7 +309,7 @@ TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
                               .absent = !accumulation_.has_gathered(setup_.parameters)});
   forward_.unreached_by = backward;
   if (setup_.follower.begins) setup_.follower.begins(round.planned());
-  round.take_turns(LaunchOrder::of_this_thread(), open_forward());
+  round.take_turns(LaunchOrder::of_this_thread(), open ? open->number : 0);
   for (Forward::Nodes& each : forward_.nodes)
     each.had_backward = true;  // the peers' backward
   round.begin();
@@ -414,7 +423,8 @@ void Reducer::on_refused() noexcept {
     if (round_begins_ && !held) round_begins_({});
     Round& round = start_round({.planned = std::vector<uint8_t>(setup_.count(), 0), .failed = true, .held = held});
     // As on the peers when a backward runs through several wrappers: all buckets come before the first report.
-    round.take_turns(LaunchOrder::of_this_thread(), open_forward());
+    const Forward::Nodes* const open = open_forward();
+    round.take_turns(LaunchOrder::of_this_thread(), open ? open->number : 0);
     round.begin();
   } catch (...) {
     give_up();

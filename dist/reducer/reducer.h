@@ -145,10 +145,14 @@ class Reducer final : public autograd::Listener {
       uint64_t from, to;
       uint64_t number;  // of this forward, among those of all wrappers
       SourceLocation where;
-      bool had_backward = false;  // a backward went through it, whether it reached a parameter or not
+      // A backward went through it, whether it reached a parameter or not; or it recorded nothing, and this reducer took
+      // part in a backward since.
+      bool had_backward = false;
+      uint64_t passed_by = ~uint64_t{0};  // Plan::number of the first backward that did not; the largest: none yet
     };
     std::vector<Nodes> nodes;
-    // The latest backwards since then that do not seem to belong to these forwards.
+    // The latest backwards since then, and since the last one that this reducer took part in, that do not seem to belong
+    // to these forwards.
     std::vector<TracedBackward> passed_by;
     // The latest backward that was attributed to these forwards and reached nothing on any rank; and whether a
     // backward since the forward reached parameters of another reducer.
@@ -164,8 +168,10 @@ class Reducer final : public autograd::Listener {
   // leaves out all wrappers of the group, that is, other forwards recorded something, and the backward goes through
   // none of them.
   bool passes_by_all(const autograd::Plan& plan) const;
-  // The number of the first forward without a backward; 0: none is known.
-  uint64_t open_forward() const noexcept;
+  // The forward that the peers' backward went through, if this rank's reached nothing of it: the first one without a
+  // backward that the latest backward, and none before it, has passed by. Earlier ones were left out on every rank.
+  // Null: none is known.
+  const Forward::Nodes* open_forward() const noexcept;
   // The first forward that `plan` is the backward of, else the latest one; null without any forward.
   const Forward::Nodes* forward_of(const autograd::Plan& plan) const;
   bool awaits_use(const Tensor& leaf) const;

@@ -125,7 +125,7 @@ const AddRankCase add_together("two wrappers in one backward, and a rank that le
                                &check_together, everywhere({2, 3}));
 
 // The loss of one rank reaches nothing of two wrappers that its peers reduce in one backward: the rank takes part, in
-// their order, when the optimizer needs the gradients.
+// their order, when the optimizer needs the gradients. An earlier forward that has no backward on any rank changes nothing.
 std::string check_wanted(const dist::ProcessGroupPtr& group) {
   for (const bool unused : {true, false}) {
     manual_seed(1);
@@ -150,6 +150,10 @@ std::string check_wanted(const dist::ProcessGroupPtr& group) {
     other.requires_grad_(true);
     for (int step = 0; step < 3; ++step) {
       optimizer.zero_grad();
+      if (step == 1) {
+        ddp_of_critic(batch_of(group->rank(), 0));
+        sum(other).backward();
+      }
       const auto run = [&] {
         const Tensor loss = loss_of(ddp_of_critic(ddp(batch_of(group->rank(), 0), false)));
         (step == 1 && group->rank() == 1 ? sum(other) : loss).backward();

@@ -45,8 +45,18 @@ struct BlockImpl : nn::Module {
 };
 BRIGADE_MODULE(Block);
 
+// How the two are called, alike on all ranks.
+enum class Calls : uint8_t { Chained, SecondDirectly, FirstDirectly, OneLossEach, OneLossEachSecondDirectly, Twice };
+constexpr const char* kCalls[] = {"one after the other",
+                                  "the second without its wrapper",
+                                  "the first without its wrapper",
+                                  "a loss for each",
+                                  "a loss for each, the second without its wrapper",
+                                  "two backwards through one graph"};
+
 // What the ranks do in a step.
 struct Step {
+  Calls calls = Calls::Chained;
   bool frozen = false;       // the second wrapper's own parameters: the step of a GAN's generator
   uint64_t skips = 0;        // ranks that leave out the first block
   int gathering = 0;         // micro-batches under no_sync before the one that is reduced
@@ -57,6 +67,7 @@ struct Step {
 
 struct Program {
   explicit Program(uint64_t seed);
+  bool is_sound() const;
   std::string in_words() const;
 
   int ranks;
@@ -83,7 +94,17 @@ Program::Program(uint64_t seed) {
     if (step.gathering > 0 && below(2) == 0) step.gathers_fewer = below(ranks);
     if (below(3) == 0) step.fails = below(ranks);
     if (find_unused && below(4) == 0) step.reaches_nothing = below(ranks);
+    if (below(2) == 0) step.calls = static_cast<Calls>(below(std::size(kCalls)));
   }
+}
+
+// Whether a rank can tell from its own calls which reductions its peers run. It can't where it reaches nothing of a wrapper
+// that has no forward, or where its peers run several backwards and its own reach nothing: then there is an error.
+bool Program::is_sound() const {
+  return std::ranges::all_of(steps, [](const Step& step) {
+    const bool skips_soundly = step.calls == Calls::Chained || step.calls == Calls::SecondDirectly;
+    return (skips_soundly || step.skips == 0) && (step.calls == Calls::Chained || step.reaches_nothing < 0);
+  });
 }
 
 std::string Program::in_words() const {
@@ -91,8 +112,9 @@ std::string Program::in_words() const {
       fmt::format("{} ranks, {}{}{}{}", ranks, name(dtype), is_shared ? ", a shared layer" : "",
                   find_unused ? ", find_unused_parameters" : "", has_many_buckets ? "" : ", one bucket");
   for (const Step& step : steps) {
-    words += fmt::format("; step: frozen {}, skips {:x}, gathers {} (rank {} fewer), fails {}, reaches nothing {}",
-                         step.frozen, step.skips, step.gathering, step.gathers_fewer, step.fails, step.reaches_nothing);
+    words += fmt::format("; step: {}, frozen {}, skips {:x}, gathers {} (rank {} fewer), fails {}, reaches nothing {}",
+                         kCalls[static_cast<size_t>(step.calls)], step.frozen, step.skips, step.gathering,
+                         step.gathers_fewer, step.fails, step.reaches_nothing);
   }
   return words;
 }
@@ -128,22 +150,35 @@ void train(const Program& program, uint64_t seed, const dist::ProcessGroupPtr& g
     for (const Tensor& each : of_second)
       each.requires_grad_(!step.frozen);
     first->skipped = ((step.skips >> rank) & 1) != 0;
-    const auto loss = [&] {
+    const auto losses = [&]() -> std::vector<Tensor> {
       const Tensor x = randn({4, 6}, kFloat32, &generator).to(program.dtype);
-      const Tensor result = mean(square(b(a(x))));
-      return step.reaches_nothing == rank ? sum(other) : result;
+      const bool apart = step.calls == Calls::OneLossEach || step.calls == Calls::OneLossEachSecondDirectly;
+      const bool directly = step.calls == Calls::SecondDirectly || step.calls == Calls::OneLossEachSecondDirectly;
+      const Tensor of_first = step.calls == Calls::FirstDirectly ? first(x) : a(x);
+      const Tensor& input = apart ? x : of_first;
+      const Tensor of_second = directly ? second(input) : b(input);
+      if (step.reaches_nothing == rank) return std::vector<Tensor>(apart ? 2 : 1, sum(other));
+      // Each loss has a history, whatever was skipped.
+      if (apart) return {mean(square(of_first)) + sum(other), mean(square(of_second)) + sum(other)};
+      return {mean(square(of_second))};
+    };
+    const auto backward = [&](const std::vector<Tensor>& all) {
+      for (const Tensor& each : all) {
+        if (step.calls == Calls::Twice) each.backward({.retain_graph = true});
+        each.backward();
+      }
     };
     try {
       optimizer.zero_grad();
       for (int i = 0; i < step.gathering - (step.gathers_fewer == rank ? 1 : 0); ++i) {
         const auto a_waits = a.no_sync();
         const auto b_waits = b.no_sync();
-        loss().backward();
+        backward(losses());
       }
       first->fails = step.fails == rank;
-      const Tensor last = loss();
+      const std::vector<Tensor> last = losses();
       first->fails = false;
-      last.backward();
+      backward(last);
       optimizer.step();
       ++end.steps;
     } catch (const dist::ReductionError& error) {
@@ -172,14 +207,16 @@ Found simulate(uint64_t seed) {
     train(program, seed, group, ends[static_cast<size_t>(group->rank())]);
   });
   Found found{.wrong = "", .choices = simulation.choices(), .hash = simulation.hash()};
-  if (simulation.is_deadlocked()) found.wrong += "no rank could go on; ";
-  if (!simulation.mismatch().empty()) found.wrong += "different collectives: " + simulation.mismatch();
+  if (simulation.is_deadlocked() && program.is_sound()) found.wrong += "no rank could go on; ";
+  if (!simulation.mismatch().empty() && program.is_sound())
+    found.wrong += "different collectives: " + simulation.mismatch();
   for (size_t r = 0; r < ends.size() && found.wrong.empty(); ++r) {
-    if (!thrown[r].empty()) found.wrong = fmt::format("rank {} threw: {}", r, thrown[r]);
-    if (!ends[r].unnamed.empty())
+    if (!thrown[r].empty() && program.is_sound()) found.wrong = fmt::format("rank {} threw: {}", r, thrown[r]);
+    if (!ends[r].unnamed.empty() && program.is_sound())
       found.wrong = fmt::format("rank {} was not told which rank failed: {}", r, ends[r].unnamed);
     for (size_t q = 0; q < r; ++q) {
-      if (ends[q].steps == ends[r].steps && ends[q].weights != ends[r].weights)
+      if (thrown[q].empty() && thrown[r].empty() && ends[q].steps == ends[r].steps &&
+          ends[q].weights != ends[r].weights)
         found.wrong = fmt::format("ranks {} and {} hold different weights after {} steps", q, r, ends[r].steps);
     }
   }

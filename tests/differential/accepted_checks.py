@@ -261,6 +261,14 @@ def is_empty(program, found, ours):
 
 
 @check
+@check
+def multiplies_nothing(program, found, ours):
+    """A tensor of the refused line has no elements."""
+    number = int(found.where.split()[1])
+    variables = after(program["lines"][:number]).session.variables
+    return any(variables[name].numel() == 0 for name in program["lines"][number]["in"] if name is not None)
+
+
 def writes_into_itself(program, found, ours):
     """A line in place whose operand is the tensor itself, or shares its memory."""
     return any(line["op"].endswith("_") and len(inputs) == 2 and all(x is not None for x in inputs)

@@ -401,6 +401,22 @@ def hooks_what_it_asks_for(program, found, ours):
     return any(line["op"] == "grad" and hooked & set(line["in"][1:]) for line, hooked in with_hooks(program))
 
 
+def keep_zeros(root):
+    """Lets no node of the graph make a NaN of a gradient of zeros, as 0 times infinity is."""
+    def zeros(grad_inputs, grad_outputs):
+        if not any(g is not None and g.any() for g in grad_outputs):
+            return tuple(None if g is None else torch.zeros_like(g) for g in grad_inputs)
+        return None
+
+    seen, ahead = set(), [root]
+    while ahead:
+        node = ahead.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            node.register_hook(zeros)
+            ahead += [after for after, _ in node.next_functions]
+
+
 @check
 def has_no_derivative(program, found, ours):
     """PyTorch gives the tensor a history that leads to zeros only: the one that differs, or the root of the refused backward."""
@@ -416,6 +432,7 @@ def has_no_derivative(program, found, ours):
     if x.is_leaf or not leaves:
         return x.is_leaf
     weights = torch.arange(1, x.numel() + 1, dtype=x.dtype).reshape(x.shape)
+    keep_zeros(x.grad_fn)
     try:
         gradients = torch.autograd.grad((x * weights).sum(), leaves, allow_unused=True)
     except RuntimeError:

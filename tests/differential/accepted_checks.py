@@ -7,6 +7,7 @@ import math
 import torch
 
 import compare
+import recurrences
 import torch_side
 
 CHECKS = {}
@@ -261,7 +262,6 @@ def is_empty(program, found, ours):
 
 
 @check
-@check
 def multiplies_nothing(program, found, ours):
     """A tensor of the refused line has no elements."""
     number = int(found.where.split()[1])
@@ -269,6 +269,7 @@ def multiplies_nothing(program, found, ours):
     return any(variables[name].numel() == 0 for name in program["lines"][number]["in"] if name is not None)
 
 
+@check
 def writes_into_itself(program, found, ours):
     """A line in place whose operand is the tensor itself, or shares its memory."""
     return any(line["op"].endswith("_") and len(inputs) == 2 and all(x is not None for x in inputs)
@@ -341,7 +342,13 @@ def has_strided_weight(program, found, ours):
 @check
 def has_product_of_halves(program, found, ours):
     """With products that are computed in float32 PyTorch gives what is given here."""
-    return agrees(FloatProducts(), program, ours)
+    return agrees(FloatProducts, program, ours)
+
+
+@check
+def has_scans_by_recurrence(program, found, ours):
+    """Where PyTorch computes the gradients of its scans by the recurrences, it gives what is given here."""
+    return agrees(recurrences.Run, program, ours)
 
 
 @check
@@ -376,13 +383,6 @@ def is_a_rounding_of_float32(program, found, ours):
 def is_not_finite_or_rounding_there(program, found, ours):
     """Wherever they differ, PyTorch has a NaN or an infinity; or a rounding, for which nobody has looked beside a NaN."""
     return is_a_rounding_of_parts(program, found, ours, ~found.expected.isfinite())
-
-
-@check
-def is_nan_here_or_a_rounding(program, found, ours):
-    """Wherever they differ, a NaN here, or a number that is off by a few roundings of itself."""
-    eps = torch.finfo(found.expected.dtype).eps
-    return bool((found.actual.isnan() | (found.distance <= 16 * eps * found.expected.abs())).all())
 
 
 @check

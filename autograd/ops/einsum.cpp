@@ -134,20 +134,22 @@ Operand with_diagonals(Operand operand, size_t position, SourceLocation where) {
   return operand;
 }
 
-// Sums over the dimensions whose label is not in `wanted`; drops dimensions of size 1 that `other` stretches.
+// Sums over the dimensions that are not wanted. With an `other`, those of size 1 are dropped, and a 1 that it stretches.
 Operand without_unused(const Operand& operand, const Labels& wanted, const Operand* other, SourceLocation where) {
-  Shape summed;
+  Shape summed, sizes;
   Operand result;
   for (size_t i = 0; i < operand.labels.size(); ++i) {
     const Label label = operand.labels[i];
-    const bool is_stretched = other && operand.size(label) == 1 && contains(other->labels, label);
-    if (is_stretched || !contains(wanted, label)) {
-      summed.push_back(static_cast<int64_t>(i));
-    } else {
+    const bool is_one = other && operand.size(label) == 1;  // as in PyTorch, no sum, which would make integers int64
+    if (contains(wanted, label) && !(is_one && contains(other->labels, label))) {
       result.labels.push_back(label);
+      sizes.push_back(operand.size(label));
+    } else if (!is_one) {
+      summed.push_back(static_cast<int64_t>(i));
     }
   }
-  result.tensor = summed.empty() ? operand.tensor : sum(operand.tensor, summed, false, where);
+  result.tensor = summed.empty() ? operand.tensor : sum(operand.tensor, summed, true, where);
+  if (result.tensor.dim() != sizes.size()) result.tensor = result.tensor.reshape(sizes, where);
   return result;
 }
 
@@ -180,7 +182,7 @@ Operand multiply(Operand a, Operand b, const Labels& wanted, SourceLocation wher
   };
   a = without_unused(a, needed(b), &b, where);
   b = without_unused(b, needed(a), &a, where);
-  a = without_unused(a, needed(b), nullptr, where);
+  a = without_unused(a, needed(b), &b, where);
 
   Labels batch, rows, inner, columns;
   for (const Label label : a.labels)

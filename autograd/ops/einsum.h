@@ -14,7 +14,7 @@ namespace brigade {
 // output has the letters that appear once, capitals first, in alphabetical order. "..." stands for
 // the dimensions that are not named: they are broadcast, and come first in an output that is not
 // given. Spaces are ignored. Several operands are multiplied from left to right, by matrix products
-// where something is summed over (one floating dtype), element by element otherwise.
+// (of one dtype) where something is summed over, element by element (in the common dtype) otherwise.
 // Throws ValueError for a malformed equation and ShapeError for operands that do not fit it; both name the subscript.
 Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands,
               SourceLocation where = SourceLocation::current());

@@ -52,12 +52,15 @@ Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& t
     if (const auto in = autograd::cast_inputs<"cosine_embedding_loss">(where, x1, x2, target))
       return cosine_embedding_loss(in[0], in[1], in[2], margin, reduction, where);
   }
-  const bool fits = x1.sizes() == x2.sizes() && (x1.dim() == 1 || x1.dim() == 2) && target.dim() == x1.dim() - 1 &&
-                    (x1.dim() == 1 || target.size(0) == x1.size(0));
-  if (!fits) {
+  // Each N may be 1. D does not broadcast: the lengths would be those of the vectors before.
+  const auto fit = [](int64_t n, int64_t other) { return n == other || n == 1 || other == 1; };
+  const bool are_vectors = (x1.dim() == 1 || x1.dim() == 2) && x2.dim() == x1.dim() && target.dim() == x1.dim() - 1 &&
+                           x1.size(-1) == x2.size(-1);
+  if (!are_vectors || (x1.dim() == 2 && !(fit(x1.size(0), x2.size(0)) && fit(x1.size(0), target.size(0)) &&
+                                          fit(x2.size(0), target.size(0))))) {
     throw ShapeError(where,
-                     "cosine_embedding_loss: expected two inputs [N, D] with labels [N], or [D] with a label [], got "
-                     "{}, {} and {}",
+                     "cosine_embedding_loss: expected two inputs [N, D] with labels [N], where an N may be 1, or [D] "
+                     "with a label [], got {}, {} and {}",
                      describe(x1), describe(x2), describe(target));
   }
   const auto dot = [&](const Tensor& a, const Tensor& b) { return sum(mul(a, b, where), {-1}, false, where); };

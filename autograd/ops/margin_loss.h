@@ -15,7 +15,7 @@ Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin
 Tensor margin_ranking_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin = 0,
                            Reduction reduction = Reduction::Mean, SourceLocation where = SourceLocation::current());
 // For the cosine of x1 and x2, [N, D] or [D]: 1 - cosine where the label, [N] or [], is 1, and max(0, cosine - margin)
-// where it is -1. 1e-12 is added to the squared lengths, so that the cosine of a zero vector is defined.
+// where it is -1. An N of 1 broadcasts. 1e-12 is added to the squared lengths: the cosine of a zero vector is defined.
 Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin = 0,
                              Reduction reduction = Reduction::Mean, SourceLocation where = SourceLocation::current());
 // log(1 + exp(-target * x)), computed without overflow.

@@ -179,7 +179,8 @@ Tensor all(const Tensor& x, const Dims& dims, bool keepdim, SourceLocation where
 }
 
 Tensor sum_to(const Tensor& x, const Shape& sizes, SourceLocation where) {
-  if (x.sizes() == sizes) return x;
+  // As in PyTorch, the sum of an integer without dimensions is int64 too.
+  if (x.sizes() == sizes) return sizes.empty() && !is_floating_point(x.dtype()) ? x.to(kInt64, where) : x;
   check_broadcast(sizes, x.sizes(), where);
   Tensor y = located("sum_to", where, [&] { return kernels::sum_to(x, sizes); });
   if (auto* node = record<SumNode>({.op = "sum_to", .where = where}, {x}, y)) {

@@ -30,7 +30,8 @@ Tensor any(const Tensor& x, const Dims& dims = {}, bool keepdim = false,
 Tensor all(const Tensor& x, const Dims& dims = {}, bool keepdim = false,
            SourceLocation where = SourceLocation::current());
 
-// The sum over the dimensions that broadcasting from `sizes` would add or stretch.
+// The sum over the dimensions that broadcasting from `sizes` would add or stretch; x itself where it has these sizes,
+// but an integer or bool for `sizes` [] becomes int64. Throws ShapeError where `sizes` do not broadcast to those of x.
 Tensor sum_to(const Tensor& x, const Shape& sizes, SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade

@@ -7,6 +7,7 @@ import math
 import torch
 
 import compare
+import recurrences
 import torch_side
 
 CHECKS = {}
@@ -23,9 +24,9 @@ def is_nearer(program, found):
     return (a - t).abs() <= (e - t).abs()
 
 
-def after(lines, running=None):
+def after(lines):
     """PyTorch when it has run these lines."""
-    running = running or torch_side.Run()
+    running = torch_side.Run()
     for line in lines:
         running.add(line)
     return running
@@ -78,9 +79,10 @@ def needs_less(program, found, ours):
     """PyTorch refuses because of what it kept; where it is made to keep copies, and its graphs, it gives what is given here."""
     lines = [{**line, "args": {**line.get("args", {}), "retain_graph": True}} if line["op"] in ("backward", "grad") else line
              for line in program["lines"]]
-    with torch.autograd.graph.allow_mutation_on_saved_tensors():
-        theirs = torch_side.run({**program, "lines": lines})
-    left = compare.difference(program, theirs, ours.run([program])[0])
+    keeping = {**program, "lines": lines}
+    # Not allow_mutation_on_saved_tensors(), which does not see what is written through a view.
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: x.detach().clone(), lambda x: x):
+        left = compare.difference(keeping, torch_side.run(keeping), ours.run([program])[0])
     # PyTorch may still refuse, for another reason, or have a history that leads to zeros.
     return left is None or left.kind in ("accepted here", "requires_grad", "presence")
 
@@ -260,6 +262,14 @@ def is_empty(program, found, ours):
 
 
 @check
+def multiplies_nothing(program, found, ours):
+    """A tensor of the refused line has no elements."""
+    number = int(found.where.split()[1])
+    variables = after(program["lines"][:number]).session.variables
+    return any(variables[name].numel() == 0 for name in program["lines"][number]["in"] if name is not None)
+
+
+@check
 def writes_into_itself(program, found, ours):
     """A line in place whose operand is the tensor itself, or shares its memory."""
     return any(line["op"].endswith("_") and len(inputs) == 2 and all(x is not None for x in inputs)
@@ -273,9 +283,9 @@ def is_zero_there(program, found, ours):
     return found.ours_says == "nothing" and found.expected is not None and not found.expected.any()
 
 
-def agrees(running, program, ours):
-    """Whether what this run of PyTorch gives is what is given here."""
-    return compare.difference(program, after(program["lines"], running).result(), ours.run([program])[0]) is None
+def agrees(kind, program, ours):
+    """Whether what this kind of run of PyTorch gives is what is given here."""
+    return compare.difference(program, torch_side.run(program, kind=kind), ours.run([program])[0], kind=kind) is None
 
 
 class Dense(torch_side.Run):
@@ -291,7 +301,7 @@ class Dense(torch_side.Run):
 
 @check
 def lies_otherwise(program, found, ours):
-    return agrees(Dense(), program, ours)
+    return agrees(Dense, program, ours)
 
 
 def with_inputs(run, line, changed):
@@ -326,13 +336,19 @@ class FloatProducts(torch_side.Run):
 @check
 def has_strided_weight(program, found, ours):
     """With dense weights PyTorch gives what is given here."""
-    return agrees(DenseWeights(), program, ours)
+    return agrees(DenseWeights, program, ours)
 
 
 @check
 def has_product_of_halves(program, found, ours):
     """With products that are computed in float32 PyTorch gives what is given here."""
-    return agrees(FloatProducts(), program, ours)
+    return agrees(FloatProducts, program, ours)
+
+
+@check
+def has_scans_by_recurrence(program, found, ours):
+    """Where PyTorch computes the gradients of its scans by the recurrences, it gives what is given here."""
+    return agrees(recurrences.Run, program, ours)
 
 
 @check
@@ -370,13 +386,6 @@ def is_not_finite_or_rounding_there(program, found, ours):
 
 
 @check
-def is_nan_here_or_a_rounding(program, found, ours):
-    """Wherever they differ, a NaN here, or a number that is off by a few roundings of itself."""
-    eps = torch.finfo(found.expected.dtype).eps
-    return bool((found.actual.isnan() | (found.distance <= 16 * eps * found.expected.abs())).all())
-
-
-@check
 def is_a_rounding_of_parts(program, found, ours, anyway=False):
     """Of the largest number in sight, or its reciprocals."""
     finite = [x.abs().double() for x in tensors(program) if x.is_floating_point() and x.numel()]
@@ -390,6 +399,22 @@ def is_a_rounding_of_parts(program, found, ours, anyway=False):
 def hooks_what_it_asks_for(program, found, ours):
     """grad() of a result that has a hook."""
     return any(line["op"] == "grad" and hooked & set(line["in"][1:]) for line, hooked in with_hooks(program))
+
+
+def keep_zeros(root):
+    """Lets no node of the graph make a NaN of a gradient of zeros, as 0 times infinity is."""
+    def zeros(grad_inputs, grad_outputs):
+        if not any(g is not None and g.any() for g in grad_outputs):
+            return tuple(None if g is None else torch.zeros_like(g) for g in grad_inputs)
+        return None
+
+    seen, ahead = set(), [root]
+    while ahead:
+        node = ahead.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            node.register_hook(zeros)
+            ahead += [after for after, _ in node.next_functions]
 
 
 @check
@@ -407,6 +432,7 @@ def has_no_derivative(program, found, ours):
     if x.is_leaf or not leaves:
         return x.is_leaf
     weights = torch.arange(1, x.numel() + 1, dtype=x.dtype).reshape(x.shape)
+    keep_zeros(x.grad_fn)
     try:
         gradients = torch.autograd.grad((x * weights).sum(), leaves, allow_unused=True)
     except RuntimeError:

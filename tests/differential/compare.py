@@ -122,19 +122,19 @@ def find(result, path):
     return result
 
 
-def disturbed_runs(program, leaves, with_trace, kept={}):
+def disturbed_runs(program, leaves, with_trace, kind, kept={}):
     """Those of the last program are kept: each of its tensors asks."""
-    key = (json.dumps(program), leaves, with_trace)
+    key = (json.dumps(program), leaves, with_trace, kind)
     if kept.get("key") != key:
         kept["key"] = key
-        kept["runs"] = [torch_side.run(program, disturbance(seed, leaves), with_trace) for seed in range(RUNS)]
+        kept["runs"] = [torch_side.run(program, disturbance(seed, leaves), with_trace, kind) for seed in range(RUNS)]
     return kept["runs"]
 
 
-def scatter(program, path, expected, leaves):
+def scatter(program, path, expected, leaves, kind):
     """How far each element of a tensor lies from where it was, in disturbed runs; inf when it comes out of another shape."""
     furthest = torch.zeros_like(expected["values"], dtype=torch.float64)
-    for disturbed in disturbed_runs(program, leaves, path[0] == "trace"):
+    for disturbed in disturbed_runs(program, leaves, path[0] == "trace", kind):
         entry = find(disturbed, path)
         if entry is None or entry["shape"] != expected["shape"]:
             return torch.full_like(furthest, float("inf"))
@@ -159,7 +159,7 @@ def largest(result):
     return scale, eps
 
 
-def exact(program, path):
+def exact(program, path, kind=torch_side.Run):
     """What comes out when all that is computed with real numbers is computed in float64."""
     lines = []
     for line in program["lines"]:
@@ -169,12 +169,12 @@ def exact(program, path):
             if line["op"] == "to":  # from float64 to float64 would be no copy
                 line, args = {**line, "op": "clone"}, {}
         lines.append({**line, "args": args})
-    return find(torch_side.run({"id": program["id"], "lines": lines}, with_trace=path[0] == "trace"), path)
+    return find(torch_side.run({"id": program["id"], "lines": lines}, with_trace=path[0] == "trace", kind=kind), path)
 
 
-def is_nearer(program, path, expected, actual):
+def is_nearer(program, path, expected, actual, kind):
     """True when what is here is as near to the exact numbers as what PyTorch has."""
-    truth = exact(program, path)
+    truth = exact(program, path, kind)
     if truth is None or truth["shape"] != expected["shape"]:
         return False
     t, e, a = (entry["values"].double() for entry in (truth, expected, actual))
@@ -183,18 +183,18 @@ def is_nearer(program, path, expected, actual):
     return bool(((ours <= theirs) | (ours <= few) | (e == a) | (e.isnan() & a.isnan())).all())
 
 
-def is_rounding(program, path, expected, actual, distance, result):
-    if is_nearer(program, path, expected, actual):
+def is_rounding(program, path, expected, actual, distance, result, kind):
+    if is_nearer(program, path, expected, actual, kind):
         return True
-    if (distance <= SCATTER * scatter(program, path, expected, leaves=False)).all():
+    if (distance <= SCATTER * scatter(program, path, expected, leaves=False, kind=kind)).all():
         return True
     scale, eps = largest(result)
     small = (distance <= LEAF_SCALE * eps * scale).all()
-    return bool(small and (distance <= SCATTER * scatter(program, path, expected, leaves=True)).all())
+    return bool(small and (distance <= SCATTER * scatter(program, path, expected, leaves=True, kind=kind)).all())
 
 
-def difference(program, expected, actual, allow_rounding=True):
-    """The first difference, or None."""
+def difference(program, expected, actual, allow_rounding=True, kind=torch_side.Run):
+    """The first difference, or None. `kind` is the run of PyTorch that gave what is expected: it is asked about roundings."""
     if "crash" in actual:
         return Difference("crash", "end", "", actual["crash"])
     if actual.get("malformed"):
@@ -204,7 +204,7 @@ def difference(program, expected, actual, allow_rounding=True):
         if refused and (path[0] != "trace" or path[1] >= refused.line):
             return refused
         found = entry_difference(" ".join(map(str, path)), e, a)
-        if found and found.kind == "value" and allow_rounding and is_rounding(program, path, e, a, found.distance, expected):
+        if found and found.kind == "value" and allow_rounding and is_rounding(program, path, e, a, found.distance, expected, kind):
             continue
         if found:
             return found

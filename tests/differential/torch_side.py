@@ -229,8 +229,8 @@ class Run:
         return result
 
 
-def run(program, disturb=None, with_trace=False):
-    running = Run(disturb, with_trace)
+def run(program, disturb=None, with_trace=False, kind=Run):
+    running = kind(disturb, with_trace)
     for line in program["lines"]:
         running.add(line)
     return running.result()

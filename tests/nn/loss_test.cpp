@@ -1,4 +1,5 @@
 // Losses as modules: checks that each passes its inputs and options to its function.
+#include <near.h>
 #include <nn/models.h>
 
 #include <doctest/doctest.h>
@@ -65,16 +66,12 @@ TEST_CASE("losses with a margin, by hand") {
         doctest::Approx(std::log1p(std::exp(-0.5)) + std::log1p(std::exp(0.25)) + std::log1p(std::exp(2))));
   CHECK(nn::SoftMarginLoss()(tensor<double>({1000}), tensor<double>({-1})).item() == 1000);
   const Tensor a = tensor(std::vector<double>{3, 4, 1, 0}, {2, 2}), b = tensor(std::vector<double>{4, 3, 1, 1}, {2, 2});
-  const std::vector<double> cosines =
-      doubles(nn::CosineEmbeddingLoss(0.5, Reduction::None)(a, b, tensor<double>({1, -1})));
-  CHECK(cosines[0] == doctest::Approx(1 - 24.0 / 25));
-  CHECK(cosines[1] == doctest::Approx(std::sqrt(0.5) - 0.5));
+  const nn::CosineEmbeddingLoss cosine(0.5, Reduction::None);
+  check_near(cosine(a, b, tensor<double>({1, -1})), {1 - 24.0 / 25, std::sqrt(0.5) - 0.5}, 1e-9);
   const Tensor far = tensor(std::vector<double>{3, 0, 1, 0}, {2, 2});
   // Distances sqrt(2) and 4, then 1 and 0.
-  const std::vector<double> triplets =
-      doubles(nn::TripletMarginLoss(TripletMarginLossOptions{.margin = 3, .reduction = Reduction::None})(a, b, far));
-  CHECK(triplets[0] == doctest::Approx(std::sqrt(2) - 4 + 3).epsilon(1e-5));
-  CHECK(triplets[1] == doctest::Approx(1 + 3).epsilon(1e-5));
+  const nn::TripletMarginLoss triplet(TripletMarginLossOptions{.margin = 3, .reduction = Reduction::None});
+  check_near(triplet(a, b, far), {std::sqrt(2) - 4 + 3, 1 + 3}, 1e-5);
   // With swap, the positive is closer to the negative than the anchor is: sqrt(1 + 9) < 4.
   CHECK(
       doubles(nn::TripletMarginLoss(TripletMarginLossOptions{.margin = 3, .swap = true, .reduction = Reduction::None})(
@@ -84,15 +81,31 @@ TEST_CASE("losses with a margin, by hand") {
         doctest::Approx(std::cbrt(2) - 4 + 3 + 1 + 3).epsilon(1e-5));
   CHECK_THROWS_AS(triplet_margin_loss(a, b, far, {.p = 0}), ValueError);
   CHECK_THROWS_AS(triplet_margin_loss(a, b, far, {.margin = 0}), ValueError);
-  CHECK_THROWS_AS(cosine_embedding_loss(a, b, labels), ShapeError);
+}
+
+TEST_CASE("labels of cosine_embedding_loss, and rows of its inputs, broadcast") {
+  const Tensor a = tensor(std::vector<double>{3, 4, 1, 0}, {2, 2}).requires_grad_();
+  const Tensor b = tensor(std::vector<double>{4, 3, 0, 1}, {2, 2}), row = a.narrow(0, 1, 1);
+  const nn::CosineEmbeddingLoss loss(0.5, Reduction::None);
+  check_near(loss(a, b, tensor<double>({1})), {1 - 0.96, 1}, 1e-9);
+  check_near(loss(a, b, tensor<double>({-1}).to(kFloat16)), {0.96 - 0.5, 0}, 1e-9);
+  check_near(loss(row, b.narrow(0, 0, 1), tensor<double>({1, -1, 1})), {1 - 0.8, 0.8 - 0.5, 1 - 0.8}, 1e-9);
+  check_near(loss(a[0], b[0], ones({})), {1 - 0.96}, 1e-9);
+  CHECK(loss(zeros({0, 2}), zeros({0, 2}), ones({1})).sizes() == Shape{0});
+  loss(row, b, tensor<double>({1})).sum().backward();
+  check_near(a.grad(), {0, 0, 0, -0.6 - 1}, 1e-9);
+  const Tensor x = ones({3, 2});
+  for (const Shape& labels : {Shape{2}, Shape{}, Shape{3, 1}})
+    CHECK_THROWS_WITH_AS(loss(x, x, ones(labels)), doctest::Contains("where an N may be 1, or [D] with"), ShapeError);
+  for (const Tensor& other : {a, x.narrow(1, 0, 1), x[0]})
+    CHECK_THROWS_AS(loss(x, other, ones({3})), ShapeError);
+  CHECK_THROWS_AS(loss(x[0], x[0], ones({1})), ShapeError);
 }
 
 TEST_CASE("likelihoods, by hand") {
   const Tensor x = tensor<double>({1, 0.5, 2}), z = tensor<double>({1, 3, 0});
-  const std::vector<double> logs = doubles(poisson_nll_loss(x, z, {.full = true, .reduction = Reduction::None}));
-  CHECK(logs[0] == doctest::Approx(std::exp(1) - 1));
-  CHECK(logs[1] == doctest::Approx(1.9128).epsilon(1e-4));
-  CHECK(logs[2] == doctest::Approx(std::exp(2)));
+  check_near(poisson_nll_loss(x, z, {.full = true, .reduction = Reduction::None}),
+             {std::exp(1) - 1, 1.9128, std::exp(2)}, 2e-5);
   const std::vector<double> rates = doubles(poisson_nll_loss(x, z, {.log_input = false, .reduction = Reduction::None}));
   CHECK(rates[1] == doctest::Approx(0.5 + 3 * std::log(2)));
 

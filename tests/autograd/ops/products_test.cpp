@@ -171,6 +171,7 @@ TEST_CASE("einsum without an output, and with an ellipsis") {
   CHECK(difference(einsum("...,...", {a, a}), a * a) == 0);
   CHECK(einsum("i,i->i", {tensor<int64_t>({1, 2}), tensor<int64_t>({3, 4})}).to_vector<int64_t>() ==
         std::vector<int64_t>{3, 8});
+  CHECK(einsum("ij,jk->i", {ones({2, 1}, kUInt8), ones({1, 1}, kUInt8)}).dtype() == kUInt8);  // no sums
 }
 
 TEST_CASE("errors of einsum name the subscript") {

@@ -166,11 +166,14 @@ TEST_CASE("any, all and count_nonzero") {
   CHECK_FALSE(any(normal_input({2}, 1)).requires_grad());
 }
 
-TEST_CASE("sums of integers are int64, means of them an error") {
+TEST_CASE("sums of integers are int64, means of them an error; sum_to of the same sizes keeps the dtype") {
   for (const DType dtype : {kInt64, kInt32, kUInt8, kBool}) {
     CHECK(sum(ones({300}, dtype)).dtype() == kInt64);
     CHECK(sum(ones({300}, dtype)).item<int64_t>() == 300);
     CHECK_THROWS_AS(mean(ones({3}, dtype)), DTypeError);
+    CHECK(sum_to(ones({2, 1}, dtype), {1}).item<int64_t>() == 2);
+    CHECK(sum_to(ones({2, 1}, dtype), {2, 1}).dtype() == dtype);
+    CHECK(sum_to(ones({}, dtype), {}).dtype() == kInt64);  // a sum, over no dimensions
   }
 }
 

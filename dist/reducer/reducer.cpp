@@ -198,10 +198,10 @@ bool Reducer::passes_by_all(const autograd::Plan& plan) const {
   return some_recorded && !is_of_one;
 }
 
-const Reducer::Forward::Nodes* Reducer::open_forward() const noexcept {
-  const Forward::Nodes* open = nullptr;
+Reducer::Forward::Nodes Reducer::open_forward() const noexcept {
+  Forward::Nodes open{.passed_by = 0};
   for (const Forward::Nodes& each : forward_.nodes) {
-    if (!each.had_backward && (!open || each.passed_by > open->passed_by)) open = &each;
+    if (!each.had_backward && each.passed_by > open.passed_by) open = each;
   }
   return open;
 }
@@ -298,9 +298,9 @@ TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
   const std::vector<TracedBackward> passed_by = std::exchange(forward_.passed_by, {});
   const auto cut_off = std::find_if(passed_by.rbegin(), passed_by.rend(),
                                     [&](const TracedBackward& each) { return was_cut_off(setup_.parameters, each); });
-  const Forward::Nodes* const open = open_forward();
+  const Forward::Nodes open = open_forward();
   const auto first = std::find_if(passed_by.begin(), passed_by.end() - 1,
-                                  [&](const TracedBackward& each) { return open && each.number() >= open->passed_by; });
+                                  [&](const TracedBackward& each) { return each.number() >= open.passed_by; });
   const TracedBackward& backward = cut_off != passed_by.rend() ? *cut_off : *first;
   if (round_begins_) round_begins_(backward.where());
   Round& round = start_round({.where = backward.where(),
@@ -309,7 +309,7 @@ TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
                               .absent = !accumulation_.has_gathered(setup_.parameters)});
   forward_.unreached_by = backward;
   if (setup_.follower.begins) setup_.follower.begins(round.planned());
-  round.take_turns(LaunchOrder::of_this_thread(), open ? open->number : 0);
+  round.take_turns(LaunchOrder::of_this_thread(), open.number);
   for (Forward::Nodes& each : forward_.nodes)
     each.had_backward = true;  // the peers' backward
   round.begin();
@@ -395,20 +395,10 @@ void Reducer::on_finish(const autograd::Plan& plan) {
       throw;
     }
   }
+  const TracedBackward backward(plan);
   try {
-    round_->finish();
-  } catch (...) {
-    give_up();
-    throw;
-  }
-  if (round_->is_error()) {
-    const TracedBackward backward(plan);
-    report(&backward, "");
-    return;
-  }
-  try {
-    conclude();
-  } catch (const CollectiveError&) {  // from an advice
+    finish_at_once(&backward);
+  } catch (const CollectiveError&) {  // an advice may end in one
     MissedWrappers::of_this_thread().break_off();
     throw;
   }
@@ -423,8 +413,7 @@ void Reducer::on_refused() noexcept {
     if (round_begins_ && !held) round_begins_({});
     Round& round = start_round({.planned = std::vector<uint8_t>(setup_.count(), 0), .failed = true, .held = held});
     // As on the peers when a backward runs through several wrappers: all buckets come before the first report.
-    const Forward::Nodes* const open = open_forward();
-    round.take_turns(LaunchOrder::of_this_thread(), open ? open->number : 0);
+    round.take_turns(LaunchOrder::of_this_thread(), open_forward().number);
     round.begin();
   } catch (...) {
     give_up();
@@ -467,18 +456,13 @@ void Reducer::shadow_round(SourceLocation where) {
   if (broken_) std::rethrow_exception(broken_);
   clear_gradients();
   start_round({.where = where, .planned = std::vector<uint8_t>(setup_.count(), 0), .absent = true, .joined = true});
-  run_at_once(nullptr);
-}
-
-// Runs the round of a rank that has no gradients to add.
-void Reducer::run_at_once(const TracedBackward* backward) {
   try {
     round_->begin();
   } catch (...) {
     give_up();
     throw;
   }
-  finish_at_once(backward);
+  finish_at_once(nullptr);
 }
 
 void Reducer::finish_at_once(const TracedBackward* backward) {

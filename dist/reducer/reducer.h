@@ -142,17 +142,15 @@ class Reducer final : public autograd::Listener {
     int64_t rows = 0;
     // The nodes they recorded, in terms of autograd::recorded_nodes().
     struct Nodes {
-      uint64_t from, to;
-      uint64_t number;  // of this forward, among those of all wrappers
+      uint64_t from = 0, to = 0;
+      uint64_t number = 0;  // of this forward, among those of all wrappers
       SourceLocation where;
-      // A backward went through it, whether it reached a parameter or not; or it recorded nothing, and this reducer took
-      // part in a backward since.
+      // A backward went through it and maybe reached nothing; or it is empty, and this reducer took part in one since.
       bool had_backward = false;
       uint64_t passed_by = ~uint64_t{0};  // Plan::number of the first backward that did not; the largest: none yet
     };
     std::vector<Nodes> nodes;
-    // The latest backwards since then, and since the last one that this reducer took part in, that do not seem to belong
-    // to these forwards.
+    // The latest backwards since then and since this reducer took part in one, that do not seem to belong to them.
     std::vector<TracedBackward> passed_by;
     // The latest backward that was attributed to these forwards and reached nothing on any rank; and whether a
     // backward since the forward reached parameters of another reducer.
@@ -168,10 +166,9 @@ class Reducer final : public autograd::Listener {
   // leaves out all wrappers of the group, that is, other forwards recorded something, and the backward goes through
   // none of them.
   bool passes_by_all(const autograd::Plan& plan) const;
-  // The forward that the peers' backward went through, if this rank's reached nothing of it: the first one without a
-  // backward that the latest backward, and none before it, has passed by. Earlier ones were left out on every rank.
-  // Null: none is known.
-  const Forward::Nodes* open_forward() const noexcept;
+  // The forward of the peers' backward, if this rank's reached nothing of it: the first one without a backward that the
+  // latest backward was the first to pass by, as earlier ones were left out on all ranks. Number 0: none is known.
+  Forward::Nodes open_forward() const noexcept;
   // The first forward that `plan` is the backward of, else the latest one; null without any forward.
   const Forward::Nodes* forward_of(const autograd::Plan& plan) const;
   bool awaits_use(const Tensor& leaf) const;
@@ -181,8 +178,7 @@ class Reducer final : public autograd::Listener {
   TracedBackward begin_wanted(std::span<Reducer* const> wanted);
   void forget_forward() noexcept;
   Round& start_round(Round::Start start);
-  void run_at_once(const TracedBackward* backward);
-  // Runs the rest of such a round, when all of its buckets are sent or wait for their turn.
+  // Runs the rest of a round, when all of its buckets are sent or wait for their turn.
   void finish_at_once(const TracedBackward* backward);
   // Completes a round whose gradients are sound: puts them in place, and runs advice.
   void conclude();

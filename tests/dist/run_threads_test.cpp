@@ -1,4 +1,6 @@
 // Ranks as threads, one of which does not end.
+#include "in_child.h"
+
 #include <brigade/autograd/functional.h>
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/new_group.h>
@@ -9,7 +11,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -18,21 +19,13 @@
 #include <thread>
 #include <vector>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace brigade::test::run_threads_test {
 using namespace std::chrono_literals;
 
 TEST_CASE("run_threads: a rank that runs on after the others ends the process, and is named") {
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    close(ends[0]);
-    dup2(ends[1], STDERR_FILENO);
-    alarm(120);
-    std::signal(SIGABRT, SIG_DFL);
+  const auto [status, text] = in_child([] {
     dist::run_threads(
         3,
         [](const dist::ProcessGroupPtr& group) {
@@ -42,19 +35,10 @@ TEST_CASE("run_threads: a rank that runs on after the others ends the process, a
           if (group->rank() == 2) throw ValueError("the cause");
         },
         5s, 200ms);
-    _exit(0);
-  }
-  close(ends[1]);
-  std::string text;
-  char part[256];
-  for (ssize_t got = 0; (got = read(ends[0], part, sizeof part)) > 0;)
-    text.append(part, static_cast<size_t>(got));
-  close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
+  });
   CHECK(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGABRT);
-  const auto has = [&](const char* part) { return text.find(part) != std::string::npos; };
+  const auto has = [&output = text](const char* part) { return output.find(part) != std::string::npos; };
   CHECK_MESSAGE(has("run_threads: rank 1 has run on for 200 ms after the last of the others had ended; "), text);
   CHECK_MESSAGE(has("reading pictures"), text);
   CHECK_MESSAGE(has("; before that a rank failed: the cause"), text);
@@ -99,7 +83,7 @@ TEST_CASE(
        "before the ranks of this process, which are threads, had ended"},
       {"a second thread",
        [] {
-         const std::string folder = "file:///tmp/brigade-exit-" + std::to_string(getpid());
+         const std::string folder = "file:///tmp/brigade-exit-" + std::to_string(getppid());
          const auto group =
              dist::init_process_group({.backend = "shm", .init_method = folder, .rank = 0, .world_size = 1});
          Tensor weight = ones({2});
@@ -114,25 +98,8 @@ TEST_CASE(
   };
   for (const Row& row : rows) {
     CAPTURE(row.name);
-    int ends[2];
-    REQUIRE(pipe(ends) == 0);
-    const pid_t child = fork();
-    if (child == 0) {
-      close(ends[0]);
-      dup2(ends[1], STDERR_FILENO);
-      alarm(20);
-      row.body();
-      _exit(7);
-    }
-    close(ends[1]);
-    std::string text;
-    char part[256];
-    for (ssize_t got = 0; (got = read(ends[0], part, sizeof part)) > 0;)
-      text.append(part, static_cast<size_t>(got));
-    close(ends[0]);
-    int status = 0;
-    waitpid(child, &status, 0);
-    std::filesystem::remove_all("/tmp/brigade-exit-" + std::to_string(child));
+    const auto [status, text] = in_child(row.body);
+    std::filesystem::remove_all("/tmp/brigade-exit-" + std::to_string(getpid()));
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == 1);
     CHECK_MESSAGE(text.find(row.words) != std::string::npos, text);

@@ -95,19 +95,26 @@ const Way kWays[] = {
      }},
 };
 
+// What one process holds after its steps; `backward` runs the backwards of a step.
+Values train_alone(double momentum, const std::function<void(Heads&, int)>& backward) {
+  manual_seed(1);
+  Heads alone;
+  optim::SGD plain(alone.parameters(), {.lr = 0.1, .momentum = momentum});
+  for (int s = 0; s < kSteps; ++s) {
+    plain.zero_grad();
+    backward(alone, s);
+    plain.step();
+  }
+  return values_of(alone.parameters());
+}
+
 void check_two_heads(const std::string& backend, int ranks) {
   const auto direct = [](const std::function<void()>& body) { body(); };
   for (const Way& way : kWays) {
-    manual_seed(1);
-    Heads alone;
-    optim::SGD plain(alone.parameters(), {.lr = 0.1, .momentum = 0.9});
-    for (int s = 0; s < kSteps; ++s) {
-      plain.zero_grad();
+    const Values expected = train_alone(0.9, [&](Heads& alone, int s) {
       way.run([&](const Tensor& x) { return alone.first(x); }, [&](const Tensor& x) { return alone.second(x); },
               whole_batch(ranks, s), {direct, direct});
-      plain.step();
-    }
-    const Values expected = values_of(alone.parameters());
+    });
     for (const bool views : {true, false}) {
       CAPTURE(way.name);
       CAPTURE(views);
@@ -175,19 +182,13 @@ const AddRankCase add_missing_head("a head that all ranks leave out is missing, 
 // A parameter that one rank leaves unused, where that is allowed, gets the others' gradient on that rank as well.
 void check_unused_on_one_rank(const std::string& backend, int ranks) {
   const auto term_of = [](const Tensor& a, int rank) { return loss_of(rank == 1 ? zeros_like(a) : a); };
-  manual_seed(1);
-  Heads alone;
-  optim::SGD plain(alone.parameters(), {.lr = 0.1, .momentum = 0.9});
-  for (int s = 0; s < kSteps; ++s) {
-    plain.zero_grad();
+  const Values expected = train_alone(0.9, [&](Heads& alone, int s) {
     for (int r = 0; r < ranks; ++r) {
       const Tensor x = batch_of(r, s);
       ((term_of(alone.first(x), r) + mean(abs(alone.first->head(x.narrow(1, 0, 3))))) / ranks).backward();
       (mean(abs(alone.second(x))) / ranks).backward();
     }
-    plain.step();
-  }
-  const Values expected = values_of(alone.parameters());
+  });
   expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     manual_seed(1);
     Heads heads;
@@ -222,16 +223,10 @@ const AddRankCase add_left_out_head("a rank that leaves out one head is told", &
 
 // Steps inside of backward: one per parameter.
 void check_steps_in_backward(const std::string& backend, int ranks) {
-  manual_seed(1);
-  Heads alone;
-  optim::SGD plain(alone.parameters(), {.lr = 0.1});
-  for (int s = 0; s < kSteps; ++s) {
-    plain.zero_grad();
+  const Values expected = train_alone(0, [&](Heads& alone, int s) {
     const Tensor x = whole_batch(ranks, s);
     (loss_of(alone.first(x)) + mean(abs(alone.second(x)))).backward();
-    plain.step();
-  }
-  const Values expected = values_of(alone.parameters());
+  });
   expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     manual_seed(1);
     Heads heads;

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "in_child.h"
+#include "../in_child.h"
 #include "kernels_planted.h"
 
 #if SIMT_TSAN
@@ -263,18 +263,18 @@ TEST_CASE("the thread sanitizer finds a missing barrier in any order, and no rac
       CAPTURE(race.name);
       CAPTURE(static_cast<int>(order));
       const auto run = [&](void (*kernel)(float*)) {
-        return simt::test::in_child([&] {
+        return brigade::test::in_child([&] {
           races = 0;
           const simt::ScopedOptions scope({.order = order});
           result(kernel, race.n);
           _exit(races > 0 ? 66 : 0);
         });
       };
-      const simt::test::Outcome missing = run(race.missing);
-      CHECK(missing.died);
+      const brigade::test::Outcome missing = run(race.missing);
+      CHECK(missing.status != 0);
       contains(missing.output, "data race");
       contains(missing.output, race.name);
-      CHECK_FALSE(run(race.right).died);
+      CHECK(run(race.right).status == 0);
     }
   }
 }
@@ -283,11 +283,11 @@ TEST_CASE("the thread sanitizer finds a missing barrier in any order, and no rac
 #if SIMT_ASAN
 TEST_CASE("the address sanitizer finds an access one past the end, and names the kernel's line") {
   const auto expect_found = [](auto launch) {
-    const simt::test::Outcome outcome = simt::test::in_child([&] {
+    const brigade::test::Outcome outcome = brigade::test::in_child([&] {
       launch();
       cudaDeviceSynchronize();
     });
-    CHECK(outcome.died);
+    CHECK(outcome.status != 0);
     contains(outcome.output, "heap-buffer-overflow");
     contains(outcome.output, "kernels_planted.h");
   };
@@ -303,18 +303,18 @@ TEST_CASE("the address sanitizer finds an access one past the end, and names the
 TEST_CASE("a stack overflow hits a guard page") {
   std::vector<int> x(32, 1);
   const simt::ScopedOptions scope({.stack_bytes = 64 << 10});
-  CHECK(simt::test::in_child([&] {
+  CHECK(brigade::test::in_child([&] {
           simt::launch("stack_overflow", stack_overflow, 1, 32, 0, nullptr, x.data());
           cudaDeviceSynchronize();
-        }).died);
+        }).status != 0);
 #if !SIMT_TSAN  // deep recursion is too slow under TSan instrumentation
   // With enough stack it does not overflow.
   const simt::ScopedOptions roomy({.stack_bytes = 16 << 20});
-  const simt::test::Outcome outcome = simt::test::in_child([&] {
+  const brigade::test::Outcome outcome = brigade::test::in_child([&] {
     simt::launch("stack_overflow", stack_overflow, 1, 32, 0, nullptr, x.data());
     cudaDeviceSynchronize();
   });
   INFO(outcome.output);
-  CHECK_FALSE(outcome.died);
+  CHECK(outcome.status == 0);
 #endif
 }

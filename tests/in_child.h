@@ -8,16 +8,16 @@
 #include <functional>
 #include <string>
 
-namespace simt::test {
+namespace brigade::test {
 
 struct Outcome {
-  bool died = false;   // by a signal or a nonzero exit status
-  std::string output;  // what a sanitizer wrote
+  int status = 0;      // as from waitpid; 0: the action ended, and the process with it
+  std::string output;  // its stderr
 };
 
 inline Outcome in_child(const std::function<void()>& body) {
   int ends[2];
-  if (pipe(ends) != 0) return {true, "no pipe"};
+  if (pipe(ends) != 0) return {-1, "no pipe"};
   const pid_t child = fork();
   if (child == 0) {
     dup2(ends[1], STDERR_FILENO);
@@ -25,6 +25,7 @@ inline Outcome in_child(const std::function<void()>& body) {
     for (const int number : {SIGSEGV, SIGBUS, SIGABRT})
       std::signal(number, SIG_DFL);
     close(ends[0]);
+    alarm(120);
     body();
     _exit(0);
   }
@@ -34,10 +35,8 @@ inline Outcome in_child(const std::function<void()>& body) {
   for (ssize_t n; (n = read(ends[0], buffer, sizeof(buffer))) > 0;)
     outcome.output.append(buffer, static_cast<size_t>(n));
   close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  outcome.died = status != 0;
+  waitpid(child, &outcome.status, 0);
   return outcome;
 }
 
-}  // namespace simt::test
+}  // namespace brigade::test

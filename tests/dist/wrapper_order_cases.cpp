@@ -150,10 +150,7 @@ std::string check_wanted(const dist::ProcessGroupPtr& group) {
     other.requires_grad_(true);
     for (int step = 0; step < 3; ++step) {
       optimizer.zero_grad();
-      if (step == 1) {
-        ddp_of_critic(batch_of(group->rank(), 0));
-        sum(other).backward();
-      }
+      if (step == 1) sum(other + mean(ddp_of_critic(batch_of(group->rank(), 0))).detach()).backward();
       const auto run = [&] {
         const Tensor loss = loss_of(ddp_of_critic(ddp(batch_of(group->rank(), 0), false)));
         (step == 1 && group->rank() == 1 ? sum(other) : loss).backward();

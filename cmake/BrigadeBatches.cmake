@@ -87,11 +87,11 @@ function(brigade_find_clash batch variable)
   endforeach()
 endfunction()
 
-# brigade_batch(variable name size root prefix): compiles the small files of a list together, `size` at a time on average. The list then names the
-# batches in place of their files. No batch grows far above the average. A file stays in its batch when others come or go, unless that one becomes full.
-# Never together are files of which one says what another declares for itself (OWN_NAMESPACES at the end: no need to look, each has a namespace of its
-# own), and files with different compile options. Those with definitions of their own stay alone. Paths in a batch count from the include folder that
-# stands for `root`, so that a compiler cache serves every checkout; `prefix` comes before them.
+# brigade_batch(variable name size root prefix): compiles the small files of a list together, `size` times BRIGADE_BATCH_FACTOR at a time on average. The
+# list then names the batches in place of their files. No batch grows far above the average. A file stays in its batch when others come or go, unless
+# that one becomes full. Never together are files of which one says what another declares for itself (OWN_NAMESPACES at the end: no need to look, each
+# has a namespace of its own), and files with different compile options. Those with definitions of their own stay alone. Paths in a batch count from the
+# include folder that stands for `root`, so that a compiler cache serves every checkout; `prefix` comes before them.
 function(brigade_batch variable name size root prefix)
   if(NOT BRIGADE_BATCHES OR NOT ${variable})
     return()
@@ -113,6 +113,7 @@ function(brigade_batch variable name size root prefix)
   if(count EQUAL 0)
     return()
   endif()
+  math(EXPR size "${BRIGADE_BATCH_FACTOR} * ${size}")
   # Of many, a number that seldom changes when files come, since all files move then.
   math(EXPR batches "(${count} + ${size} - 1) / ${size}")
   if(batches GREATER 16)

@@ -3,6 +3,7 @@
 
     scripts/check-compile-times.py BUILD [--limit SECONDS]
 
+The limit is for batches of BRIGADE_BATCH_FACTOR 1; for those of F times as many files, which share their headers, it is (1 + F) / 2 times as much.
 CPU time, which a loaded machine changes little. An object counts as it was compiled last; what a compiler cache answered
 was not compiled. The limit is for a machine that compiles a short program of the standard library's templates in
 YARDSTICK_SECONDS; on a slower one it grows by as much. Prints how many objects were judged, their sum and the longest; exits
@@ -77,7 +78,8 @@ def main():
     print(f"{len(seconds)} objects compiled in {sum(seconds.values()):.0f} CPU seconds; the longest:")
     for name in longest[:5]:
         print(f"{seconds[name]:7.1f} {name}")
-    limit = given.limit * slowness(given.build)
+    factor = int(re.search(r"^BRIGADE_BATCH_FACTOR:\w+=(\d+)$", (given.build / "CMakeCache.txt").read_text(), re.MULTILINE).group(1))
+    limit = given.limit * slowness(given.build) * (1 + factor) / 2
     slow = [name for name in longest if seconds[name] > limit]
     print(f"the limit here: {limit:.1f}")
     for name in slow:

@@ -41,7 +41,7 @@ uint64_t hash_bytes(const char* data, size_t bytes) noexcept {
 }
 
 // A contiguous copy in host memory.
-Tensor plain(const Tensor& tensor) { return detail::on_host(kernels::contiguous(tensor)); }
+Tensor plain(const Tensor& tensor) { return brigade::detail::on_host(kernels::contiguous(tensor)); }
 
 uint64_t hash_of(const Tensor& tensor) {
   if (!tensor.defined()) return 0;

@@ -55,7 +55,7 @@ Combined combine(ProcessGroup& group, const JoinedLayer& joined, const Tensor& m
                  const std::string& name, SourceLocation where) {
   const Device device = moments.device();
   if (device != Device() && joined.is_in_join()) {
-    const Combined here = combine(group, joined, detail::on_host(moments), count, name, where);
+    const Combined here = combine(group, joined, brigade::detail::on_host(moments), count, name, where);
     return {here.moments.to(device), here.count};
   }
   const int64_t numbers = moments.numel();

@@ -131,8 +131,8 @@ TEST_CASE("a bad index is passed over and told later, with the operation that me
   for (const Row& each : rows) {
     CAPTURE(each.what);
     const Tensor y = each.call();
-    CHECK_THROWS_WITH_AS(cuda::synchronize(), doctest::Contains(each.what), IndexError);
-    cuda::synchronize();  // each error is reported once
+    CHECK_THROWS_WITH_AS(brigade::cuda::synchronize(), doctest::Contains(each.what), IndexError);
+    brigade::cuda::synchronize();  // each error is reported once
     CHECK(on_cpu(y).to_vector<float>() == each.left);
   }
   CHECK_THROWS_AS(gather(x, 0, zeros({2, 2}, kInt64)), DeviceError);

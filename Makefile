@@ -35,8 +35,8 @@ asan: deps
 	cmake --build --preset asan -j $(JOBS)
 	ctest --preset asan -j $(TEST_JOBS)
 
-# What every change runs of that: the layers below lab, where memory is handled by hand, and CUDA's kernels in the emulation. The rest takes
-# twice as long again (scripts/nightly.sh).
+# What every change runs of that: core, kernels, autograd and dist, where memory is handled by hand, and CUDA's kernels in the emulation. The rest
+# takes twice as long again (scripts/nightly.sh).
 asan-change: deps
 	cmake --preset asan -DBRIGADE_FEW_INSTRUCTION_SETS=ON $(CMAKE_FLAGS)
 	cmake --build --preset asan -j $(JOBS) --target memory_tests

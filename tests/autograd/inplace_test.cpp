@@ -202,21 +202,19 @@ TEST_CASE("an expanded tensor may be filled, since all that is written to one pl
   CHECK_THROWS_AS(y.expand({3, 2}).mul_(2), ValueError);
 }
 
-TEST_CASE("indices that were given away may not be written to before backward") {
-  const Tensor x = leaf({3, 1, 2, 5, 4, 6});
+TEST_CASE("indices that were given away, and weights of classes, may not be written to before backward") {
+  const Tensor x = leaf({3, 1, 2, 5, 4, 6}), rows = x.reshape({2, 3}), classes = tensor<int64_t>({0, 2});
+  const Tensor weight = ones({6}, x.dtype()).reshape({3, 2}).select(1, 0);  // strided
   struct Chosen {
     const char* op;
     Tensor values, indices;
   };
-  const auto pooled = max_pool2d_with_indices(x.reshape({1, 2, 3}), {1, 3});
-  const auto pooled_1d = max_pool1d_with_indices(x.reshape({1, 6}), 2);
-  const auto largest = max(x, 0);
-  const auto sorted = sort(x);
-  const auto best = topk(x, 2);
+  const auto by = [](const char* op, const auto& both) { return Chosen{op, both.values, both.indices}; };
   for (const Chosen& chosen :
-       {Chosen{"max_pool2d", pooled.values, pooled.indices}, Chosen{"max_pool1d", pooled_1d.values, pooled_1d.indices},
-        Chosen{"max", largest.values, largest.indices}, Chosen{"sort", sorted.values, sorted.indices},
-        Chosen{"topk", best.values, best.indices}}) {
+       {by("max_pool2d", max_pool2d_with_indices(x.reshape({1, 2, 3}), {1, 3})),
+        by("max_pool1d", max_pool1d_with_indices(x.reshape({1, 6}), 2)), by("max", max(x, 0)), by("sort", sort(x)),
+        by("topk", topk(x, 2)), Chosen{"cross_entropy", cross_entropy(rows, classes, {.weight = weight}), weight},
+        Chosen{"nll_loss", nll_loss(rows, classes, {.weight = weight}), weight}}) {
     CAPTURE(chosen.op);
     neg_(chosen.indices);
     CHECK_THROWS_WITH_AS(chosen.values.sum().backward(), doctest::Contains("modified by an inplace operation"),

@@ -141,7 +141,7 @@ TEST_CASE("what a dtype cannot hold is refused in place, and leaves the tensor a
   }
 }
 
-TEST_CASE("integers in place wrap around in their own dtype") {
+TEST_CASE("in place, integers wrap around in their own dtype, and halves meet wider numbers in theirs") {
   const auto bytes = [](std::initializer_list<uint8_t> numbers) { return tensor<uint8_t>(numbers); };
   CHECK(values(bytes({1, 2, 3}).mul_(300)) == Values{44, 88, 132});
   CHECK(values(bytes({1, 2, 3}).mul_(-2)) == Values{254, 252, 250});
@@ -152,7 +152,8 @@ TEST_CASE("integers in place wrap around in their own dtype") {
   CHECK(values(tensor<bool>({true, false}).mul_(tensor<bool>({true, true}))) == Values{1, 0});
   CHECK(values(neg_(tensor<int64_t>({1, 2}))) == Values{-1, -2});
   CHECK(values(tensor<int64_t>({1, 2}).fill_(0.5)) == Values{0, 0});
-  CHECK(values(tensor<float>({1, 2}).to(kFloat16).add_(tensor<double>({1, 1}))) == Values{2, 3});
+  CHECK(values(tensor<float>({1, -60000}).to(kFloat16).add_(tensor<double>({1, 1e5}))) == Values{2, 40000});
+  CHECK(values(tensor<float>({32768}).to(kFloat16).mul_(tensor<double>({1.0 / (1 << 26)}))) == Values{1.0 / 2048});
 }
 
 TEST_CASE("the result of a number divided by a tensor may be written to, and so may the tensor") {

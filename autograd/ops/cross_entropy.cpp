@@ -45,15 +45,18 @@ Tensor per_class(const Tensor& values, int dims) {
 }
 
 struct ClassLossNode : Node {
-  SavedTensor target;
+  SavedTensor target, weight;
   Tensor denominator;
-  ClassLossOptions options;
+  ClassLossOptions options;  // without the weight
 
   void save(const Tensor& classes, const Tensor& divisor, const ClassLossOptions& how) {
     target.save_input(*this, classes);
     denominator = divisor;
-    options = how;
-    options.weight = how.weight.defined() ? how.weight.detach({}) : Tensor();
+    options = {how.reduction, how.ignore_index, {}, how.label_smoothing};
+    weight.save_input(*this, how.weight);
+  }
+  ClassLossOptions with_weight() {
+    return {options.reduction, options.ignore_index, weight.unpack(*this), options.label_smoothing};
   }
 
   // The gradient of each position's loss, broadcastable over the classes, in the dtype of the computation.
@@ -68,20 +71,19 @@ struct ClassLossNode : Node {
   }
   // The weight of each class in the loss of a position (kernels/common/cross_entropy.h): a constant with the shape of
   // the logits.
-  Tensor shares(const Tensor& classes, const Shape& sizes, DType dtype) const {
+  Tensor shares(const Tensor& classes, const Shape& sizes, DType dtype) {
     const int dims = sizes.size();
     const int dim = class_dim(dims);
     const Tensor wanted = view::unsqueeze(classes, dim);
-    const Tensor index =
-        kernels::cast(arange(0, static_cast<double>(sizes[dim]), 1, {kInt64, classes.device()}), kInt64);
+    const Tensor index = arange(0, sizes[dim], 1, {kInt64, classes.device()});
     Tensor result = kernels::cast(kernels::compare(per_class(index, dims), wanted, CompareOp::Equal), dtype);
     if (options.label_smoothing > 0) {
       const double each = options.label_smoothing / static_cast<double>(sizes[dim]);
       result = kernels::binary_scalar(result, 1 - options.label_smoothing, BinaryOp::Mul, false);
       result = kernels::binary_scalar(result, each, BinaryOp::Add, false);
     }
-    if (options.weight.defined())
-      result = kernels::binary(result, per_class(kernels::cast(options.weight, dtype), dims), BinaryOp::Mul);
+    if (const Tensor weights = weight.unpack(*this); weights.defined())
+      result = kernels::binary(result, per_class(kernels::cast(weights, dtype), dims), BinaryOp::Mul);
     const Tensor counts =
         kernels::compare_scalar(wanted, static_cast<double>(options.ignore_index), CompareOp::NotEqual);
     return kernels::binary(result, kernels::cast(counts, dtype), BinaryOp::Mul);
@@ -94,15 +96,12 @@ struct CrossEntropyNode final : ClassLossNode {
   void backward(BackwardContext& context) override {
     const Tensor x = logits.unpack(*this);
     const Tensor classes = target.unpack(*this);
-    if (context.create_graph()) {
-      context.set(0, composite(context.grad(), x, classes));
-    } else {
-      context.set(
-          0, kernels::cross_entropy_backward(context.grad(), x, classes, log_sums.unpack(*this), denominator, options));
-    }
+    if (context.create_graph()) return context.set(0, composite(context.grad(), x, classes));
+    context.set(0, kernels::cross_entropy_backward(context.grad(), x, classes, log_sums.unpack(*this), denominator,
+                                                   with_weight()));
   }
   // slope * (sum of the shares * softmax - shares)
-  Tensor composite(const Tensor& grad, const Tensor& x, const Tensor& classes) const {
+  Tensor composite(const Tensor& grad, const Tensor& x, const Tensor& classes) {
     const Tensor wide = widened(x);
     const int dim = class_dim(x.dim());
     const Tensor share = shares(classes, x.sizes(), wide.dtype());
@@ -118,10 +117,8 @@ struct NllLossNode final : ClassLossNode {
   void backward(BackwardContext& context) override {
     const Tensor classes = target.unpack(*this);
     const Tensor& grad = context.grad();
-    if (!context.create_graph()) {
-      context.set(0, kernels::nll_loss_backward(grad, sizes, classes, denominator, options));
-      return;
-    }
+    if (!context.create_graph())
+      return context.set(0, kernels::nll_loss_backward(grad, sizes, classes, denominator, with_weight()));
     const Tensor g = slope(grad, sizes.size());
     context.set(0, in_dtype(g * -shares(classes, sizes, g.dtype()), grad.dtype()));
   }

@@ -68,7 +68,6 @@ struct MulInplaceNode final : Node {
   SavedTensor past, other;
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
-    // The other operand may have a wider dtype.
     if (context.needs_input_grad(0)) context.set(0, (grad * other.unpack(*this)).to(grad.dtype(), {}));
     if (context.needs_input_grad(1)) context.set_fitted(1, grad * past.unpack(*this));
   }
@@ -79,9 +78,6 @@ struct ScaleInplaceNode final : Node {
   void backward(BackwardContext& context) override { context.set(0, context.grad() * factor); }
 };
 
-}  // namespace
-
-namespace {
 // `op`: the operation that the program called, under which the tape, the graph and the write log list this write.
 const Tensor& copy_as(const char* op, const Tensor& self, const Tensor& source, SourceLocation where) {
   check_inplace(self, source.requires_grad(), where);
@@ -97,6 +93,24 @@ const Tensor& fill_all(const char* op, const Tensor& self, Scalar value, SourceL
   record_inplace<FillNode>({.op = op, .where = where}, {self}, self);
   return self;
 }
+
+// Writes the result of a differentiable operation on x into x. The operation may keep its operand,
+// so it works on a copy where that is possible.
+template <class F>
+const Tensor& write_back(const char* op, const Tensor& x, bool other_requires_grad, SourceLocation where,
+                         F&& operation) {
+  check_inplace(x, other_requires_grad, where);
+  const autograd::AutocastPause in_dtype_of_x;  // as in PyTorch, nothing in place is cast
+  const bool may_keep = autograd::GradMode::is_enabled() && (x.requires_grad() || other_requires_grad);
+  const Tensor result = operation(may_keep ? autograd::with_history_of(x, kernels::clone(x)) : x);
+  located(where, [&] { kernels::check_result_type(op, result.dtype(), x); });
+  if (result.sizes() != x.sizes()) {
+    throw ShapeError(where, "output with shape {} doesn't match the broadcast shape {}; write out of place", x.sizes(),
+                     result.sizes());
+  }
+  return copy_as(op, x, result, where);
+}
+
 }  // namespace
 
 const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
@@ -109,6 +123,13 @@ const Tensor& Tensor::zero_(SourceLocation where) const { return fill_all("zero_
 const Tensor& Tensor::add_(const Tensor& other, Scalar alpha, SourceLocation where) const {
   check_inplace(*this, other.requires_grad(), where);
   located(where, [&] { check_sum(*this, other, alpha); });
+  const DType common = kernels::result_type({*this, other});
+  if (common != dtype()) {  // computed in the wider dtype, and rounded once
+    return write_back("add_", *this, other.requires_grad(), where, [&](const Tensor& value) {
+      const Tensor operand = as_it_is(other, *this).to(common, where);
+      return add(value, alpha.to<double>() == 1 ? operand : mul(operand, alpha, where), where);
+    });
+  }
   const Tensor operand = as_it_is(other, *this);
   located(where, [&] { kernels::add_inplace(*this, operand, alpha); });
   if (auto* node = record_inplace<AddInplaceNode>({.op = "add_", .where = where}, {*this, operand}, *this))
@@ -119,6 +140,10 @@ const Tensor& Tensor::add_(const Tensor& other, Scalar alpha, SourceLocation whe
 const Tensor& Tensor::mul_(const Tensor& other, SourceLocation where) const {
   check_inplace(*this, other.requires_grad(), where);
   located(where, [&] { kernels::check_result_type("mul_", kernels::result_type({*this, other}), *this); });
+  if (kernels::result_type({*this, other}) != dtype()) {
+    return write_back("mul_", *this, other.requires_grad(), where,
+                      [&](const Tensor& value) { return mul(value, as_it_is(other, *this), where); });
+  }
   // The derivative with respect to the factor needs the value that is about to be overwritten.
   const bool keep_past = autograd::GradMode::is_enabled() && other.requires_grad();
   const Tensor past = keep_past ? autograd::with_history_of(*this, kernels::clone(*this)) : Tensor();
@@ -139,27 +164,6 @@ const Tensor& Tensor::mul_(Scalar factor, SourceLocation where) const {
     node->factor = factor.to<double>();
   return *this;
 }
-
-namespace {
-
-// Writes the result of a differentiable operation on x into x. The operation may keep its operand,
-// so it works on a copy where that is possible.
-template <class F>
-const Tensor& write_back(const char* op, const Tensor& x, bool other_requires_grad, SourceLocation where,
-                         F&& operation) {
-  check_inplace(x, other_requires_grad, where);
-  const autograd::AutocastPause in_dtype_of_x;  // as in PyTorch, nothing in place is cast
-  const bool may_keep = autograd::GradMode::is_enabled() && (x.requires_grad() || other_requires_grad);
-  const Tensor result = operation(may_keep ? autograd::with_history_of(x, kernels::clone(x)) : x);
-  located(where, [&] { kernels::check_result_type(op, result.dtype(), x); });
-  if (result.sizes() != x.sizes()) {
-    throw ShapeError(where, "output with shape {} doesn't match the broadcast shape {}; write out of place", x.sizes(),
-                     result.sizes());
-  }
-  return copy_as(op, x, result, where);
-}
-
-}  // namespace
 
 const Tensor& sub_(const Tensor& x, const Tensor& other, Scalar alpha, SourceLocation where) {
   located(where, [&] { kernels::check_difference(x.dtype(), other.dtype()); });

@@ -4,6 +4,7 @@
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/reduction.h>
 #include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/clamp.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
@@ -78,8 +79,7 @@ Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& va
   }
   // Raise the variance to eps by a constant, so that the gradient passes.
   const Tensor values = given.detach(where);
-  const Tensor lift = sub(maximum(values, full({}, options.eps, values.options()), where), values, where);
-  const Tensor variance = add(given, lift, where);
+  const Tensor variance = add(given, sub(clamp_min(values, options.eps, where), values, where), where);
   const Tensor squares = div(square(sub(x, target, where), where), variance, where);
   Tensor losses = mul(add(log(variance, where), squares, where), 0.5, where);
   if (options.full) losses = add(losses, 0.5 * std::log(2 * std::numbers::pi), where);

@@ -165,11 +165,13 @@ class LinearInputs {
   size_t count_;
 };
 
-// linear() takes a weight [in] as well: a product with a vector, to which the bias broadcasts.
+// linear() takes a weight [in] as well: a product with a vector, whose bias is a single number.
 bool is_by_vector(const Tensor& x, const Tensor& weight) {
   return weight.dim() == 1 && x.dim() >= 1 && x.sizes().back() == weight.sizes()[0];
 }
 [[gnu::cold]] Tensor by_vector(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceLocation where) {
+  if (bias.defined() && bias.dim() != 0)
+    throw ShapeError(where, "linear: expected a bias [] for a weight {}, got {}", weight.sizes(), describe(bias));
   const Tensor y = matmul(x, weight, where);
   return bias.defined() ? y + bias : y;
 }

@@ -14,7 +14,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, SourceLocation where = SourceLoc
 Tensor mm(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
 // Two batches of matrices [batch, n, k] x [batch, k, m].
 Tensor bmm(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
-// x [..., in] by weight [out, in] transposed, plus bias [out] (or undefined): [..., out]; by weight [in]: [...].
+// x [..., in] by weight [out, in] transposed, plus bias [out] (or undefined): [..., out]; by weight [in], plus bias []:
+// [...]. One floating dtype. Throws ShapeError, DTypeError.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               SourceLocation where = SourceLocation::current());
 

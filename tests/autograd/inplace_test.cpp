@@ -141,7 +141,7 @@ TEST_CASE("what a dtype cannot hold is refused in place, and leaves the tensor a
   }
 }
 
-TEST_CASE("integers in place wrap around in their own dtype") {
+TEST_CASE("in place, integers wrap around in their own dtype, and halves meet wider numbers in theirs") {
   const auto bytes = [](std::initializer_list<uint8_t> numbers) { return tensor<uint8_t>(numbers); };
   CHECK(values(bytes({1, 2, 3}).mul_(300)) == Values{44, 88, 132});
   CHECK(values(bytes({1, 2, 3}).mul_(-2)) == Values{254, 252, 250});
@@ -152,7 +152,8 @@ TEST_CASE("integers in place wrap around in their own dtype") {
   CHECK(values(tensor<bool>({true, false}).mul_(tensor<bool>({true, true}))) == Values{1, 0});
   CHECK(values(neg_(tensor<int64_t>({1, 2}))) == Values{-1, -2});
   CHECK(values(tensor<int64_t>({1, 2}).fill_(0.5)) == Values{0, 0});
-  CHECK(values(tensor<float>({1, 2}).to(kFloat16).add_(tensor<double>({1, 1}))) == Values{2, 3});
+  CHECK(values(tensor<float>({1, -60000}).to(kFloat16).add_(tensor<double>({1, 1e5}))) == Values{2, 40000});
+  CHECK(values(tensor<float>({32768}).to(kFloat16).mul_(tensor<double>({1.0 / (1 << 26)}))) == Values{1.0 / 2048});
 }
 
 TEST_CASE("the result of a number divided by a tensor may be written to, and so may the tensor") {
@@ -202,21 +203,19 @@ TEST_CASE("an expanded tensor may be filled, since all that is written to one pl
   CHECK_THROWS_AS(y.expand({3, 2}).mul_(2), ValueError);
 }
 
-TEST_CASE("indices that were given away may not be written to before backward") {
-  const Tensor x = leaf({3, 1, 2, 5, 4, 6});
+TEST_CASE("indices that were given away, and weights of classes, may not be written to before backward") {
+  const Tensor x = leaf({3, 1, 2, 5, 4, 6}), rows = x.reshape({2, 3}), classes = tensor<int64_t>({0, 2});
+  const Tensor weight = ones({6}, x.dtype()).reshape({3, 2}).select(1, 0);  // strided
   struct Chosen {
     const char* op;
     Tensor values, indices;
   };
-  const auto pooled = max_pool2d_with_indices(x.reshape({1, 2, 3}), {1, 3});
-  const auto pooled_1d = max_pool1d_with_indices(x.reshape({1, 6}), 2);
-  const auto largest = max(x, 0);
-  const auto sorted = sort(x);
-  const auto best = topk(x, 2);
+  const auto by = [](const char* op, const auto& both) { return Chosen{op, both.values, both.indices}; };
   for (const Chosen& chosen :
-       {Chosen{"max_pool2d", pooled.values, pooled.indices}, Chosen{"max_pool1d", pooled_1d.values, pooled_1d.indices},
-        Chosen{"max", largest.values, largest.indices}, Chosen{"sort", sorted.values, sorted.indices},
-        Chosen{"topk", best.values, best.indices}}) {
+       {by("max_pool2d", max_pool2d_with_indices(x.reshape({1, 2, 3}), {1, 3})),
+        by("max_pool1d", max_pool1d_with_indices(x.reshape({1, 6}), 2)), by("max", max(x, 0)), by("sort", sort(x)),
+        by("topk", topk(x, 2)), Chosen{"cross_entropy", cross_entropy(rows, classes, {.weight = weight}), weight},
+        Chosen{"nll_loss", nll_loss(rows, classes, {.weight = weight}), weight}}) {
     CAPTURE(chosen.op);
     neg_(chosen.indices);
     CHECK_THROWS_WITH_AS(chosen.values.sum().backward(), doctest::Contains("modified by an inplace operation"),

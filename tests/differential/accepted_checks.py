@@ -9,6 +9,7 @@ import torch
 import compare
 import recurrences
 import torch_side
+import variants
 
 CHECKS = {}
 
@@ -79,12 +80,12 @@ def needs_less(program, found, ours):
     """PyTorch refuses because of what it kept; where it is made to keep copies, and its graphs, it gives what is given here."""
     lines = [{**line, "args": {**line.get("args", {}), "retain_graph": True}} if line["op"] in ("backward", "grad") else line
              for line in program["lines"]]
-    keeping = {**program, "lines": lines}
+    keeping, here = {**program, "lines": lines}, ours.run([program])[0]
     # Not allow_mutation_on_saved_tensors(), which does not see what is written through a view.
     with torch.autograd.graph.saved_tensors_hooks(lambda x: x.detach().clone(), lambda x: x):
-        left = compare.difference(keeping, torch_side.run(keeping), ours.run([program])[0])
+        left = [compare.difference(keeping, torch_side.run(keeping, kind=kind), here, kind=kind) for kind in (torch_side.Run, recurrences.Run)]
     # PyTorch may still refuse, for another reason, or have a history that leads to zeros.
-    return left is None or left.kind in ("accepted here", "requires_grad", "presence")
+    return any(found is None or found.kind in ("accepted here", "requires_grad", "presence") for found in left)
 
 
 @check
@@ -262,7 +263,7 @@ def is_empty(program, found, ours):
 
 
 @check
-def multiplies_nothing(program, found, ours):
+def computes_nothing(program, found, ours):
     """A tensor of the refused line has no elements."""
     number = int(found.where.split()[1])
     variables = after(program["lines"][:number]).session.variables
@@ -288,61 +289,40 @@ def agrees(kind, program, ours):
     return compare.difference(program, torch_side.run(program, kind=kind), ours.run([program])[0], kind=kind) is None
 
 
-class Dense(torch_side.Run):
-    """PyTorch with results that are laid out as they are here."""
-
-    def keep(self, line, results):
-        results = list(results) if isinstance(results, (list, tuple)) else [results]
-        known = {x.untyped_storage().data_ptr() for x in self.session.variables.values() if x is not None}
-        is_view = lambda x: x.untyped_storage().data_ptr() in known
-        dense = [x.contiguous() if isinstance(x, torch.Tensor) and not is_view(x) else x for x in results]
-        super().keep(line, dense)
-
-
 @check
 def lies_otherwise(program, found, ours):
-    return agrees(Dense, program, ours)
-
-
-def with_inputs(run, line, changed):
-    """What a line gives where its inputs are what changed() makes of them."""
-    kept = run.session.variables
-    run.session.variables = {name: changed(x) if name in line["in"] and isinstance(x, torch.Tensor) else x for name, x in kept.items()}
-    try:
-        return torch_side.call(run.session, line)
-    finally:
-        run.session.variables = kept
-
-
-class DenseWeights(torch_side.Run):
-    """PyTorch whose batch_norm gets dense copies of what requires grad."""
-
-    def call(self, line):
-        if line["op"] != "batch_norm":
-            return super().call(line)
-        return with_inputs(self, line, lambda x: x.contiguous() if x.requires_grad else x)
-
-
-class FloatProducts(torch_side.Run):
-    """PyTorch that computes products of half types in float32, and rounds once."""
-
-    def call(self, line):
-        x = self.session.variables.get(line["in"][0]) if line.get("in") else None
-        if line["op"] not in ("prod", "cumprod") or x is None or x.dtype not in (torch.float16, torch.bfloat16) or "dtype" in line.get("args", {}):
-            return super().call(line)
-        return with_inputs(self, line, torch.Tensor.float).to(x.dtype)
+    return agrees(variants.Dense, program, ours)
 
 
 @check
 def has_strided_weight(program, found, ours):
     """With dense weights PyTorch gives what is given here."""
-    return agrees(DenseWeights, program, ours)
+    return agrees(variants.DenseWeights, program, ours)
+
+
+@check
+def negates_bools(program, found, ours):
+    """With numbers for bools PyTorch gives what is given here."""
+    return agrees(variants.Numbers, program, ours)
+
+
+@check
+def has_statistics_of_another_dtype(program, found, ours):
+    """With statistics of the input's dtype PyTorch gives what is given here."""
+    return agrees(variants.OwnStatistics, program, ours)
+
+
+@check
+def has_bias_without_dimensions(program, found, ours):
+    number = int(found.where.split()[1])
+    name = program["lines"][number]["in"][2]
+    return name is not None and after(program["lines"][:number]).session.variables[name].dim() == 0
 
 
 @check
 def has_product_of_halves(program, found, ours):
     """With products that are computed in float32 PyTorch gives what is given here."""
-    return agrees(FloatProducts, program, ours)
+    return agrees(variants.FloatProducts, program, ours)
 
 
 @check

@@ -7,11 +7,14 @@ namespace brigade::lab::reference {
 
 namespace {
 
+// An input that is not given stands for Python's None, a new dimension.
+TensorIndex index_of(const Tensor& given) { return given.defined() ? TensorIndex(given) : TensorIndex(indexing::None); }
+
 const AddOperations add_gather{
     {"index",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       if (args.integer("skip", 0) == 1) return in[0].index({indexing::Slice(), in[1], in[2]});
-       return in[0].index({in[1], in[2]});
+       if (args.integer("skip", 0) == 1) return in[0].index({indexing::Slice(), index_of(in[1]), index_of(in[2])});
+       return in[0].index({index_of(in[1]), index_of(in[2])});
      }},
     {"index_put",
      [](const Inputs& in, const Arguments&) -> Outputs {

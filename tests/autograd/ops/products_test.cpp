@@ -246,6 +246,8 @@ TEST_CASE("linear by a weight without outputs is a product with a vector") {
         gelu(linear(x, weight, bias), GeluApproximation::Tanh).to_vector<double>());
   CHECK_THROWS_WITH_AS(linear(x, tensor<double>({1, 2})),
                        doctest::Contains("weight [out, in] or [in], got input [2, 3]"), ShapeError);
+  for (const Tensor& wide : {ones({1}), ones({2}), ones({4, 2})})
+    CHECK_THROWS_WITH_AS(linear(x, weight, wide), doctest::Contains("expected a bias [] for a weight [3]"), ShapeError);
 }
 
 TEST_CASE("errors of products say what was expected, and where they were called") {

@@ -10,12 +10,12 @@
 
 namespace brigade::test {
 
-struct Outcome {
+struct ChildOutcome {
   int status = 0;      // as from waitpid; 0: the action ended, and the process with it
   std::string output;  // its stderr
 };
 
-inline Outcome in_child(const std::function<void()>& body) {
+inline ChildOutcome in_child(const std::function<void()>& body) {
   int ends[2];
   if (pipe(ends) != 0) return {-1, "no pipe"};
   const pid_t child = fork();
@@ -30,7 +30,7 @@ inline Outcome in_child(const std::function<void()>& body) {
     _exit(0);
   }
   close(ends[1]);
-  Outcome outcome;
+  ChildOutcome outcome;
   char buffer[4096];
   for (ssize_t n; (n = read(ends[0], buffer, sizeof(buffer))) > 0;)
     outcome.output.append(buffer, static_cast<size_t>(n));

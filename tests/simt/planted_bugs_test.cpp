@@ -270,7 +270,7 @@ TEST_CASE("the thread sanitizer finds a missing barrier in any order, and no rac
           _exit(races > 0 ? 66 : 0);
         });
       };
-      const brigade::test::Outcome missing = run(race.missing);
+      const brigade::test::ChildOutcome missing = run(race.missing);
       CHECK(missing.status != 0);
       contains(missing.output, "data race");
       contains(missing.output, race.name);
@@ -283,7 +283,7 @@ TEST_CASE("the thread sanitizer finds a missing barrier in any order, and no rac
 #if SIMT_ASAN
 TEST_CASE("the address sanitizer finds an access one past the end, and names the kernel's line") {
   const auto expect_found = [](auto launch) {
-    const brigade::test::Outcome outcome = brigade::test::in_child([&] {
+    const brigade::test::ChildOutcome outcome = brigade::test::in_child([&] {
       launch();
       cudaDeviceSynchronize();
     });
@@ -310,7 +310,7 @@ TEST_CASE("a stack overflow hits a guard page") {
 #if !SIMT_TSAN  // deep recursion is too slow under TSan instrumentation
   // With enough stack it does not overflow.
   const simt::ScopedOptions roomy({.stack_bytes = 16 << 20});
-  const brigade::test::Outcome outcome = brigade::test::in_child([&] {
+  const brigade::test::ChildOutcome outcome = brigade::test::in_child([&] {
     simt::launch("stack_overflow", stack_overflow, 1, 32, 0, nullptr, x.data());
     cudaDeviceSynchronize();
   });

@@ -33,6 +33,13 @@ def after(lines):
     return running
 
 
+def inputs_of(program, found):
+    """The tensors, or None, that the line at which they differ gets."""
+    number = int(found.where.split()[1])
+    variables = after(program["lines"][:number]).session.variables
+    return [None if name is None else variables[name] for name in program["lines"][number]["in"]]
+
+
 def lines_with_inputs(program):
     """Each line with its inputs in PyTorch, as they are before it runs; None for one that is not there."""
     running = torch_side.Run()
@@ -265,9 +272,7 @@ def is_empty(program, found, ours):
 @check
 def computes_nothing(program, found, ours):
     """A tensor of the refused line has no elements."""
-    number = int(found.where.split()[1])
-    variables = after(program["lines"][:number]).session.variables
-    return any(variables[name].numel() == 0 for name in program["lines"][number]["in"] if name is not None)
+    return any(x.numel() == 0 for x in inputs_of(program, found) if x is not None)
 
 
 @check
@@ -289,46 +294,19 @@ def agrees(kind, program, ours):
     return compare.difference(program, torch_side.run(program, kind=kind), ours.run([program])[0], kind=kind) is None
 
 
-@check
-def lies_otherwise(program, found, ours):
-    return agrees(variants.Dense, program, ours)
-
-
-@check
-def has_strided_weight(program, found, ours):
-    """With dense weights PyTorch gives what is given here."""
-    return agrees(variants.DenseWeights, program, ours)
-
-
-@check
-def negates_bools(program, found, ours):
-    """With numbers for bools PyTorch gives what is given here."""
-    return agrees(variants.Numbers, program, ours)
-
-
-@check
-def has_statistics_of_another_dtype(program, found, ours):
-    """With statistics of the input's dtype PyTorch gives what is given here."""
-    return agrees(variants.OwnStatistics, program, ours)
+# Where PyTorch is made to run like that (see the classes), it gives what is given here.
+VARIANTS = {
+    "lies_otherwise": variants.Dense, "has_strided_weight": variants.DenseWeights, "negates_bools": variants.Numbers,
+    "has_statistics_of_another_dtype": variants.OwnStatistics, "has_product_of_halves": variants.FloatProducts,
+    "has_scans_by_recurrence": recurrences.Run,
+}
+CHECKS.update({name: functools.partial(lambda kind, program, found, ours: agrees(kind, program, ours), kind) for name, kind in VARIANTS.items()})
 
 
 @check
 def has_bias_without_dimensions(program, found, ours):
-    number = int(found.where.split()[1])
-    name = program["lines"][number]["in"][2]
-    return name is not None and after(program["lines"][:number]).session.variables[name].dim() == 0
-
-
-@check
-def has_product_of_halves(program, found, ours):
-    """With products that are computed in float32 PyTorch gives what is given here."""
-    return agrees(variants.FloatProducts, program, ours)
-
-
-@check
-def has_scans_by_recurrence(program, found, ours):
-    """Where PyTorch computes the gradients of its scans by the recurrences, it gives what is given here."""
-    return agrees(recurrences.Run, program, ours)
+    bias = inputs_of(program, found)[2]
+    return bias is not None and bias.dim() == 0
 
 
 @check
@@ -338,8 +316,7 @@ def chooses_among_equals(program, found, ours):
     line = program["lines"][number]
     if len(line["out"]) < 2 or name != line["out"][1]:
         return False
-    running = after(program["lines"][:number])
-    x, dim = running.session.variables[line["in"][0]], line.get("args", {}).get("dim", -1)
+    x, dim = inputs_of(program, found)[0], line.get("args", {}).get("dim", -1)
     if x.dim() == 0:
         return False
     theirs, here = (torch.take_along_dim(x, places, dim) for places in (found.expected, found.actual))
@@ -452,9 +429,7 @@ def multiplies_one(program, found, ours):
 @check
 def has_the_common_dtype(program, found, ours):
     """The result here has the dtype that PyTorch's own promotion gives for the tensors of the line."""
-    number = int(found.where.split()[1])
-    variables = after(program["lines"][:number]).session.variables
-    dtypes = [variables[name].dtype for name in program["lines"][number]["in"] if name is not None]
+    dtypes = [x.dtype for x in inputs_of(program, found) if x is not None]
     return str(functools.reduce(torch.promote_types, dtypes)).split(".")[1] == found.ours_says.split()[0]
 
 

@@ -36,20 +36,20 @@ UpsampleImpl::UpsampleImpl(const UpsampleOptions& o) {
                      text(o.scale_factor->values[1]) + "]");
   if (o.align_corners && o.mode == InterpolateMode::Nearest)
     throw ValueError("Upsample: align_corners is for the modes that weigh elements; leave it out for Nearest");
-  // Two equal numbers become one, which fits sequences and images.
-  if (o.size) options.size = (*o.size)[0] == (*o.size)[1] ? Shape{(*o.size)[0]} : Shape{(*o.size)[0], (*o.size)[1]};
-  if (o.scale_factor) {
-    const auto& factors = o.scale_factor->values;
-    options.scale_factor = std::vector<double>(factors.begin(), factors.end());
-    if (factors[0] == factors[1]) options.scale_factor->pop_back();
-  }
+  if (o.size) options.size = Shape{(*o.size)[0], (*o.size)[1]};
+  if (o.scale_factor) options.scale_factor = {o.scale_factor->values[0], o.scale_factor->values[1]};
   options.mode = o.mode;
   options.align_corners = o.align_corners;
 }
 
 Tensor UpsampleImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
-  return interpolate(x, options, where);
+  if (x.dim() != 3) return interpolate(x, options, where);
+  // Sequences take one number: two equal ones are one.
+  InterpolateOptions one = options;
+  if (one.size && one.size->front() == one.size->back()) one.size = Shape{one.size->front()};
+  if (one.scale_factor && one.scale_factor->front() == one.scale_factor->back()) one.scale_factor->pop_back();
+  return interpolate(x, one, where);
 }
 
 std::string UpsampleImpl::extra() const {

@@ -5,6 +5,7 @@
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/record.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace brigade {
@@ -60,15 +61,14 @@ void check_dims(const Tensor& x, InterpolateMode mode) {
                    x.sizes());
 }
 
-// Expands `values`, one per dimension or one for all, to one number for each of `count` dimensions.
+// Puts `values`, one for each of `count` dimensions, at the end of `to`.
 template <class Values, class Number>
-void spread(const Values& values, const char* what, size_t count, std::array<Number, 2>& to) {
+void set_last(const Values& values, const char* what, size_t count, std::array<Number, 2>& to) {
   const auto given = static_cast<size_t>(values.size());
-  if (given != 1 && given != count) {
-    throw ValueError("interpolate: expected {} as {}, got {}", count == 1 ? "1 number" : "1 or 2 numbers", what, given);
+  if (given != count) {
+    throw ValueError("interpolate: expected {} as {}, got {}", count == 1 ? "1 number" : "2 numbers", what, given);
   }
-  for (size_t d = 0; d < count; ++d)
-    to[2 - count + d] = *(values.begin() + (given == 1 ? 0 : d));
+  std::copy(values.begin(), values.end(), to.end() - count);
 }
 
 // Sequences are images of height 1.
@@ -82,10 +82,10 @@ Interpolate2dParams params_for(const Tensor& x, const InterpolateOptions& option
   Interpolate2dParams params{
       .size = {1, 1}, .mode = options.mode, .align_corners = options.align_corners, .is_1d = x.dim() == 3};
   if (options.size) {
-    spread(*options.size, "size", count, params.size);
+    set_last(*options.size, "size", count, params.size);
     return params;
   }
-  spread(*options.scale_factor, "scale_factor", count, params.scale_factor);
+  set_last(*options.scale_factor, "scale_factor", count, params.scale_factor);
   for (size_t d = 2 - count; d < 2; ++d) {
     const double factor = params.scale_factor[d];
     if (!(factor > 0) || !std::isfinite(factor))

@@ -10,7 +10,7 @@
 namespace brigade {
 
 // Set either `size`, the sizes of the result, or `scale_factor`, factors of the input's sizes (rounded down; positions
-// follow the factors, not the rounded sizes). One number for each of H and W (or L), or one for all of them.
+// follow the factors, not the rounded sizes). One number for each of H and W, or one for L.
 struct InterpolateOptions {
   std::optional<Shape> size = std::nullopt;
   std::optional<std::vector<double>> scale_factor = std::nullopt;

@@ -59,7 +59,7 @@ std::map<std::string, Call> calls() {
       {"cosine_similarity", [](const Tensor& x) { return cosine_similarity(x, x); }},
       {"interpolate",
        [](const Tensor& x) {
-         return interpolate(x.reshape({1, 1, 2, 2}), {.scale_factor = {{2.0}}});
+         return interpolate(x.reshape({1, 1, 2, 2}), {.scale_factor = {{2, 2}}});
        }},
       {"cross_entropy", [=](const Tensor& x) { return cross_entropy(x, labels); }},
       {"nll_loss", [=](const Tensor& x) { return nll_loss(x, labels); }},

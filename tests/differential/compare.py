@@ -167,7 +167,7 @@ def exact(program, path, kind=torch_side.Run):
         if args.get("dtype") in ("float32", "float16", "bfloat16"):
             args = {**args, "dtype": "float64"}
             if line["op"] == "to":  # from float64 to float64 would be no copy
-                line, args = {**line, "op": "clone"}, {}
+                args["copy"] = True
         lines.append({**line, "args": args})
     return find(torch_side.run({"id": program["id"], "lines": lines}, with_trace=path[0] == "trace", kind=kind), path)
 

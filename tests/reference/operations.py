@@ -68,8 +68,8 @@ def sum_to(x, shape):
 
 
 @operation
-def to(x, dtype):
-    return x.to(getattr(torch, dtype))
+def to(x, dtype, copy=False):
+    return x.to(getattr(torch, dtype), copy=copy)
 
 
 @operation

@@ -259,12 +259,6 @@ def hooks_then_writes(program, found, ours):
 
 
 @check
-def writes_unrecorded(program, found, ours):
-    return any(line["op"].endswith("_") and line["op"] != "requires_grad_" and not is_recording(program, number)
-               for number, line in enumerate(program["lines"]))
-
-
-@check
 def is_empty(program, found, ours):
     return any(x.numel() == 0 for x in tensors(program))
 
@@ -298,7 +292,8 @@ def agrees(kind, program, ours):
 VARIANTS = {
     "lies_otherwise": variants.Dense, "has_strided_weight": variants.DenseWeights, "negates_bools": variants.Numbers,
     "has_statistics_of_another_dtype": variants.OwnStatistics, "has_product_of_halves": variants.FloatProducts,
-    "has_scans_by_recurrence": recurrences.Run,
+    "has_scans_by_recurrence": recurrences.Run, "keeps_views": variants.OldViews, "needs_no_checkpoint": variants.Recorded,
+    "unshuffles_nothing": variants.Unshuffled,
 }
 CHECKS.update({name: functools.partial(lambda kind, program, found, ours: agrees(kind, program, ours), kind) for name, kind in VARIANTS.items()})
 

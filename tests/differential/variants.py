@@ -44,6 +44,38 @@ class FloatProducts(torch_side.Run):
         return with_inputs(self, line, torch.Tensor.float).to(x.dtype)
 
 
+class OldViews(torch_side.Run):
+    """PyTorch whose views do not notice writes that are not recorded, and so keep their history."""
+
+    def call(self, line):
+        if torch.is_grad_enabled() or not line["op"].endswith("_") or line["op"] == "requires_grad_":
+            return super().call(line)
+        x = self.session.variables[line["in"][0]]
+        with_inputs(self, line, lambda t: t.data)
+        return x
+
+
+class Recorded(torch_side.Run):
+    """PyTorch without checkpoints."""
+
+    def call(self, line):
+        if line["op"] != "autocast_checkpoint":
+            return super().call(line)
+        x, w = (self.session.variables[name] for name in line["in"])
+        return torch.mm(torch.relu(torch.mm(x, w)), w)
+
+
+class Unshuffled(torch_side.Run):
+    """PyTorch whose pixel_unshuffle moves pixels to channels where there are no elements as well."""
+
+    def call(self, line):
+        x, y = self.session.variables.get(line["in"][0]) if line.get("in") else None, super().call(line)
+        if line["op"] != "pixel_unshuffle" or x.numel():
+            return y
+        r, (*batch, channels, height, width) = line["args"]["downscale_factor"], x.shape
+        return y.reshape(*batch, channels * r * r, height // r, width // r)
+
+
 class Numbers(torch_side.Run):
     """PyTorch whose atan2 and soft_margin_loss get 0 and 1 for bools, in the dtype of the result."""
 

@@ -26,10 +26,6 @@ bool holds_nan(const Tensor& tensor) {
   return false;
 }
 
-}  // namespace
-
-namespace {
-
 bool is_unbounded(const char* op) {
   static const std::unordered_set<std::string_view> ops{"sqrt",
                                                         "rsqrt",

@@ -4,7 +4,8 @@
 // A file of nodes writes `using namespace autograd::detail::algebra;` in its unnamed namespace. Overload resolution
 // then prefers these operators to those of ops/arithmetic.h, which need a conversion to TensorArg. The functions have
 // distinct names: a call of the same name would be ambiguous with an operation whose source location is a default
-// argument, and in a unity build the names leak into the files that follow.
+// argument, and in a unity build the names leak into the files that follow. The namespace has the names that such a
+// file takes from autograd as well.
 #pragma once
 
 #include <brigade/autograd/ops/activation.h>
@@ -13,8 +14,15 @@
 #include <brigade/autograd/ops/logical.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/ops/where.h>
+#include <brigade/autograd/record.h>
 
 namespace brigade::autograd::detail::algebra {
+
+using autograd::BackwardContext;
+using autograd::Node;
+using autograd::OpInfo;
+using autograd::record;
+using autograd::SavedTensor;
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b, {}); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b, {}); }

@@ -13,10 +13,6 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::BackwardContext;
-using autograd::Node;
-using autograd::record;
-using autograd::SavedTensor;
 using autograd::detail::located;
 using autograd::detail::of_reals;
 

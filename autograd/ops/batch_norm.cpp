@@ -15,7 +15,6 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::BackwardContext;
 using autograd::detail::in_dtype;
 using autograd::detail::normalise;
 using autograd::detail::Normalised;

@@ -14,9 +14,6 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::BackwardContext;
-using autograd::record;
-using autograd::SavedTensor;
 using autograd::detail::located;
 using kernels::BinaryOp;
 

@@ -18,11 +18,8 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::BackwardContext;
 using autograd::check_inplace;
-using autograd::Node;
 using autograd::record_inplace;
-using autograd::SavedTensor;
 using autograd::detail::located;
 
 // Copies an operand that shares memory with `self`, so that it is read, and saved for backward, with its current
@@ -68,7 +65,7 @@ struct MulInplaceNode final : Node {
   SavedTensor past, other;
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
-    if (context.needs_input_grad(0)) context.set(0, (grad * other.unpack(*this)).to(grad.dtype(), {}));
+    if (context.needs_input_grad(0)) context.set(0, grad * other.unpack(*this));
     if (context.needs_input_grad(1)) context.set_fitted(1, grad * past.unpack(*this));
   }
 };
@@ -139,8 +136,9 @@ const Tensor& Tensor::add_(const Tensor& other, Scalar alpha, SourceLocation whe
 
 const Tensor& Tensor::mul_(const Tensor& other, SourceLocation where) const {
   check_inplace(*this, other.requires_grad(), where);
-  located(where, [&] { kernels::check_result_type("mul_", kernels::result_type({*this, other}), *this); });
-  if (kernels::result_type({*this, other}) != dtype()) {
+  const DType common = kernels::result_type({*this, other});
+  located(where, [&] { kernels::check_result_type("mul_", common, *this); });
+  if (common != dtype()) {
     return write_back("mul_", *this, other.requires_grad(), where,
                       [&](const Tensor& value) { return mul(value, as_it_is(other, *this), where); });
   }

@@ -17,9 +17,6 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::BackwardContext;
-using autograd::record;
-using autograd::SavedTensor;
 using autograd::detail::in_dtype;
 using autograd::detail::located;
 using autograd::detail::normalise;

@@ -19,10 +19,6 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::BackwardContext;
-using autograd::Node;
-using autograd::record;
-using autograd::SavedTensor;
 using autograd::detail::located;
 
 // Both at least 2-d.

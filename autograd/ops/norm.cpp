@@ -26,10 +26,6 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::BackwardContext;
-using autograd::Node;
-using autograd::record;
-using autograd::SavedTensor;
 using autograd::detail::dimension_of;
 using autograd::detail::in_dtype;
 using autograd::detail::kept_sizes;

@@ -20,9 +20,6 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::BackwardContext;
-using autograd::Node;
-using autograd::record;
 using autograd::detail::located;
 
 struct PadNode final : Node {

@@ -19,10 +19,6 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::BackwardContext;
-using autograd::Node;
-using autograd::record;
-using autograd::SavedTensor;
 using autograd::detail::from_slices;
 using autograd::detail::in_dtype;
 using autograd::detail::kept_sizes;

@@ -11,21 +11,9 @@
 #include <optional>
 
 namespace brigade::test::join_cases {
+using namespace joining;  // NOLINT: the file is about it
 
 namespace {
-
-using mechanisms::batch_of;
-using mechanisms::compare;
-using mechanisms::loss_of;
-using mechanisms::Net;
-using mechanisms::Values;
-using mechanisms::values_of;
-
-using joining::batches_of;
-using joining::Ddp;
-using joining::seeded_net;
-using joining::train_reference;
-using joining::train_step;
 
 // --- The forward.
 

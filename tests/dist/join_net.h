@@ -6,8 +6,11 @@
 namespace brigade::test::joining {
 
 using mechanisms::batch_of;
+using mechanisms::compare;
 using mechanisms::loss_of;
 using mechanisms::Net;
+using mechanisms::Values;
+using mechanisms::values_of;
 
 using Ddp = dist::DistributedDataParallel<Net>;
 

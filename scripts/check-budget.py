@@ -107,7 +107,7 @@ MAIN_FILES = [ROOT / "dist/reducer" / name for name in ("reducer.cpp", "round.cp
 EVERYWHERE = [*LIBRARY, "lab", "bench", "examples", "tests"]
 # What is counted, how, its limit, its goal.
 BUDGETS = [
-    ("lines of dist/reducer without hooks", lambda: lines_of(files_of("dist/reducer", without=["dist/reducer/hooks"])), 4204, 1500),
+    ("lines of dist/reducer without hooks", lambda: lines_of(files_of("dist/reducer", without=["dist/reducer/hooks"])), 4141, 1500),
     ("lines of reducer.cpp, round.cpp and outcome.cpp", lambda: lines_of(MAIN_FILES), 1462, 800),
     ("lines of dist/reducer that name diagnosis", lines_with_diagnosis, 139, 0),
     ("lines of autograd/engine.h and engine.cpp", lambda: lines_of([ROOT / "autograd/engine.h", ROOT / "autograd/engine.cpp"]), 608, 450),

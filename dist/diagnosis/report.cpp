@@ -93,7 +93,7 @@ ReductionError compose_error(std::span<const RankReport> reports, std::span<cons
     return ReductionError(verdict.message + ". " + kAfterwards + legend, {verdict}, where);
   }
   if (!context.same_round) {
-    const Verdict verdict = backward_mismatch(reports);
+    const Verdict verdict = backward_mismatch(reports, parameters);
     return ReductionError(verdict.message + ". " + verdict.advice + ". " + kAfterwards + legend, {verdict}, where);
   }
   std::vector<Verdict> verdicts;

@@ -19,6 +19,7 @@ struct RankReport {
   std::string failure;               // text of the exception that ended its backward, "" when it ran through
   std::vector<bool> ready;           // per parameter
   std::vector<bool> reached;         // per parameter: ready in an earlier backward of a set that may jointly reach all
+  std::vector<bool> elsewhere;       // per parameter: another wrapper averages its gradient
   std::vector<bool> recorded;        // static_graph: what its first backward used; else empty
   Place recorded_at;                 // of that backward
   std::map<uint32_t, Cause> causes;  // of the parameters that were not ready
@@ -29,7 +30,7 @@ struct ErrorContext {
   bool find_unused_parameters = false;
   bool report_at_once = true;     // not in the next forward (ReducerOptions::ReportAt)
   bool failed = false;            // some rank's backward threw
-  bool same_round = true;         // all ranks were in the same backward
+  bool same_round = true;         // all ranks were in the same backward, and averaged the same gradients in it
   bool changed = false;           // static_graph: some rank used another set
   std::vector<uint8_t> expected;  // per parameter
   std::vector<uint32_t> buckets;  // per parameter: the number of its bucket
@@ -40,7 +41,7 @@ struct ErrorContext {
 // The kinds of verdict on a failed backward, each in a file of its own under kinds/. `reports`: one
 // per rank, in rank order.
 Verdict rank_failed(std::span<const RankReport> reports);
-Verdict backward_mismatch(std::span<const RankReport> reports);
+Verdict backward_mismatch(std::span<const RankReport> reports, std::span<const NamedParameter> parameters);
 // Returns one verdict per parameter.
 std::vector<Verdict> static_graph_changed(std::span<const RankReport> reports,
                                           std::span<const NamedParameter> parameters, SourceLocation where);

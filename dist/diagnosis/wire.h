@@ -15,7 +15,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepOnRank, name, where, options, gradients, 
                                    state_was_loaded, state_loaded_at, state_writes, members, hook_probes,
                                    modes_are_known, evaluating, in_join, since_join, optimizer, made_at, autocast,
                                    moved_by_others)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankReport, rank, round, backward, failure, ready, reached, recorded, recorded_at,
-                                   causes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankReport, rank, round, backward, failure, ready, reached, elsewhere, recorded,
+                                   recorded_at, causes)
 
 }  // namespace brigade::dist

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <brigade/core/place.h>
-#include <brigade/dist/reducer/use_history.h>
+#include <brigade/dist/errors/use_history.h>
 
 #include <cstdint>
 #include <vector>

@@ -42,7 +42,7 @@ enum class Word : uint8_t {
   Changed,  // the used set differs from the recorded one (static_graph)
   Scaled,   // a gradient comes from a scaled loss; set only if a communication hook is checked
   // Numbers, modulo 2^kNumberBits: compared for equality on all ranks.
-  Round,     // of the reduced backward
+  Round,     // of the reduced backward, and which shared parameters are averaged in it
   Gathered,  // backwards whose gradients are in the sums
   Likeness,  // hash of this rank's gradients
   Factor,    // hash of the number that this rank's loss was multiplied by

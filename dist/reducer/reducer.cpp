@@ -147,6 +147,12 @@ void Reducer::forget_forward() noexcept {
   forward_.others_reached = false;
 }
 
+void Reducer::pass_over_forwards() noexcept {
+  for (Forward::Nodes& each : forward_.nodes)
+    each.passed_by = 0;
+  shared_.pass_over_empty_forwards();
+}
+
 void Reducer::prepare_for_forward(int64_t rows, SourceLocation where) {
   MissedWrappers::of_this_thread().forget(this);
   if (kept_back_) std::rethrow_exception(take_kept_back());
@@ -181,7 +187,7 @@ bool Reducer::goes_through_forward(const autograd::Plan& plan) const {
 }
 
 bool Reducer::is_of_forward(const autograd::Plan& plan) const {
-  const auto is_empty = [](const Forward::Nodes& each) { return each.from == each.to; };
+  const auto is_empty = [](const Forward::Nodes& each) { return each.from == each.to && each.passed_by > 0; };
   return plan.nodes() == 0 || goes_through_forward(plan) || std::ranges::any_of(forward_.nodes, is_empty);
 }
 
@@ -198,10 +204,10 @@ bool Reducer::passes_by_all(const autograd::Plan& plan) const {
   return some_recorded && !is_of_one;
 }
 
-Reducer::Forward::Nodes Reducer::open_forward() const noexcept {
+Reducer::Forward::Nodes Reducer::open_forward(uint64_t backward) const noexcept {
   Forward::Nodes open{.passed_by = 0};
   for (const Forward::Nodes& each : forward_.nodes) {
-    if (!each.had_backward && each.passed_by > open.passed_by) open = each;
+    if (each.passed_by <= backward && each.passed_by > open.passed_by) open = each;
   }
   return open;
 }
@@ -217,6 +223,7 @@ const Reducer::Forward::Nodes* Reducer::forward_of(const autograd::Plan& plan) c
 Round& Reducer::start_round(Round::Start start) {
   start.number = ++last_.round;
   shared_.take_unclaimed(start.of_others);
+  if (!is_in_join()) start.averages = shared_.averages(start.number);
   start.was_alike = last_.alike;
   start.forward_began = std::exchange(forward_.began, 0);
   start.rows = forward_.rows;
@@ -267,7 +274,7 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   if (absent) forward_.unreached_by.emplace(plan.where(), plan.number());
   const Forward::Nodes* const forward = forward_of(plan);
   for (Forward::Nodes& each : forward_.nodes)
-    each.had_backward = each.had_backward || each.from == each.to || plan.holds_recorded(each.from, each.to);
+    if (each.from == each.to || plan.holds_recorded(each.from, each.to)) each.passed_by = 0;
   MissedWrappers& missed = MissedWrappers::of_this_thread();
   missed.forget(this);
   missed.note(missed.in_backward(plan.number(), setup_.options.owner, forward ? forward->where : SourceLocation(),
@@ -298,7 +305,7 @@ TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
   const std::vector<TracedBackward> passed_by = std::exchange(forward_.passed_by, {});
   const auto cut_off = std::find_if(passed_by.rbegin(), passed_by.rend(),
                                     [&](const TracedBackward& each) { return was_cut_off(setup_.parameters, each); });
-  const Forward::Nodes open = open_forward();
+  const Forward::Nodes open = open_forward(passed_by.back().number());
   const auto first = std::find_if(passed_by.begin(), passed_by.end() - 1,
                                   [&](const TracedBackward& each) { return each.number() >= open.passed_by; });
   const TracedBackward& backward = cut_off != passed_by.rend() ? *cut_off : *first;
@@ -310,8 +317,7 @@ TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
   forward_.unreached_by = backward;
   if (setup_.follower.begins) setup_.follower.begins(round.planned());
   round.take_turns(LaunchOrder::of_this_thread(), open.number);
-  for (Forward::Nodes& each : forward_.nodes)
-    each.had_backward = true;  // the peers' backward
+  pass_over_forwards();  // the peers' backward
   round.begin();
   return backward;
 }
@@ -319,7 +325,7 @@ TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
 // The peers ran one backward through all of these reducers, so they send in the order of LaunchOrder, and end in
 // construction order.
 void Reducer::on_gradients_wanted(std::span<const Tensor> leaves) {
-  if (!is_wanted(leaves)) return;
+  if (!is_wanted(leaves)) return pass_over_forwards();
   std::vector<Reducer*> wanted;
   for (const Tensor& leaf : leaves) {
     const autograd::AutogradMeta* const known = leaf.defined() ? autograd::meta(leaf) : nullptr;
@@ -343,7 +349,7 @@ void Reducer::on_gradients_wanted(std::span<const Tensor> leaves) {
   std::exception_ptr first_error;
   for (size_t i = 0; i < wanted.size(); ++i) {
     try {
-      wanted[i]->finish_at_once(&backwards[i]);
+      wanted[i]->finish_round(&backwards[i]);
     } catch (...) {
       if (!first_error) first_error = std::current_exception();
     }
@@ -397,7 +403,7 @@ void Reducer::on_finish(const autograd::Plan& plan) {
   }
   const TracedBackward backward(plan);
   try {
-    finish_at_once(&backward);
+    finish_round(&backward);
   } catch (const CollectiveError&) {  // an advice may end in one
     MissedWrappers::of_this_thread().break_off();
     throw;
@@ -456,27 +462,24 @@ void Reducer::shadow_round(SourceLocation where) {
   if (broken_) std::rethrow_exception(broken_);
   clear_gradients();
   start_round({.where = where, .planned = std::vector<uint8_t>(setup_.count(), 0), .absent = true, .joined = true});
-  try {
-    round_->begin();
-  } catch (...) {
-    give_up();
-    throw;
-  }
-  finish_at_once(nullptr);
+  or_give_up([&] { round_->begin(); });
+  finish_round(nullptr);
 }
 
-void Reducer::finish_at_once(const TracedBackward* backward) {
+template <class F>
+void Reducer::or_give_up(F&& f) {
   try {
-    round_->finish();
+    f();
   } catch (...) {
     give_up();
     throw;
   }
-  if (round_->is_error()) {
-    report(backward, "");
-  } else {
-    conclude();
-  }
+}
+
+void Reducer::finish_round(const TracedBackward* backward) {
+  or_give_up([&] { round_->finish(); });
+  if (round_->is_error()) return report(backward, "");
+  conclude();
 }
 
 void Reducer::settle() {
@@ -490,13 +493,7 @@ void Reducer::settle() {
 }
 
 void Reducer::tell_follower_of_end(bool sound) {
-  if (!setup_.follower.ended) return;
-  try {
-    setup_.follower.ended(sound);
-  } catch (...) {
-    give_up();
-    throw;
-  }
+  if (setup_.follower.ended) or_give_up([&] { setup_.follower.ended(sound); });
 }
 
 void Reducer::remember(bool sound) {
@@ -552,13 +549,10 @@ void Reducer::conclude() {
 }
 
 void Reducer::rebuild(SourceLocation where) {
-  try {
+  or_give_up([&] {  // the peers may have cut different buckets
     if (pending_numbers_) buckets_.receive(*pending_numbers_);
     if (buckets_.rebuild(last_.ready_order, where)) accumulation_.pass_over_writes(setup_.parameters);
-  } catch (...) {
-    give_up();  // the peers may have cut different buckets
-    throw;
-  }
+  });
 }
 
 void Reducer::report(const TracedBackward* backward, const std::string& failure) {

@@ -145,9 +145,9 @@ class Reducer final : public autograd::Listener {
       uint64_t from = 0, to = 0;
       uint64_t number = 0;  // of this forward, among those of all wrappers
       SourceLocation where;
-      // A backward went through it and maybe reached nothing; or it is empty, and this reducer took part in one since.
-      bool had_backward = false;
-      uint64_t passed_by = ~uint64_t{0};  // Plan::number of the first backward that did not; the largest: none yet
+      // Plan::number of the first backward that did not go through it. 0: it needs none, because one went through it, or
+      // this reducer took part in one since and it is empty, or gradients were used since.
+      uint64_t passed_by = UINT64_MAX;
     };
     std::vector<Nodes> nodes;
     // The latest backwards since then and since this reducer took part in one, that do not seem to belong to them.
@@ -166,9 +166,9 @@ class Reducer final : public autograd::Listener {
   // leaves out all wrappers of the group, that is, other forwards recorded something, and the backward goes through
   // none of them.
   bool passes_by_all(const autograd::Plan& plan) const;
-  // The forward of the peers' backward, if this rank's reached nothing of it: the first one without a backward that the
-  // latest backward was the first to pass by, as earlier ones were left out on all ranks. Number 0: none is known.
-  Forward::Nodes open_forward() const noexcept;
+  // The forward of the peers' backward, if this rank's reached nothing of it: the first one that needs one and that the
+  // latest backward up to `backward` was the first to pass by. Earlier and later ones have none. Number 0: not known.
+  Forward::Nodes open_forward(uint64_t backward = UINT64_MAX) const noexcept;
   // The first forward that `plan` is the backward of, else the latest one; null without any forward.
   const Forward::Nodes* forward_of(const autograd::Plan& plan) const;
   bool awaits_use(const Tensor& leaf) const;
@@ -177,9 +177,11 @@ class Reducer final : public autograd::Listener {
   // Starts that round and returns the backward it is attributed to. `wanted`: all reducers that do so.
   TracedBackward begin_wanted(std::span<Reducer* const> wanted);
   void forget_forward() noexcept;
+  // Called when gradients are used: the forwards before need no backward.
+  void pass_over_forwards() noexcept;
   Round& start_round(Round::Start start);
   // Runs the rest of a round, when all of its buckets are sent or wait for their turn.
-  void finish_at_once(const TracedBackward* backward);
+  void finish_round(const TracedBackward* backward);
   // Completes a round whose gradients are sound: puts them in place, and runs advice.
   void conclude();
   // Keeps what outlasts the ended round.
@@ -196,6 +198,9 @@ class Reducer final : public autograd::Listener {
   // Called when the group itself failed (a peer died, a timeout): nothing more can be exchanged, and the contents of
   // the buckets are unusable. Stores the exception that is being handled.
   void give_up() noexcept;
+  // Gives up if `f` throws.
+  template <class F>
+  void or_give_up(F&& f);
   void end_round() noexcept;
 
   const uint64_t made_as_;  // number among the reducers of this process

@@ -74,6 +74,7 @@ RankReport Round::own_report(const TracedBackward* backward, const std::string& 
     const bool ready = uses(i) || start_.joined;
     mine.ready.push_back(ready);
     mine.reached.push_back(setup_.reached[i]);
+    mine.elsewhere.push_back(setup_.is_elsewhere(i));
     if (ready || !backward || !failure.empty()) continue;
     const NamedParameter& named = setup_.parameters[i];
     const auto successor = std::find_if(current.begin(), current.end(), [&](const NamedParameter& each) {

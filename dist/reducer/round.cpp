@@ -354,7 +354,7 @@ void Round::fill_words(uint32_t index, int64_t now) {
   // The hook's result is checked: if it has overflowed, a scaler on any rank will handle it.
   const bool looks_at_hook = setup_.hook && setup_.options.diagnosis;
   payload.set(Word::Scaled, looks_at_hook && autograd::has_scalers() && any_is_scaled(setup_.parameters) ? 1 : 0);
-  payload.set_number(Word::Round, start_.number);
+  payload.set_number(Word::Round, start_.number + start_.averages);
   payload.set_number(Word::Gathered, static_cast<uint64_t>(gathered_));
   // Gradients of different data may have the same norm, but not also the same probe.
   uint64_t likeness = mixed(0, progress.sum_of_squares);

@@ -9,12 +9,12 @@
 #include <brigade/autograd/listener.h>
 #include <brigade/dist/diagnosis/cause.h>
 #include <brigade/dist/diagnosis/finished_backward.h>
+#include <brigade/dist/errors/use_history.h>
 #include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/groups/work.h>
 #include <brigade/dist/reducer/buckets.h>
 #include <brigade/dist/reducer/device_times.h>
 #include <brigade/dist/reducer/numbers.h>
-#include <brigade/dist/reducer/use_history.h>
 #include <brigade/dist/timeline/timeline.h>
 
 #include <algorithm>
@@ -52,6 +52,7 @@ class Round {
     bool failed = false;     // this rank's backward failed
     bool held = false;       // nothing is launched before finish()
     bool was_alike = false;  // all ranks' gradients seemed the same in the previous backward: look closer
+    uint64_t averages = 0;   // which shared parameters it averages (SharedLeaves::averages)
     int64_t forward_began = 0;
     int64_t rows = 0;  // samples in this rank's batch, 0 when not known
     // The numbers of the previous backward, if it could not report them (reports_numbers_next_round()).

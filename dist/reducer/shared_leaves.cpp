@@ -2,6 +2,7 @@
 #include <brigade/dist/reducer/shared_leaves.h>
 
 #include <brigade/autograd/meta.h>
+#include <brigade/core/fnv.h>
 #include <brigade/dist/reducer/reducer.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -97,6 +98,10 @@ void SharedLeaves::end_forward() noexcept {
   if (!forwards_.empty()) forwards_.back().to = std::min(forwards_.back().to, autograd::recorded_nodes());
 }
 
+void SharedLeaves::pass_over_empty_forwards() noexcept {
+  std::erase_if(forwards_, [](const Forward& each) { return each.from == each.to && each.backward == 0; });
+}
+
 bool SharedLeaves::has_forward_in(const autograd::Plan& plan) {
   bool found = false;
   for (Forward& each : forwards_) {
@@ -153,6 +158,14 @@ void SharedLeaves::take_unclaimed(std::span<const OfOthers> of_others) {
   for (uint32_t i = 0; i < setup_.count() && count_ > 0; ++i) {
     if (setup_.is_elsewhere(i) && (of_others.empty() || of_others[i] == OfOthers::No)) average_here(i);
   }
+}
+
+uint64_t SharedLeaves::averages(uint64_t round) const {
+  if (count_ == 0 || are_in_join()) return 0;
+  uint64_t hash = fnv_step(kFnvStart, round);  // what collides in one backward differs in the next
+  for (const Sharing each : setup_.sharing)
+    hash = fnv_step(hash, static_cast<uint64_t>(each));
+  return hash;
 }
 
 void SharedLeaves::reduced(std::span<const int> users) {

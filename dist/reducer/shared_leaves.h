@@ -42,6 +42,8 @@ class SharedLeaves {
 
   void begin_forward();
   void end_forward() noexcept;
+  // Called when gradients are used: the forwards that recorded nothing are in no later backward.
+  void pass_over_empty_forwards() noexcept;
   // Called when a backward is about to reach the `planned` parameters of `self`: decides which reducer averages each,
   // reached or not, and removes those of other reducers from `planned`. Returns an empty vector if there are none.
   std::vector<OfOthers> share_out(const autograd::Plan& plan, std::vector<uint8_t>& planned);
@@ -49,6 +51,9 @@ class SharedLeaves {
   std::vector<OfOthers> share_out_among(std::span<const Reducer* const> reducers);
   // Lets this reducer average what no other does in this backward; `of_others` is the result of share_out().
   void take_unclaimed(std::span<const OfOthers> of_others);
+  // A hash of which shared parameters this reducer averages in reduced backward number `round`, for the ranks to
+  // compare; 0 where they may differ, and where none is shared.
+  uint64_t averages(uint64_t round) const;
   // Whether the backward goes through a forward. A forward that recorded nothing counts as part of the first backward
   // after it.
   bool has_forward_in(const autograd::Plan& plan);

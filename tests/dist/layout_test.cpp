@@ -114,6 +114,16 @@ TEST_CASE("the common error is composed from what each rank saw") {
   CHECK(std::string(mismatch.what()).find("rank 2 is in its reduced backward number 4 (at train.cpp:9)") !=
         std::string::npos);
   reports[2].round = 5;
+  // Ranks in one backward, which do not agree who averages c.
+  for (dist::RankReport& each : reports)
+    each.elsewhere = {false, true, each.rank == 1};
+  const dist::ReductionError disputed = dist::compose_error(reports, parameters, context);
+  CHECK(disputed.verdicts().at(0).ranks == std::vector<int>{1});
+  CHECK(
+      std::string(disputed.what())
+          .starts_with(
+              "the ranks do not agree which wrapper averages the shared parameter c: rank 0 averages it here (at train.cpp:9), "
+              "rank 1 leaves it to another wrapper (at train.cpp:9), rank 2 averages"));
   context.same_round = true;
 
   // b is missing on ranks 0 and 2 for different reasons, c on rank 1: two verdicts.

@@ -1,5 +1,5 @@
 // The backwards in which a parameter was used, in words.
-#include <brigade/dist/reducer/use_history.h>
+#include <brigade/dist/errors/use_history.h>
 
 #include <doctest/doctest.h>
 

@@ -2,28 +2,59 @@
 //
 // Severity: error
 // When: end of backward
-// Causes: `steps_differ`: ranks are in different backwards
+// Causes: `steps_differ`: ranks are in different backwards, or do not agree which wrapper averages a shared layer
 #include <brigade/dist/diagnosis/report.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace brigade::dist {
 
-Verdict backward_mismatch(std::span<const RankReport> reports) {
+namespace {
+
+// The first parameter whose gradient another wrapper averages on some ranks only, if all are in one backward. Otherwise
+// the number of parameters.
+size_t disputed(std::span<const RankReport> reports) {
+  const std::vector<bool>& first = reports.front().elsewhere;
+  size_t found = first.size();
+  for (const RankReport& report : reports) {
+    if (report.round != reports.front().round) return first.size();
+    const auto differ = std::ranges::mismatch(first, report.elsewhere).in1;
+    found = std::min(found, static_cast<size_t>(differ - first.begin()));
+  }
+  return found;
+}
+
+}  // namespace
+
+Verdict backward_mismatch(std::span<const RankReport> reports, std::span<const NamedParameter> parameters) {
+  const RankReport& first = reports.front();
+  const size_t shared = disputed(reports);
+  const bool is_disputed = shared < first.elsewhere.size();
   Verdict verdict;
   verdict.kind = "backward_mismatch";
   verdict.cause.kind = CauseKind::StepsDiffer;
-  verdict.iteration = reports.front().round;
+  verdict.iteration = first.round;
   verdict.message = "the ranks are not in the same backward:";
+  if (is_disputed)
+    verdict.message =
+        fmt::format("the ranks do not agree which wrapper averages the shared parameter {}:", parameters[shared].name);
   for (const RankReport& report : reports) {
-    if (report.round != reports.front().round) verdict.ranks.push_back(report.rank);
-    verdict.message += fmt::format("{} rank {} is in its reduced backward number {} (at {})",
-                                   report.rank == 0 ? "" : ",", report.rank, report.round, to_string(report.backward));
+    const bool differs =
+        is_disputed ? report.elsewhere[shared] != first.elsewhere[shared] : report.round != first.round;
+    if (differs) verdict.ranks.push_back(report.rank);
+    const std::string what = !is_disputed ? fmt::format("is in its reduced backward number {}", report.round)
+                             : report.elsewhere[shared] ? "leaves it to another wrapper"
+                                                        : "averages it here";
+    verdict.message += fmt::format("{} rank {} {} (at {})", report.rank == 0 ? "" : ",", report.rank, what,
+                                   to_string(report.backward));
   }
   verdict.cause.text = verdict.message;
-  verdict.advice =
-      "let every rank run the same number of backwards on the wrapped module (same number of batches, no skipped "
-      "steps)";
+  verdict.advice = is_disputed ? "call the wrappers, not the modules in them, and let the loss of each rank reach the "
+                                 "same wrappers in every backward"
+                               : "let every rank run the same number of backwards on the wrapped module (same number "
+                                 "of batches, no skipped steps)";
   return verdict;
 }
 

@@ -57,12 +57,14 @@ constexpr const char* kCalls[] = {"one after the other",
 // What the ranks do in a step.
 struct Step {
   Calls calls = Calls::Chained;
+  bool reversed = false;     // of a loss for each, the second goes first
   bool frozen = false;       // the second wrapper's own parameters: the step of a GAN's generator
   uint64_t skips = 0;        // ranks that leave out the first block
   int gathering = 0;         // micro-batches under no_sync before the one that is reduced
   int gathers_fewer = -1;    // a rank that has one less of them
   int fails = -1;            // a rank whose backward throws
   int reaches_nothing = -1;  // a rank whose loss is of something else
+  int evaluates = 0;         // before the step, without a backward: 1 the first, 2 the second
 };
 
 struct Program {
@@ -95,6 +97,8 @@ Program::Program(uint64_t seed) {
     if (below(3) == 0) step.fails = below(ranks);
     if (find_unused && below(4) == 0) step.reaches_nothing = below(ranks);
     if (below(2) == 0) step.calls = static_cast<Calls>(below(std::size(kCalls)));
+    if (below(4) == 0) step.evaluates = 1 + below(2);
+    step.reversed = below(2) == 0;
   }
 }
 
@@ -112,9 +116,11 @@ std::string Program::in_words() const {
       fmt::format("{} ranks, {}{}{}{}", ranks, name(dtype), is_shared ? ", a shared layer" : "",
                   find_unused ? ", find_unused_parameters" : "", has_many_buckets ? "" : ", one bucket");
   for (const Step& step : steps) {
-    words += fmt::format("; step: {}, frozen {}, skips {:x}, gathers {} (rank {} fewer), fails {}, reaches nothing {}",
-                         kCalls[static_cast<size_t>(step.calls)], step.frozen, step.skips, step.gathering,
-                         step.gathers_fewer, step.fails, step.reaches_nothing);
+    words += fmt::format(
+        "; step: {}{}, frozen {}, skips {:x}, gathers {} (rank {} fewer), fails {}, reaches nothing {}, "
+        "evaluates {}",
+        kCalls[static_cast<size_t>(step.calls)], step.reversed ? " (reversed)" : "", step.frozen, step.skips,
+        step.gathering, step.gathers_fewer, step.fails, step.reaches_nothing, step.evaluates);
   }
   return words;
 }
@@ -162,10 +168,12 @@ void train(const Program& program, uint64_t seed, const dist::ProcessGroupPtr& g
       if (apart) return {mean(square(of_first)) + sum(other), mean(square(of_second)) + sum(other)};
       return {mean(square(of_second))};
     };
+    size_t number = 0;  // of the loss
     const auto backward = [&](const std::vector<Tensor>& all) {
-      for (const Tensor& each : all) {
-        if (step.calls == Calls::Twice) each.backward({.retain_graph = true});
-        each.backward();
+      for (size_t i = 0; i < all.size(); ++i) {
+        number = step.reversed ? all.size() - 1 - i : i;
+        if (step.calls == Calls::Twice) all[number].backward({.retain_graph = true});
+        all[number].backward();
       }
     };
     try {
@@ -179,10 +187,12 @@ void train(const Program& program, uint64_t seed, const dist::ProcessGroupPtr& g
       const std::vector<Tensor> last = losses();
       first->fails = false;
       backward(last);
+      if (step.evaluates > 0) (step.evaluates == 1 ? a : b)(ones({4, 6}, program.dtype));
       optimizer.step();
       ++end.steps;
     } catch (const dist::ReductionError& error) {
-      const bool fails = step.fails >= 0 && step.fails != step.reaches_nothing && ((step.skips >> step.fails) & 1) == 0;
+      const bool fails =
+          number == 0 && step.fails >= 0 && step.fails != step.reaches_nothing && ((step.skips >> step.fails) & 1) == 0;
       if (fails && std::string(error.what()).find(kFailure) == std::string::npos) end.unnamed = error.what();
     } catch (const std::runtime_error& error) {
       if (std::string(error.what()) != kFailure) throw;
@@ -207,12 +217,12 @@ Found simulate(uint64_t seed) {
     train(program, seed, group, ends[static_cast<size_t>(group->rank())]);
   });
   Found found{.wrong = "", .choices = simulation.choices(), .hash = simulation.hash()};
-  if (simulation.is_deadlocked() && program.is_sound()) found.wrong += "no rank could go on; ";
-  if (!simulation.mismatch().empty() && program.is_sound())
-    found.wrong += "different collectives: " + simulation.mismatch();
+  const bool is_sound = program.is_sound();
+  if (is_sound && simulation.is_deadlocked()) found.wrong += "no rank could go on; ";
+  if (is_sound && !simulation.mismatch().empty()) found.wrong += "different collectives: " + simulation.mismatch();
   for (size_t r = 0; r < ends.size() && found.wrong.empty(); ++r) {
-    if (!thrown[r].empty() && program.is_sound()) found.wrong = fmt::format("rank {} threw: {}", r, thrown[r]);
-    if (!ends[r].unnamed.empty() && program.is_sound())
+    if (is_sound && !thrown[r].empty()) found.wrong = fmt::format("rank {} threw: {}", r, thrown[r]);
+    if (is_sound && !ends[r].unnamed.empty())
       found.wrong = fmt::format("rank {} was not told which rank failed: {}", r, ends[r].unnamed);
     for (size_t q = 0; q < r; ++q) {
       if (thrown[q].empty() && thrown[r].empty() && ends[q].steps == ends[r].steps &&

@@ -22,7 +22,7 @@ struct RankResult {
   bool ok = false;
   std::string text;   // the result, or the text of the error
   std::string error;  // "" for none, or the kind of the error ("ReductionError", "PeerError", ...)
-  // Kind and cause of the error's first verdict (docs/verdicts.md), if it has one: "unused_parameters", "detached".
+  // Kind and cause of the error's first verdict (docs/reference/verdicts.md), if it has one: "unused_parameters", "detached".
   std::string verdict, cause;
 };
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks docs/cookbook.md: its index, the faults and forms that it names, the phrases of PyTorch that errors keep, and what it prints.
+"""Checks docs/reference/cookbook.md: its index, the faults and forms that it names, the phrases of PyTorch that errors keep, and what it prints.
 
     scripts/check-cookbook.py build/cpu/bin/brigade
 
@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/cookbook.md"
+PAGE = ROOT / "docs/reference/cookbook.md"
 FAULT = re.compile(r"\b(?:UNU|TWI|DIV|SCL|COL|AMP|BUF|PERF|OK)-\d+\b")
 FORM = re.compile(r"brigade train ([\w-]+) --form ([\w-]+)")
 BLOCK = re.compile(r"^```[a-z]*\n(.*?)^```$", re.M | re.S)
@@ -112,7 +112,7 @@ def main() -> int:
     for block in blocks:
         wrong += faults_of_output(block, program)
     for each in wrong:
-        print(f"docs/cookbook.md: {each}")
+        print(f"docs/reference/cookbook.md: {each}")
     print(f"{len(set(FAULT.findall(text)))} faults, {len(blocks)} outputs, {len(wrong)} wrong")
     return 1 if wrong or len(blocks) < 15 else 0
 

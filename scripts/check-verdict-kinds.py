@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that every kind of verdict has its file in a folder kinds (dist/diagnosis, dist/errors), which makes what its first line names, that no other file makes one,
-and that the table in docs/verdicts.md is what scripts/verdicts-table.py writes."""
+and that the table in docs/reference/verdicts.md is what scripts/verdicts-table.py writes."""
 import pathlib
 import re
 import runpy

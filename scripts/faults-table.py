@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""docs/faults.md from the results of `brigade diagnose --all --json FILE` (one file per backend and number of ranks).
+"""docs/reference/faults.md from the results of `brigade diagnose --all --json FILE` (one file per backend and number of ranks).
 
-    scripts/faults-table.py RESULT.json... > docs/faults.md
-    scripts/faults-table.py --torch bench/faults_torch/results.json RESULT.json... > docs/faults.md
+    scripts/faults-table.py RESULT.json... > docs/reference/faults.md
+    scripts/faults-table.py --torch bench/faults_torch/results.json RESULT.json... > docs/reference/faults.md
 
-The section on random programs is copied from docs/faults-random.md, where the figures of dist/fault_fuzz_test are entered by hand.
+The section on random programs is copied from docs/reference/faults-random.md, where the figures of dist/fault_fuzz_test are entered by hand.
 
 Scored per fault, as far as a run can tell: 1 detected, 2 in time (the replicas were still equal when the error came, or a
 warning came before the step), 3 on every rank that is not at fault, with one text, 4 right parameters, 5 right ranks,
@@ -30,10 +30,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", nargs="+")
     parser.add_argument("--torch")
-    parser.add_argument("--random", default=HERE / "docs/faults-random.md", help="what dist/fault_fuzz_test found, for the end")
+    parser.add_argument("--random", default=HERE / "docs/reference/faults-random.md", help="what dist/fault_fuzz_test found, for the end")
     given = parser.parse_args()
     runs = [json.load(open(name)) for name in given.results]
-    old = dict(csv.reader(open(HERE / "docs/faults-pytorch-1.13.csv")))
+    old = dict(csv.reader(open(HERE / "docs/reference/faults-pytorch-1.13.csv")))
     torch = json.load(open(given.torch)) if given.torch else None
     rows = {}
     for run in runs:

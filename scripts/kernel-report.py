@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""docs/kernels.md: what the compiler makes of the CUDA kernels. Registers, spills, shared memory (ptxas), and how wide
+"""docs/reference/kernels.md: what the compiler makes of the CUDA kernels. Registers, spills, shared memory (ptxas), and how wide
 the memory accesses are (PTX). Needs nvcc, no GPU.
 
-    scripts/kernel-report.py > docs/kernels.md
+    scripts/kernel-report.py > docs/reference/kernels.md
 """
 import argparse
 import collections

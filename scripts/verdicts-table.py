@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of kinds in docs/verdicts.md, from the first comment of each dist/diagnosis/kinds/*.cpp and dist/errors/kinds/*.cpp.
+"""The table of kinds in docs/reference/verdicts.md, from the first comment of each dist/diagnosis/kinds/*.cpp and dist/errors/kinds/*.cpp.
 
     scripts/verdicts-table.py            writes the table
     scripts/verdicts-table.py --check    says what is wrong with it, and changes nothing
@@ -19,7 +19,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCUMENT = "docs/verdicts.md"
+DOCUMENT = "docs/reference/verdicts.md"
 HEAD = ["| kind | severity | when | causes |", "|---|---|---|---|"]
 SEVERITIES = ["error", "warning", "note"]  # in the order of the table
 KIND = re.compile(r"[a-z_]+")

@@ -118,7 +118,7 @@ def gradients_before_step(rank, world, job):
         "equal to the bit" if equal else "NOT equal"))
 
 
-# (row of docs/known-failures.md, name of the trial in lab/claims/claim.cpp): what measures it, and the rank that tells.
+# (row of docs/reference/known-failures.md, name of the trial in lab/claims/claim.cpp): what measures it, and the rank that tells.
 TRIALS = {
     ("001.3", "bytes"): (unused_head, 0), ("001.3", "frozen"): (frozen_head, 0),
     ("001.5", "names"): (names_without_gradient, 1), ("001.5", "explain"): (unused_in_the_logging_data, 1),

@@ -3,7 +3,7 @@
 
     python3 run.py                          # every row at OFF, INFO and DETAIL
     python3 run.py UNU-12 COL-06 --verbose  # two rows, with the texts of every rank
-    python3 run.py --json results.json --markdown ../../docs/faults-torch.md
+    python3 run.py --json results.json --markdown ../../docs/reference/faults-torch.md
 
 Needs PyTorch, nothing else. The rules of the scores are in README.md.
 """

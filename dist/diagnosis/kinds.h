@@ -1,4 +1,4 @@
-// Kinds of verdicts (docs/verdicts.md) that are made where the fault is found: each function has
+// Kinds of verdicts (docs/reference/verdicts.md) that are made where the fault is found: each function has
 // its own file under kinds/. The functions are pure: evidence in, text out. The warnings and notes
 // at the end of a backward collect their own evidence and need no declaration here (advice.h).
 #pragma once

@@ -90,7 +90,7 @@ enum class Severity : uint8_t { Error, Warning, Note };
 const char* name(Severity severity) noexcept;
 
 struct Verdict {
-  std::string kind;     // "unused_parameters", "rank_failed", ...: see docs/verdicts.md
+  std::string kind;     // "unused_parameters", "rank_failed", ...: see docs/reference/verdicts.md
   std::string message;  // the paragraph that is printed
   std::vector<ParameterVerdict> parameters;
   std::vector<int> ranks;  // where it went wrong

@@ -97,7 +97,7 @@ const Claim& find_claim(const std::string& row) {
     if (claim.row == row) return claim;
     known.push_back(claim.row);
   }
-  throw ValueError("no claim {}; known are {} (docs/known-failures.md)", row, fmt::join(known, ", "));
+  throw ValueError("no claim {}; known are {} (docs/reference/known-failures.md)", row, fmt::join(known, ", "));
 }
 
 std::string in_words(const std::string& torch) {

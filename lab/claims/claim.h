@@ -1,5 +1,5 @@
 // Popular claims about DDP that were measured to be wrong: what is advised and what to do instead, each as a
-// program that runs. They are the rows of docs/known-failures.md that say "Wrong".
+// program that runs. They are the rows of docs/reference/known-failures.md that say "Wrong".
 #pragma once
 
 #include <functional>
@@ -19,13 +19,13 @@ struct Trial {
   std::string name;  // "UNU-13", or a few words for what is measured
   std::string what;  // what it does, in one line
   std::function<Evidence()> run;
-  // What PyTorch 2.15 does with the same program: for a planted fault, its letter in docs/faults-torch.md; for a
+  // What PyTorch 2.15 does with the same program: for a planted fault, its letter in docs/reference/faults-torch.md; for a
   // measurement, the words of bench/faults_torch/claims.json.
   std::string torch = {};
 };
 
 struct Claim {
-  std::string row;  // in docs/known-failures.md: "000.11"
+  std::string row;  // in docs/reference/known-failures.md: "000.11"
   std::string said;
   std::vector<Trial> advised;  // what follows from the claim, or refutes it
   std::vector<Trial> instead;  // what to do or to know instead

@@ -54,7 +54,7 @@ void add_claims(Command& app) {
   auto given = std::make_shared<Arguments>();
   Command command = app.add_command("claims", "Run popular advice that is wrong, beside what is right");
   command.footer(
-      "Examples:\n  brigade claims\n  brigade claims 000.11 004.8\nThe numbers are rows of docs/known-failures.md. Names "
+      "Examples:\n  brigade claims\n  brigade claims 000.11 004.8\nThe numbers are rows of docs/reference/known-failures.md. Names "
       "such as UNU-13 are planted faults: brigade diagnose UNU-13 shows the whole verdict.");
   command.add_option("row", given->rows, "rows to run (without: all)");
   given->results.add_json_option(command);

@@ -34,7 +34,7 @@ struct DiagnoseOptions {
 // nothing may be reported, and all ranks must end with equal parameters.
 Diagnosis diagnose(const Fault& fault, const DiagnoseOptions& options);
 
-// Verdicts as docs/verdicts.md describes them, as a text of JSON.
+// Verdicts as docs/reference/verdicts.md describes them, as a text of JSON.
 std::string to_json(const std::vector<dist::Verdict>& verdicts);
 
 }  // namespace brigade::lab

@@ -58,7 +58,7 @@ struct TrainResult {
   std::string sample;               // what the trained model has written, to be printed; "": nothing
 };
 
-// How a run ends that has to fail: kind and cause of the verdict (docs/verdicts.md); "error" and ""
+// How a run ends that has to fail: kind and cause of the verdict (docs/reference/verdicts.md); "error" and ""
 // for an error of the loss scaler.
 struct ExpectedVerdict {
   std::string kind;   // "unused_parameters"; "": none, the run is right

@@ -1,4 +1,4 @@
-// Measures claims about DDP that articles repeat. The numbers in brackets are rows of docs/known-failures.md; rows that
+// Measures claims about DDP that articles repeat. The numbers in brackets are rows of docs/reference/known-failures.md; rows that
 // stand for a planted fault are tested in tests/lab/known_failures_test.cpp.
 #include "mechanisms_net.h"
 #include "rank_case.h"

@@ -1,4 +1,4 @@
-// `brigade claims`: runs every row of docs/known-failures.md marked "Wrong", and the correct alternative.
+// `brigade claims`: runs every row of docs/reference/known-failures.md marked "Wrong", and the correct alternative.
 #include <brigade/lab/claims/claim.h>
 
 #include "program.h"
@@ -22,7 +22,7 @@ using nlohmann::json;
 
 // The numbers of the table rows marked "Wrong".
 std::vector<std::string> wrong_rows() {
-  std::ifstream in(BRIGADE_SOURCE_DIR "/docs/known-failures.md");
+  std::ifstream in(BRIGADE_SOURCE_DIR "/docs/reference/known-failures.md");
   const std::regex row(R"(^\| (\d{3}\.\d+) \|.*\*\*Wrong\*\*.*)");
   std::vector<std::string> rows;
   std::smatch found;

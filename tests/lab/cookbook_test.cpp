@@ -1,4 +1,4 @@
-// The errors quoted in docs/cookbook.md that no planted fault covers: the programs here print them.
+// The errors quoted in docs/reference/cookbook.md that no planted fault covers: the programs here print them.
 // scripts/check-cookbook.py compares the outputs of planted faults.
 #include <brigade/brigade.h>
 
@@ -31,7 +31,7 @@ std::string error_of_program(const std::function<void()>& program) {
 }
 
 bool stands_in_cookbook(const std::string& text) {
-  std::ifstream file(BRIGADE_SOURCE_DIR "/docs/cookbook.md");
+  std::ifstream file(BRIGADE_SOURCE_DIR "/docs/reference/cookbook.md");
   const std::string cookbook{std::istreambuf_iterator<char>(file), {}};
   return squeezed(cookbook).find(text) != std::string::npos;
 }

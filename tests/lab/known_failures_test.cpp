@@ -1,4 +1,4 @@
-// Rows of docs/known-failures.md that a planted fault or a control covers: each gives its verdict, and the advice of
+// Rows of docs/reference/known-failures.md that a planted fault or a control covers: each gives its verdict, and the advice of
 // the verdict works. Other claims about DDP: tests/dist/known_failures_cases.cpp.
 #include <brigade/lab/faults/diagnosis.h>
 

@@ -1,4 +1,4 @@
-// Rows of docs/known-failures.md that a recipe covers and that tests/lab/recipes_test.cpp does not.
+// Rows of docs/reference/known-failures.md that a recipe covers and that tests/lab/recipes_test.cpp does not.
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/kernels/factory.h>

@@ -4,7 +4,7 @@
     bench/selection.py --program BUILD/bin/brigade --out FOLDER            measures; FOLDER/results.md is the page (make bench)
     bench/selection.py --program BUILD/bin/brigade --out FOLDER --record   measures, and keeps the results in bench/results, the plots in
                                                                            docs/plots, the tables in docs/results-cpu.md and docs/bucket-size.md
-    bench/selection.py --tables                                            writes these tables anew from the results that are kept
+    bench/selection.py --tables                                            writes these tables again from the results that are kept
 
 Where results of an earlier run are kept, each command compares itself with them (--baseline). Every figure stands with its processor, so results of two
 machines never mix: --record replaces all or, with --only NAME, those named. Exit status: 1 when a command failed, 2 for a wrong call.
@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 
 from selection_tables import TABLES
@@ -82,7 +83,9 @@ def keep(name: str, out: pathlib.Path) -> None:
 
 def source_of(result: dict) -> str:
     machine = result["machine"]
-    return f"`{' '.join(without_files(result['command']))}`: {machine['cores']} cores of {machine['cpu']}, {machine['instruction_set']}, {machine['compiler']}, commit {result['commit']}."
+    text = (f"`{' '.join(without_files(result['command']))}`: {machine['cores']} cores of {machine['cpu']}, {machine['instruction_set']}, "
+            f"{machine['compiler']}, commit {result['commit']}.")
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def table(name: str, folder: pathlib.Path) -> str:

@@ -43,14 +43,18 @@ def allreduce(rows: list) -> str:
 
 
 def bucket_terms(rows: list) -> str:
-    terms = ["flatten", "numbers", "flags", "launch", "reduce", "copy_out"]
+    """A line for each bucket and number of parameters: with copies / with views."""
+    rows = [row for row in rows if row["what"] == "terms"]
+    found = {(row["bytes"], row["parameters"], row["gradients"]): row for row in rows}
     lines = []
-    for row in rows:
-        if row["what"] != "terms":
-            continue
-        lines.append([size(row["bytes"]), row["parameters"], row["gradients"], *(micros(row["terms_us"][term]) for term in terms), micros(row["sum_us"]),
-                      micros(row["time_us"])])
-    return "Microseconds, medians.\n\n" + markdown(["bucket", "parameters", "gradients", *(term.replace("_", "-") for term in terms), "sum", "together"], lines)
+    for count, parameters in in_order((row["bytes"], row["parameters"]) for row in rows):
+        of_both = [found[count, parameters, gradients] for gradients in ("copies", "views")]
+        of_copies = of_both[0]["terms_us"]
+        both = [" / ".join(micros(row["terms_us"][term]) for row in of_both) for term in ("numbers", "flags", "launch", "reduce")]
+        lines.append([size(count), parameters, micros(of_copies["flatten"]), *both, micros(of_copies["copy_out"]),
+                      *(" / ".join(micros(row[term]) for row in of_both) for term in ("sum_us", "time_us"))])
+    head = ["bucket", "parameters", "flatten", "numbers", "flags", "launch", "reduce", "copy-out", "sum", "together"]
+    return "Microseconds, medians: gradients as copies / as views of the bucket. Flatten and copy-out are 0 for views.\n\n" + markdown(head, lines)
 
 
 def bucket_overlap(rows: list) -> str:
@@ -60,13 +64,24 @@ def bucket_overlap(rows: list) -> str:
 
 
 def ddp_modes(rows: list) -> str:
-    lines = []
-    for row in rows:
-        ratios = row["ratios"]
-        lines.append([row["model"], row["mode"], f"{row['step_ms']['median']:.2f}", ratio(ratios["local"]) if "local" in ratios else "-",
-                      ratio(ratios["strict"]) if "strict" in ratios else "-", row["buckets"] or "-",
-                      f"{100 * row['overlap']:.0f} %" if row.get("overlap") is not None else "-", f"{100 * row['noise']:.1f} %"])
-    return markdown(["model", "mode", "step, ms", "x no DDP [middle half]", "x strict [middle half]", "buckets", "hidden", "noise"], lines)
+    """A line for each mode, a column for each model."""
+    found = {(row["model"], row["mode"]): row for row in rows}
+    models = in_order(row["model"] for row in rows)
+
+    def cell(row: dict) -> str:
+        ratios = [f"{row['ratios'][other]['median']:.3f}" if other in row["ratios"] else "-" for other in ("local", "strict")]
+        hidden = f"{100 * row['overlap']:.0f}" if row.get("overlap") is not None else "-"
+        return f"{row['step_ms']['median']:.2f} ({ratios[0]}, {ratios[1]}, {hidden})"
+
+    def buckets(model: str) -> str:
+        of_mode = {row["mode"]: row["buckets"] for row in rows if row["model"] == model and row["buckets"]}
+        usual = max(of_mode.values(), key=list(of_mode.values()).count, default="-")
+        return ", ".join([str(usual), *(f"{mode} {count}" for mode, count in of_mode.items() if count != usual)])
+
+    lines = [[mode, *(cell(found[model, mode]) if (model, mode) in found else "-" for model in models)] for mode in in_order(row["mode"] for row in rows)]
+    lines.append(["buckets", *(buckets(model) for model in models)])
+    lines.append(["noise", *(f"{100 * max(row['noise'] for row in rows if row['model'] == model):.1f} %" for model in models)])
+    return "Step in ms (x no DDP, x strict, hidden in %), medians; the JSON of the command has the quartiles.\n\n" + markdown(["mode", *models], lines)
 
 
 def caps(rows: list) -> str:

@@ -85,15 +85,24 @@ def ddp_modes(rows: list) -> str:
 
 
 def caps(rows: list) -> str:
-    lines = []
-    for row in rows:
+    """A line for each cap, a column for each model."""
+    found = {(row["model"], row["mode"]): row for row in rows}
+    models = in_order(row["model"] for row in rows)
+
+    def cell(row: dict) -> str:
         if row["mode"] == "local":
-            lines.append([row["model"], "no DDP", f"{row['step_ms']['median']:.1f}", *["-"] * 8])
-            continue
-        milliseconds = [f"{row[term]['median']:.1f}" for term in ("compute_ms", "comm_ms", "waiting_ms", "reducing_ms", "placing_ms")]
-        lines.append([row["model"], row["mode"].removeprefix("cap").replace("inf", "none"), f"{row['step_ms']['median']:.1f}", ratio(row["ratios"]["local"]), row["buckets"],
-                      f"{100 * row['overlap']:.0f} %", *milliseconds])
-    return markdown(["model", "cap, MiB", "step, ms", "x no DDP [middle half]", "buckets", "hidden", "backward, ms", "on the way, ms", "waiting, ms", "reducing, ms", "rest, ms"], lines)
+            return f"{row['step_ms']['median']:.1f}"
+        parts = ", ".join(f"{row[term]['median']:.1f}" for term in ("compute_ms", "comm_ms", "reducing_ms"))
+        return f"{row['step_ms']['median']:.1f} ({row['ratios']['local']['median']:.3f}, {row['buckets']}, {100 * row['overlap']:.0f}; {parts})"
+
+    lines = []
+    for mode in in_order(row["mode"] for row in rows):
+        name = "no DDP" if mode == "local" else mode.removeprefix("cap").replace("inf", "none")
+        lines.append([name, *(cell(found[model, mode]) if (model, mode) in found else "-" for model in models)])
+    most = {term: max((row[term]["median"] for row in rows if row["mode"] != "local"), default=0) for term in ("waiting_ms", "placing_ms")}
+    return ("Step in ms (x no DDP, buckets, hidden in %; backward, on the way and reducing in ms), medians; the JSON of the command\n"
+            f"has the quartiles. Waiting takes at most {most['waiting_ms']:.1f} ms, the rest {most['placing_ms']:.1f} ms.\n\n"
+            + markdown(["cap, MiB", *models], lines))
 
 
 def diagnosis(rows: list) -> str:

@@ -283,6 +283,12 @@ def is_zero_there(program, found, ours):
     return found.ours_says == "nothing" and found.expected is not None and not found.expected.any()
 
 
+@check
+def is_nan_against_nothing(program, found, ours):
+    """PyTorch has nothing, and here there is NaN."""
+    return found.torch_says == "nothing" and bool(found.actual.isnan().all())
+
+
 def agrees(kind, program, ours):
     """Whether what this kind of run of PyTorch gives is what is given here."""
     return compare.difference(program, torch_side.run(program, kind=kind), ours.run([program])[0], kind=kind) is None

@@ -52,7 +52,7 @@ def entry_difference(where, expected, actual):
         if expected is actual:
             return None
         found = Difference("presence", where, text(expected), text(actual))
-        found.expected = expected and expected["values"]
+        found.expected, found.actual = expected and expected["values"], actual and actual["values"]
         return found
     for key in ("dtype", "shape", "requires_grad"):
         if expected[key] != actual[key]:

@@ -1,5 +1,8 @@
-// The losses of binary targets, differences and distributions by name, for `brigade check`.
+// Losses by name, for `brigade check`.
+#include <brigade/autograd/ops/cross_entropy.h>
+#include <brigade/autograd/ops/likelihood_loss.h>
 #include <brigade/autograd/ops/loss.h>
+#include <brigade/autograd/ops/margin_loss.h>
 #include <brigade/lab/reference/operation.h>
 #include <brigade/lab/reference/ops/detail.h>
 
@@ -52,6 +55,77 @@ const AddOperations add_loss{
     {"kl_div",
      [](const Inputs& in, const Arguments& args) -> Outputs {
        return kl_div(in[0], in[1], kl_div_reduction(args), args.flag("log_target", false));
+     }},
+};
+
+const AddOperations add_likelihood_loss{
+    {"poisson_nll_loss",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       PoissonNLLLossOptions options;
+       args.set("log_input", options.log_input);
+       args.set("full", options.full);
+       options.reduction = reduction(args);
+       return poisson_nll_loss(in[0], in[1], options);
+     }},
+    {"gaussian_nll_loss",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       GaussianNLLLossOptions options;
+       args.set("full", options.full);
+       options.reduction = reduction(args);
+       return gaussian_nll_loss(in[0], in[1], in[2], options);
+     }},
+};
+
+const AddOperations add_margin_loss{
+    {"hinge_embedding_loss",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return hinge_embedding_loss(in[0], in[1], args.number("margin", 1), reduction(args));
+     }},
+    {"margin_ranking_loss",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return margin_ranking_loss(in[0], in[1], in[2], args.number("margin", 0), reduction(args));
+     }},
+    {"cosine_embedding_loss",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return cosine_embedding_loss(in[0], in[1], in[2], args.number("margin", 0), reduction(args));
+     }},
+    {"soft_margin_loss",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return soft_margin_loss(in[0], in[1], reduction(args));
+     }},
+    {"triplet_margin_loss",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       TripletMarginLossOptions options;
+       args.set("margin", options.margin);
+       args.set("p", options.p);
+       args.set("swap", options.swap);
+       options.reduction = reduction(args);
+       return triplet_margin_loss(in[0], in[1], in[2], options);
+     }},
+};
+
+const AddOperations add_cross_entropy{
+    {"cross_entropy",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       if (in.size() == 2 && !args.has("label_smoothing")) {
+         return args.has("ignore_index") ? cross_entropy(in[0], in[1], reduction(args), args.integer("ignore_index"))
+                                         : cross_entropy(in[0], in[1], reduction(args));
+       }
+       CrossEntropyLossOptions options;
+       options.weight = in.optional(2);
+       options.reduction = reduction(args);
+       args.set("ignore_index", options.ignore_index);
+       args.set("label_smoothing", options.label_smoothing);
+       return cross_entropy(in[0], in[1], options);
+     }},
+    {"nll_loss",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       if (in.size() == 2 && !args.has("ignore_index")) return nll_loss(in[0], in[1], reduction(args));
+       NLLLossOptions options;
+       options.weight = in.optional(2);
+       options.reduction = reduction(args);
+       args.set("ignore_index", options.ignore_index);
+       return nll_loss(in[0], in[1], options);
      }},
 };
 

@@ -79,6 +79,7 @@ struct LogCumsumExpNode final : Node {
   SavedTensor x, y;
   int dim = 0;
   void backward(BackwardContext& context) override {
+    if (context.grad().dim() == 0) return context.set(0, context.grad());  // y is x
     const DType dtype = context.grad().dtype();
     const DType wide = is_half(dtype) ? kFloat32 : dtype;
     const Tensor in = x.unpack(*this).to(wide, {});

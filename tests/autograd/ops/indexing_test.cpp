@@ -219,6 +219,9 @@ TEST_CASE("the gradient of logcumsumexp, also where elements are -inf") {
   const Tensor x = zeros({2}).requires_grad_(), y = logcumsumexp(x, 0);
   const Tensor first = autograd::grad({y[0] * y[0] * 0.5 + y[1]}, {x}, {.create_graph = true})[0];
   CHECK(values(autograd::grad({first[0]}, {x})[0]) == Values{1.25F, -0.25F});
+  // Of a number it is x, whose gradient depends on nothing.
+  const Tensor number = zeros({}).requires_grad_();
+  CHECK(!autograd::grad({logcumsumexp(number, 0)}, {number}, {.create_graph = true})[0].requires_grad());
 }
 
 TEST_CASE("sort and topk give back where the values were; integers have no gradient") {

@@ -17,7 +17,7 @@ class Living {
   }
 
   // Called by T's constructor, as its last action, and by its destructor, as the first.
-  void add(const T* object) {
+  void add(T* object) {
     const std::lock_guard lock(mutex_);
     objects_.push_back(object);
   }
@@ -29,12 +29,12 @@ class Living {
   template <class Is>
   bool any(Is&& is) {
     const std::lock_guard lock(mutex_);
-    return std::ranges::any_of(objects_, [&](const T* object) { return is(*object); });
+    return std::ranges::any_of(objects_, [&](T* object) { return is(*object); });
   }
 
  private:
   std::mutex mutex_;
-  std::vector<const T*> objects_;
+  std::vector<T*> objects_;
 };
 
 }  // namespace brigade::detail

@@ -87,9 +87,8 @@ Reducer::~Reducer() {
 int64_t Reducer::find(const Tensor& parameter) const noexcept {
   const autograd::AutogradMeta* known = autograd::meta(parameter);
   if (!known) return -1;
-  for (const autograd::AutogradMeta::Observer& observer : known->observers) {
+  for (const autograd::AutogradMeta::Observer& observer : known->observers)
     if (observer.listener == this) return observer.tag;
-  }
   return -1;
 }
 
@@ -132,9 +131,8 @@ void Reducer::follow_buckets(BucketFollower follower) {
 }
 
 void Reducer::clear_gradients() {
-  for (uint32_t i = 0; i < setup_.count(); ++i) {
+  for (uint32_t i = 0; i < setup_.count(); ++i)
     if (!setup_.is_elsewhere(i)) autograd::meta(setup_.parameters[i].tensor)->clear();
-  }
   accumulation_.forget_all();
   forget_forward();
 }
@@ -189,6 +187,12 @@ bool Reducer::goes_through_forward(const autograd::Plan& plan) const {
 bool Reducer::is_of_forward(const autograd::Plan& plan) const {
   const auto is_empty = [](const Forward::Nodes& each) { return each.from == each.to && each.passed_by > 0; };
   return plan.nodes() == 0 || goes_through_forward(plan) || std::ranges::any_of(forward_.nodes, is_empty);
+}
+
+bool Reducer::takes_part_in(const autograd::Plan& plan, bool own) const {
+  const auto needs_backward = [](const Forward::Nodes& each) { return each.passed_by > 0; };
+  return syncs() && forward_.pending &&
+         (own ? std::ranges::any_of(forward_.nodes, needs_backward) : is_of_forward(plan));
 }
 
 bool Reducer::passes_by_all(const autograd::Plan& plan) const {
@@ -295,10 +299,12 @@ bool Reducer::awaits_use(const Tensor& leaf) const {
 }
 
 bool Reducer::is_wanted(std::span<const Tensor> leaves) const {
-  if (!forward_.pending || forward_.passed_by.empty() || !syncs()) return false;
+  if (!forward_.pending || forward_.passed_by.empty() || !syncs() || left_out_by() == 0) return false;
   // If a gradient awaits its use, the pending forward came after the backward of that gradient.
   return std::ranges::none_of(leaves, [&](const Tensor& leaf) { return leaf.defined() && awaits_use(leaf); });
 }
+
+uint64_t Reducer::left_out_by() const noexcept { return open_forward(forward_.passed_by.back().number()).passed_by; }
 
 TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
   if (broken_) std::rethrow_exception(broken_);
@@ -322,20 +328,16 @@ TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
   return backward;
 }
 
-// The peers ran one backward through all of these reducers, so they send in the order of LaunchOrder, and end in
-// construction order.
+// The peers ran one backward through all reducers that this rank's left out, whichever optimizers have their parameters.
+// They send in the order of LaunchOrder, and end in construction order.
 void Reducer::on_gradients_wanted(std::span<const Tensor> leaves) {
   if (!is_wanted(leaves)) return pass_over_forwards();
   std::vector<Reducer*> wanted;
-  for (const Tensor& leaf : leaves) {
-    const autograd::AutogradMeta* const known = leaf.defined() ? autograd::meta(leaf) : nullptr;
-    if (!known) continue;
-    for (const autograd::AutogradMeta::Observer& observer : known->observers) {
-      auto* const reducer = dynamic_cast<Reducer*>(observer.listener);
-      if (reducer && std::ranges::find(wanted, reducer) == wanted.end() && reducer->is_wanted(leaves))
-        wanted.push_back(reducer);
-    }
-  }
+  LivingReducers::all().any([&](Reducer& each) {
+    if (each.setup_.group == setup_.group && each.is_wanted(leaves) && each.left_out_by() == left_out_by())
+      wanted.push_back(&each);
+    return false;
+  });
   std::ranges::sort(wanted, {}, &Reducer::made_as_);
   std::vector<TracedBackward> backwards;
   try {
@@ -445,12 +447,9 @@ void Reducer::on_error(const autograd::Plan* plan, std::exception_ptr error) noe
     round_->fail();
     if (round_->is_held()) round_begins_(round_->where());
     round_->finish();
-    if (round_->is_error()) {
-      const auto backward = plan ? std::optional<TracedBackward>(*plan) : std::nullopt;
-      report(backward ? &*backward : nullptr, failure);
-    } else {
-      conclude();
-    }
+    if (!round_->is_error()) return conclude();
+    const auto backward = plan ? std::optional<TracedBackward>(*plan) : std::nullopt;
+    report(backward ? &*backward : nullptr, failure);
   } catch (const ReductionError&) {
     // Backward rethrows its own error, which says more.
   } catch (...) {
@@ -563,8 +562,9 @@ void Reducer::report(const TracedBackward* backward, const std::string& failure)
     error = broken_ = std::current_exception();
     MissedWrappers::of_this_thread().break_off();
   }
-  const bool waits =
-      setup_.options.report_at == ReducerOptions::ReportAt::NextForward && round_->outcome().failed == 0 && !broken_;
+  const Outcome& outcome = round_->outcome();
+  const bool is_mean = outcome.failed == 0 && outcome.same_round && outcome.hooks.empty();
+  const bool waits = setup_.options.report_at == ReducerOptions::ReportAt::NextForward && is_mean && !broken_;
   remember(false);
   if (waits) {
     settle();
@@ -579,10 +579,9 @@ void Reducer::report(const TracedBackward* backward, const std::string& failure)
 
 void Reducer::keep_back(std::exception_ptr error) {
   const Outcome& outcome = round_->outcome();
-  const bool only_missing = outcome.same_round && outcome.changed == 0 && outcome.hooks.empty();
   const int participants = setup_.group->size() - outcome.joined;
   for (uint32_t i = 0; i < setup_.count(); ++i) {
-    setup_.covered[i] = only_missing && (setup_.covered[i] || outcome.users[i] == participants);
+    setup_.covered[i] = outcome.changed == 0 && (setup_.covered[i] || outcome.users[i] == participants);
     setup_.reached[i] = setup_.reached[i] || round_->uses(i);
   }
   kept_back_ = std::move(error);

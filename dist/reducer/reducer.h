@@ -107,9 +107,7 @@ class Reducer final : public autograd::Listener {
   }
   // Whether a forward waits for its backward and `plan` counts as that backward. `own`: it reaches a parameter that
   // no other reducer manages.
-  bool takes_part_in(const autograd::Plan& plan, bool own) const {
-    return syncs() && forward_.pending && (own || is_of_forward(plan));
-  }
+  bool takes_part_in(const autograd::Plan& plan, bool own) const;
   // The position of a managed parameter; -1 for any other tensor.
   int64_t find(const Tensor& parameter) const noexcept;
   SharedLeaves& shared_leaves() noexcept { return shared_; }
@@ -174,6 +172,8 @@ class Reducer final : public autograd::Listener {
   bool awaits_use(const Tensor& leaf) const;
   // Whether this reducer takes part in a backward of the peers when these gradients are read.
   bool is_wanted(std::span<const Tensor> leaves) const;
+  // The number of the backward that left out a forward of this reducer, which needs one; 0: there is none.
+  uint64_t left_out_by() const noexcept;
   // Starts that round and returns the backward it is attributed to. `wanted`: all reducers that do so.
   TracedBackward begin_wanted(std::span<Reducer* const> wanted);
   void forget_forward() noexcept;

@@ -147,6 +147,21 @@ std::string check_missing_on_one(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_missing_on_one("what one rank misses in all of several backwards is missing on that rank only",
                                      &check_missing_on_one, everywhere({2, 3}));
 
+// A gradient that is no mean must not reach the step that comes before the next forward.
+std::string check_no_mean(const dist::ProcessGroupPtr& group) {
+  mechanisms::Net net;
+  dist::DistributedDataParallel ddp(net, group, {.report_at = dist::ReducerOptions::ReportAt::NextForward});
+  ddp.register_comm_hook(dist::make_comm_hook("sum", [](dist::ProcessGroup& g, const dist::GradBucket& bucket) {
+    return g.all_reduce(bucket.buffer(), {.op = dist::ReduceOp::Sum});
+  }));
+  const Tensor loss = loss_of(ddp(batch_of(group->rank(), 0)));
+  const std::string wrong = expect_error<dist::ReductionError>([&] { loss.backward(); }, {"does not give the mean"});
+  if (!wrong.empty()) return wrong;
+  return net->a->weight.grad().defined() ? "a gradient is left" : "";
+}
+const AddRankCase add_no_mean("gradients that are no mean are an error at the end of that backward", &check_no_mean,
+                              everywhere({2, 3}));
+
 }  // namespace
 
 }  // namespace brigade::test::disjoint_backwards_cases

@@ -441,6 +441,29 @@ void check_chain(const std::string& backend, int ranks) {
 const AddRankCase add_chain("who averages a shared layer does not depend on the blocks that a rank skips", &check_chain,
                             everywhere({2, 3}));
 
+// Rank 0 calls a module without its wrapper, so that the other wrapper averages the layer there.
+std::string check_disagreement(const dist::ProcessGroupPtr& group) {
+  for (const auto report_at : {dist::ReducerOptions::ReportAt::Backward, dist::ReducerOptions::ReportAt::NextForward}) {
+    manual_seed(1);
+    Heads heads;
+    DdpHead a(heads.first, group, {.report_at = report_at}), b(heads.second, group, {.report_at = report_at});
+    const Tensor x = batch_of(group->rank(), 0);
+    const Tensor of_first = group->rank() == 0 ? heads.first(x) : a(x);
+    const Tensor loss = loss_of(of_first) + mean(abs(b(x)));
+    const std::string wrong = expect_error<dist::ReductionError>(
+        [&] { loss.backward(); },
+        {"the ranks do not agree which wrapper averages the shared parameter body.a.weight: rank 0 leaves it to another "
+         "wrapper",
+         "rank 1 averages it here", "call the wrappers, not the modules in them"});
+    if (!wrong.empty()) return wrong;
+    for (const Tensor& each : heads.parameters())
+      if (each.grad().defined()) return "a gradient is left";
+  }
+  return "";
+}
+const AddRankCase add_disagreement("ranks that average a shared layer in different wrappers get an error",
+                                   &check_disagreement, everywhere({2, 3}));
+
 }  // namespace
 
 }  // namespace brigade::test::shared_leaves_cases

@@ -2,6 +2,7 @@
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
+#include <deque>
 #include <optional>
 
 namespace brigade::test::wrapper_order_cases {
@@ -120,9 +121,9 @@ const AddRankCase add_together("two wrappers in one backward, and a rank that le
 
 // The loss of one rank reaches nothing of two wrappers that its peers reduce in one backward: the rank takes part, in
 // their order, when the optimizer needs the gradients. A forward before or after that has no backward on any rank changes
-// nothing, even if it records nothing on one of them.
+// nothing, even if it records nothing on one of them. Each wrapper may have an optimizer of its own.
 std::string check_wanted(const dist::ProcessGroupPtr& group) {
-  for (const bool unused : {true, false}) {
+  for (const auto& [unused, has_two] : {std::pair{true, false}, {false, false}, {true, true}, {false, true}}) {
     manual_seed(1);
     Body body;
     nn::Linear critic(4, 4);
@@ -138,13 +139,16 @@ std::string check_wanted(const dist::ProcessGroupPtr& group) {
     dist::DistributedDataParallel<Body> ddp(body, group, options);
     dist::DistributedDataParallel<nn::Linear> ddp_of_critic(critic, group, options);
     std::vector<Tensor> parameters = body->parameters();
+    std::deque<optim::SGD> optimizers;
+    if (has_two) optimizers.emplace_back(std::exchange(parameters, {}), optim::SGDOptions{.lr = 0});
     parameters.push_back(critic->weight);
     parameters.push_back(critic->bias);
-    optim::SGD optimizer(parameters, {.lr = 0});  // the gradients stay those of `alone`
+    optimizers.emplace_back(parameters, optim::SGDOptions{.lr = 0});  // the gradients stay those of `alone`
     const Tensor other = zeros({1}, kFloat64);
     other.requires_grad_(true);
     for (int step = 0; step < 3; ++step) {
-      optimizer.zero_grad();
+      for (optim::SGD& each : optimizers)
+        each.zero_grad();
       if (step == 2) sum(other).backward();
       if (step == 1) sum(other + mean(ddp_of_critic(batch_of(group->rank(), 0))).detach()).backward();
       const auto run = [&] {
@@ -153,7 +157,8 @@ std::string check_wanted(const dist::ProcessGroupPtr& group) {
         body->is_skipped = group->rank() == 0;
         ddp(batch_of(group->rank(), 1), false);
         body->is_skipped = false;
-        optimizer.step();
+        for (optim::SGD& each : optimizers)
+          each.step();
       };
       if (unused || step != 1) {
         run();

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <deque>
 #include <random>
 #include <stdexcept>
 
@@ -64,7 +65,8 @@ struct Step {
   int gathers_fewer = -1;    // a rank that has one less of them
   int fails = -1;            // a rank whose backward throws
   int reaches_nothing = -1;  // a rank whose loss is of something else
-  int evaluates = 0;         // before the step, without a backward: 1 the first, 2 the second
+  bool clips = false;
+  int evaluates = 0;  // before the step, without a backward: 1 the first, 2 the second
 };
 
 struct Program {
@@ -75,6 +77,7 @@ struct Program {
   int ranks;
   DType dtype;
   bool is_shared, find_unused, has_many_buckets;
+  bool has_two_optimizers, has_copies, reports_late;
   std::vector<Step> steps;
 };
 
@@ -88,6 +91,9 @@ Program::Program(uint64_t seed) {
   is_shared = below(2) == 0;
   find_unused = below(2) == 0;
   has_many_buckets = below(4) != 0;
+  has_two_optimizers = below(3) == 0;
+  has_copies = below(4) == 0;
+  reports_late = below(4) == 0;
   for (int s = 0; s < kSteps; ++s) {
     Step& step = steps.emplace_back();
     step.frozen = below(3) == 0;
@@ -99,6 +105,7 @@ Program::Program(uint64_t seed) {
     if (below(2) == 0) step.calls = static_cast<Calls>(below(std::size(kCalls)));
     if (below(4) == 0) step.evaluates = 1 + below(2);
     step.reversed = below(2) == 0;
+    step.clips = below(4) == 0;
   }
 }
 
@@ -113,14 +120,16 @@ bool Program::is_sound() const {
 
 std::string Program::in_words() const {
   std::string words =
-      fmt::format("{} ranks, {}{}{}{}", ranks, name(dtype), is_shared ? ", a shared layer" : "",
-                  find_unused ? ", find_unused_parameters" : "", has_many_buckets ? "" : ", one bucket");
+      fmt::format("{} ranks, {}{}{}{}{}{}{}", ranks, name(dtype), is_shared ? ", a shared layer" : "",
+                  find_unused ? ", find_unused_parameters" : "", has_many_buckets ? "" : ", one bucket",
+                  has_two_optimizers ? ", an optimizer each" : "", has_copies ? ", gradients are copied" : "",
+                  reports_late ? ", errors in the next forward" : "");
   for (const Step& step : steps) {
     words += fmt::format(
         "; step: {}{}, frozen {}, skips {:x}, gathers {} (rank {} fewer), fails {}, reaches nothing {}, "
-        "evaluates {}",
+        "evaluates {}, clips {}",
         kCalls[static_cast<size_t>(step.calls)], step.reversed ? " (reversed)" : "", step.frozen, step.skips,
-        step.gathering, step.gathers_fewer, step.fails, step.reaches_nothing, step.evaluates);
+        step.gathering, step.gathers_fewer, step.fails, step.reaches_nothing, step.evaluates, step.clips);
   }
   return words;
 }
@@ -141,14 +150,18 @@ void train(const Program& program, uint64_t seed, const dist::ProcessGroupPtr& g
   second->to(program.dtype);
   dist::DDPOptions options;
   options.find_unused_parameters = program.find_unused;
+  options.gradient_as_bucket_view = !program.has_copies;
+  if (program.reports_late) options.report_at = dist::ReducerOptions::ReportAt::NextForward;
   if (program.has_many_buckets) options.first_bucket_mb = options.bucket_cap_mb = 1e-5;
   dist::DistributedDataParallel<Block> a(first, group, options), b(second, group, options);
   std::vector<Tensor> parameters = first->parameters();
   std::vector<Tensor> of_second = second->a->parameters();
   for (const auto& each : {second->b->parameters(), program.is_shared ? std::vector<Tensor>() : another->parameters()})
     of_second.insert(of_second.end(), each.begin(), each.end());
+  std::deque<optim::SGD> optimizers;
+  if (program.has_two_optimizers) optimizers.emplace_back(parameters, optim::SGDOptions{.lr = 1e-2});
   parameters.insert(parameters.end(), of_second.begin(), of_second.end());
-  optim::SGD optimizer(parameters, {.lr = 1e-2});
+  optimizers.emplace_back(program.has_two_optimizers ? of_second : parameters, optim::SGDOptions{.lr = 1e-2});
   RandomGenerator generator(seed * 100 + static_cast<uint64_t>(rank));
   const Tensor other = zeros({1}, program.dtype);
   other.requires_grad_(true);
@@ -156,6 +169,7 @@ void train(const Program& program, uint64_t seed, const dist::ProcessGroupPtr& g
     for (const Tensor& each : of_second)
       each.requires_grad_(!step.frozen);
     first->skipped = ((step.skips >> rank) & 1) != 0;
+    first->fails = false;
     const auto losses = [&]() -> std::vector<Tensor> {
       const Tensor x = randn({4, 6}, kFloat32, &generator).to(program.dtype);
       const bool apart = step.calls == Calls::OneLossEach || step.calls == Calls::OneLossEachSecondDirectly;
@@ -177,7 +191,8 @@ void train(const Program& program, uint64_t seed, const dist::ProcessGroupPtr& g
       }
     };
     try {
-      optimizer.zero_grad();
+      for (optim::SGD& each : optimizers)
+        each.zero_grad();
       for (int i = 0; i < step.gathering - (step.gathers_fewer == rank ? 1 : 0); ++i) {
         const auto a_waits = a.no_sync();
         const auto b_waits = b.no_sync();
@@ -188,11 +203,14 @@ void train(const Program& program, uint64_t seed, const dist::ProcessGroupPtr& g
       first->fails = false;
       backward(last);
       if (step.evaluates > 0) (step.evaluates == 1 ? a : b)(ones({4, 6}, program.dtype));
-      optimizer.step();
+      if (step.clips) nn::utils::clip_grad_norm_(parameters, 1.0);
+      for (optim::SGD& each : optimizers)
+        if (!step.frozen || &each == &optimizers.front()) each.step();
       ++end.steps;
     } catch (const dist::ReductionError& error) {
-      const bool fails =
-          number == 0 && step.fails >= 0 && step.fails != step.reaches_nothing && ((step.skips >> step.fails) & 1) == 0;
+      // An error of the step before comes late.
+      const bool fails = !program.reports_late && number == 0 && step.fails >= 0 &&
+                         step.fails != step.reaches_nothing && ((step.skips >> step.fails) & 1) == 0;
       if (fails && std::string(error.what()).find(kFailure) == std::string::npos) end.unnamed = error.what();
     } catch (const std::runtime_error& error) {
       if (std::string(error.what()) != kFailure) throw;

@@ -50,8 +50,11 @@ struct VarianceNode final : Node {
       // The mean of half types was rounded to their dtype, which is too inexact if the values lie close together.
       const bool is_exact = !is_half(given.dtype()) && !context.create_graph();
       const Tensor center = is_exact ? mean.unpack(*this).reshape(kept, {}) : mean_over(values, dims);
-      result = context.create_graph() ? (values - center) * factor
-                                      : kernels::variance_backward(factor, values, center, dims);
+      // Without degrees of freedom the derivative is infinite or NaN, whatever x is.
+      const auto distance = [&] {
+        return count > correction ? values - center : kernels::binary(values, center, kernels::BinaryOp::Sub);
+      };
+      result = context.create_graph() ? distance() * factor : kernels::variance_backward(factor, values, center, dims);
     }
     if (outputs.size() > 1 && context.grad(1).defined()) {
       const Tensor part = widened(context.grad(1)).reshape(kept, {}) * (1 / count);

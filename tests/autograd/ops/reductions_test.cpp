@@ -129,6 +129,8 @@ TEST_CASE("the gradient of a product with one zero, and with two") {
 TEST_CASE("the gradient of a standard deviation of equal numbers is 0, and that of a variance of one NaN") {
   check_close(gradient([](const Tensor& t) { return brigade::std(t); }, {3, 3}), {0, 0});
   check_close(gradient([](const Tensor& t) { return var(t); }, {3}), {kNaN});
+  const Tensor one = tensor<double>({3}).requires_grad_();
+  CHECK(!autograd::grad({var(one)}, {one}, {.create_graph = true})[0].requires_grad());
   check_close(gradient([](const Tensor& t) { return var(t, {}, false); }, {3, 5}), {-1, 1});
   check_close(gradient([](const Tensor& t) { return var_mean(t, {1}).mean; }, {3, 5, 1, 2}, {2, 2}),
               {0.5, 0.5, 0.5, 0.5});

@@ -23,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIMITS = {"add": (1005, 1600), "mul": (1080, 2340), "relu": (1160, 2210), "matmul": (1865, 4235)}
 CHAIN = 1000
 ROUNDS = 16  # what happens now and then, a table that grows, weighs little
+TRIES = 4
 
 
 # What libraries do as they are loaded differs from run to run.
@@ -40,6 +41,11 @@ def collected(program, operation, phase, rounds):
     return int(re.search(r"Collected : (\d+)", done.stderr)[1])
 
 
+def counted(program, operation, phase):
+    """Instructions of one operation."""
+    return (collected(program, operation, phase, 2 + ROUNDS) - collected(program, operation, phase, 2)) / (CHAIN * ROUNDS)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", nargs="?", default=str(ROOT / "build/cpu/bin/bench_node_instructions"))
@@ -49,9 +55,12 @@ def main():
         return 77
     bad = False
     for operation, limits in LIMITS.items():
-        forward, both = ((collected(given.program, operation, phase, 2 + ROUNDS) - collected(given.program, operation, phase, 2)) / (CHAIN * ROUNDS)
-                         for phase in ("forward", "both"))
-        for phase, count, limit in (("forward", forward, limits[0]), ("both", both, limits[1])):
+        for phase, limit in zip(("forward", "both"), limits):
+            # malloc merges its free memory in some runs, which adds up to eleven instructions an operation: only what stays counts.
+            count = counted(given.program, operation, phase)
+            for _ in range(TRIES - 1):
+                if count > limit:
+                    count = min(count, counted(given.program, operation, phase))
             over = count > limit
             bad = bad or over
             print(f"{operation:<7} {phase:<9} {count:8.0f} instructions an operation, limit {limit}{'  OVER' if over else ''}")

@@ -27,7 +27,7 @@ struct ReducerOptions {
   BucketLimits limits;
   // When a strict error is raised: at the end of the backward that caused it, or, as in PyTorch, in the next forward.
   // In the latter case several backwards may reach the parameters together, like those of two losses over disjoint
-  // parameters: there is no error once each parameter was reached. Gradients that are no mean are an error at once.
+  // parameters: there is no error once each parameter was reached. A gradient that is not the mean is an error at once.
   enum class ReportAt : uint8_t { Backward, NextForward };
   ReportAt report_at = ReportAt::Backward;
   // Check the numbers as well: non-finite gradients, a rank with gradients of another size, a hook that does not

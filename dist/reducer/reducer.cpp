@@ -333,8 +333,8 @@ TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
 void Reducer::on_gradients_wanted(std::span<const Tensor> leaves) {
   if (!is_wanted(leaves)) return pass_over_forwards();
   std::vector<Reducer*> wanted;
-  LivingReducers::all().any([&](Reducer& each) {
-    if (each.setup_.group == setup_.group && each.is_wanted(leaves) && each.left_out_by() == left_out_by())
+  LivingReducers::all().any([&, backward = left_out_by()](Reducer& each) {
+    if (each.setup_.group == setup_.group && each.is_wanted(leaves) && each.left_out_by() == backward)
       wanted.push_back(&each);
     return false;
   });

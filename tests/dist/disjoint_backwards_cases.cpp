@@ -147,7 +147,7 @@ std::string check_missing_on_one(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_missing_on_one("what one rank misses in all of several backwards is missing on that rank only",
                                      &check_missing_on_one, everywhere({2, 3}));
 
-// A gradient that is no mean must not reach the step that comes before the next forward.
+// A gradient that is not the mean must not reach the step that comes before the next forward.
 std::string check_no_mean(const dist::ProcessGroupPtr& group) {
   mechanisms::Net net;
   dist::DistributedDataParallel ddp(net, group, {.report_at = dist::ReducerOptions::ReportAt::NextForward});
@@ -159,8 +159,8 @@ std::string check_no_mean(const dist::ProcessGroupPtr& group) {
   if (!wrong.empty()) return wrong;
   return net->a->weight.grad().defined() ? "a gradient is left" : "";
 }
-const AddRankCase add_no_mean("gradients that are no mean are an error at the end of that backward", &check_no_mean,
-                              everywhere({2, 3}));
+const AddRankCase add_no_mean("gradients that are not the mean are an error at the end of that backward",
+                              &check_no_mean, everywhere({2, 3}));
 
 }  // namespace
 

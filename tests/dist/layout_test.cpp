@@ -121,9 +121,8 @@ TEST_CASE("the common error is composed from what each rank saw") {
   CHECK(disputed.verdicts().at(0).ranks == std::vector<int>{1});
   CHECK(
       std::string(disputed.what())
-          .starts_with(
-              "the ranks do not agree which wrapper averages the shared parameter c: rank 0 averages it here (at train.cpp:9), "
-              "rank 1 leaves it to another wrapper (at train.cpp:9), rank 2 averages"));
+          .starts_with("the ranks do not agree which wrapper averages the shared parameter c: rank 0 averages it "
+                       "here (at train.cpp:9), rank 1 leaves it to another wrapper (at train.cpp:9), rank 2 averages"));
   context.same_round = true;
 
   // b is missing on ranks 0 and 2 for different reasons, c on rank 1: two verdicts.

@@ -25,7 +25,14 @@ class Living {
     const std::lock_guard lock(mutex_);
     std::erase(objects_, object);
   }
-  // Whether is(object) holds for one of them. No object is destroyed during the call.
+  // No object is destroyed during these calls.
+  template <class F>
+  void for_each(F&& f) {
+    const std::lock_guard lock(mutex_);
+    for (T* const object : objects_)
+      f(*object);
+  }
+  // Whether is(object) holds for one of them.
   template <class Is>
   bool any(Is&& is) {
     const std::lock_guard lock(mutex_);

@@ -211,7 +211,9 @@ bool Reducer::passes_by_all(const autograd::Plan& plan) const {
 Reducer::Forward::Nodes Reducer::open_forward(uint64_t backward) const noexcept {
   Forward::Nodes open{.passed_by = 0};
   for (const Forward::Nodes& each : forward_.nodes) {
-    if (each.passed_by <= backward && each.passed_by > open.passed_by) open = each;
+    const bool is_later =
+        each.passed_by > open.passed_by || (each.passed_by == open.passed_by && each.uses < open.uses);
+    if (each.passed_by <= backward && is_later) open = each;
   }
   return open;
 }
@@ -331,13 +333,15 @@ TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
 // The peers ran one backward through all reducers that this rank's left out, whichever optimizers have their parameters.
 // They send in the order of LaunchOrder, and end in construction order.
 void Reducer::on_gradients_wanted(std::span<const Tensor> leaves) {
-  if (!is_wanted(leaves)) return pass_over_forwards();
+  const uint64_t backward = is_wanted(leaves) ? left_out_by() : 0;
   std::vector<Reducer*> wanted;
-  LivingReducers::all().any([&, backward = left_out_by()](Reducer& each) {
-    if (each.setup_.group == setup_.group && each.is_wanted(leaves) && each.left_out_by() == backward)
-      wanted.push_back(&each);
-    return false;
+  LivingReducers::all().for_each([&](Reducer& each) {
+    if (each.setup_.group != setup_.group) return;
+    for (Forward::Nodes& forward : each.forward_.nodes)
+      ++forward.uses;
+    if (backward > 0 && each.is_wanted(leaves) && each.left_out_by() == backward) wanted.push_back(&each);
   });
+  if (wanted.empty()) return pass_over_forwards();
   std::ranges::sort(wanted, {}, &Reducer::made_as_);
   std::vector<TracedBackward> backwards;
   try {

@@ -146,6 +146,7 @@ class Reducer final : public autograd::Listener {
       // Plan::number of the first backward that did not go through it. 0: it needs none, because one went through it, or
       // this reducer took part in one since and it is empty, or gradients were used since.
       uint64_t passed_by = UINT64_MAX;
+      uint64_t uses = 0;  // of gradients of the group since then
     };
     std::vector<Nodes> nodes;
     // The latest backwards since then and since this reducer took part in one, that do not seem to belong to them.
@@ -164,8 +165,9 @@ class Reducer final : public autograd::Listener {
   // leaves out all wrappers of the group, that is, other forwards recorded something, and the backward goes through
   // none of them.
   bool passes_by_all(const autograd::Plan& plan) const;
-  // The forward of the peers' backward, if this rank's reached nothing of it: the first one that needs one and that the
-  // latest backward up to `backward` was the first to pass by. Earlier and later ones have none. Number 0: not known.
+  // The forward of the peers' backward, if this rank's reached nothing of it: of those that need one and that the latest
+  // backward up to `backward` was the first to pass by, the first since the latest use of gradients. Earlier and later
+  // ones have none. Number 0: not known.
   Forward::Nodes open_forward(uint64_t backward = UINT64_MAX) const noexcept;
   // The first forward that `plan` is the backward of, else the latest one; null without any forward.
   const Forward::Nodes* forward_of(const autograd::Plan& plan) const;

@@ -134,8 +134,10 @@ std::vector<OfOthers> SharedLeaves::share_out_by(F&& claim, std::vector<uint8_t>
     const std::vector<Sharer> all = sharers_of(setup_.parameters[i].tensor, nullptr);
     const Sharer& first = *std::ranges::max_element(all, {}, claim_once);
     const bool is_claimed = claim_once(first) != Claim::None;
-    if (is_claimed) first.leaves->average_here(first.parameter);
-    if (setup_.sharing[i] != Sharing::Elsewhere || (!is_claimed && !planned[i])) continue;
+    if (!is_claimed && !planned[i]) continue;
+    const Sharer& averaging = is_claimed ? first : all.back();
+    averaging.leaves->average_here(averaging.parameter);
+    if (!setup_.is_elsewhere(i)) continue;
     of_others.resize(planned.size());
     of_others[i] = std::exchange(planned[i], uint8_t{0}) ? OfOthers::Reached : OfOthers::Unreached;
   }

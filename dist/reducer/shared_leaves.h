@@ -1,8 +1,8 @@
 // Parameters that several reducers manage: a layer of two wrapped modules, or a module that is wrapped again while
 // its old wrapper lives. In each backward one reducer averages such a gradient: the first, in construction order,
 // with a forward in that backward, whether the gradient is reached or not; if none has a forward, the first with an
-// unshared parameter that the backward reaches; otherwise the one that averaged it before. All ranks construct in the
-// same order, so all choose alike.
+// unshared parameter that the backward reaches; otherwise the last one. All ranks construct in the same order, so all
+// choose alike.
 //
 // The nodes that a rank records may differ: a block that one rank skips leaves nothing in its graph. Therefore a
 // forward counts as part of the backward if its reducer takes part, as its peers do: the forward waits for its

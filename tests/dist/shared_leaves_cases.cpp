@@ -441,6 +441,36 @@ void check_chain(const std::string& backend, int ranks) {
 const AddRankCase add_chain("who averages a shared layer does not depend on the blocks that a rank skips", &check_chain,
                             everywhere({2, 3}));
 
+// No forward of a wrapper belongs to the last backward, and it reaches only the shared layer. Ranks that ran another
+// number of backwards under no_sync before it average the layer in the same wrapper.
+void check_unclaimed(const std::string& backend, int ranks) {
+  manual_seed(1);
+  Chain alone;
+  for (int r = 0; r < ranks; ++r) {
+    if (r == 0) (loss_of(alone.first(batch_of(r, 0), false)) / ranks).backward();
+    (loss_of(alone.second(batch_of(r, 1), false)) / ranks).backward();
+  }
+  const Values expected = values_of({alone.shared->weight.grad(), alone.shared->bias.grad()});
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    manual_seed(1);
+    Chain chain;
+    const dist::DDPOptions options{.find_unused_parameters = true};
+    dist::DistributedDataParallel<Block> a(chain.first, group, options), b(chain.second, group, options);
+    for (const nn::Linear& own : {chain.first->own, chain.second->own}) {
+      own->weight.requires_grad_(false);
+      own->bias.requires_grad_(false);
+    }
+    if (group->rank() == 0) {
+      const auto waits = a.no_sync();
+      loss_of(a(batch_of(0, 0), false)).backward();
+    }
+    loss_of(chain.second(batch_of(group->rank(), 1), false)).backward();
+    return compare(values_of({chain.shared->weight.grad(), chain.shared->bias.grad()}), expected, 1e-11);
+  });
+}
+const AddRankCase add_unclaimed("who averages a shared layer does not depend on earlier backwards under no_sync",
+                                &check_unclaimed, everywhere({2, 3}));
+
 // Rank 0 calls a module without its wrapper, so that the other wrapper averages the layer there.
 std::string check_disagreement(const dist::ProcessGroupPtr& group) {
   for (const auto report_at : {dist::ReducerOptions::ReportAt::Backward, dist::ReducerOptions::ReportAt::NextForward}) {

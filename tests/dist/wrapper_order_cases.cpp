@@ -121,7 +121,7 @@ const AddRankCase add_together("two wrappers in one backward, and a rank that le
 
 // The loss of one rank reaches nothing of two wrappers that its peers reduce in one backward: the rank takes part, in
 // their order, when the optimizer needs the gradients. A forward before or after that has no backward on any rank changes
-// nothing, even if it records nothing on one of them. Each wrapper may have an optimizer of its own.
+// nothing, even if it records nothing on one of them, or only the optimizer of the other wrapper steps after it.
 std::string check_wanted(const dist::ProcessGroupPtr& group) {
   for (const auto& [unused, has_two] : {std::pair{true, false}, {false, false}, {true, true}, {false, true}}) {
     manual_seed(1);
@@ -150,15 +150,17 @@ std::string check_wanted(const dist::ProcessGroupPtr& group) {
       for (optim::SGD& each : optimizers)
         each.zero_grad();
       if (step == 2) sum(other).backward();
-      if (step == 1) sum(other + mean(ddp_of_critic(batch_of(group->rank(), 0))).detach()).backward();
+      if (step == 1 && unused != has_two)
+        sum(other + mean(ddp_of_critic(batch_of(group->rank(), 0))).detach()).backward();
       const auto run = [&] {
         const Tensor loss = loss_of(ddp_of_critic(ddp(batch_of(group->rank(), 0), false)));
         (step == 1 && group->rank() == 1 ? sum(other) : loss).backward();
         body->is_skipped = group->rank() == 0;
         ddp(batch_of(group->rank(), 1), false);
         body->is_skipped = false;
+        if (step == 0) ddp_of_critic(batch_of(group->rank(), 1));
         for (optim::SGD& each : optimizers)
-          each.step();
+          if (step > 0 || &each == &optimizers.front()) each.step();
       };
       if (unused || step != 1) {
         run();

@@ -22,4 +22,21 @@ AddAdvice::AddAdvice(const std::string& name, AdviceMaker make) {
 
 const std::map<std::string, AdviceMaker>& all_advice() { return known_advice(); }
 
+std::vector<NamedAdvice> make_all_advice() {
+  std::vector<NamedAdvice> made;
+  for (const auto& [name, make] : all_advice()) {
+    made.push_back({name, make()});
+    if (!made.back().advice)
+      throw ValueError("AddAdvice: the function that makes '{}' returned nothing; return an object", name);
+  }
+  return made;
+}
+
+std::vector<Statistic::Kind> statistics_of_all_advice() {
+  std::vector<Statistic::Kind> kinds;
+  for (const NamedAdvice& each : make_all_advice())
+    if (const Statistic* const statistic = each.advice->statistic()) kinds.push_back(statistic->kind());
+  return kinds;
+}
+
 }  // namespace brigade::dist

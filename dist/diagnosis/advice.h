@@ -8,6 +8,7 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/finished_backward.h>
+#include <brigade/dist/diagnosis/statistic.h>
 #include <brigade/dist/errors/verdict.h>
 
 #include <functional>
@@ -15,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace brigade::dist {
 
@@ -35,6 +37,9 @@ class Advice {
   // alone observed. An exception propagates out of backward after the other kinds of advice have
   // run; the gradients are reduced by then.
   virtual std::optional<Verdict> examine(FinishedBackward& backward) = 0;
+
+  // The statistic that this advice needs, usually itself; it lives as long as the advice. Null: none.
+  virtual Statistic* statistic() { return nullptr; }
 };
 
 // Called once for each reducer, on any thread.
@@ -49,5 +54,14 @@ struct AddAdvice {
 
 // All registered advice, by name.
 const std::map<std::string, AdviceMaker>& all_advice();
+
+struct NamedAdvice {
+  std::string name;
+  std::unique_ptr<Advice> advice;
+};
+// One instance of each kind, in the order of the names. Throws ValueError if a maker returns null.
+std::vector<NamedAdvice> make_all_advice();
+// The statistics of all registered advice, in the same order.
+std::vector<Statistic::Kind> statistics_of_all_advice();
 
 }  // namespace brigade::dist

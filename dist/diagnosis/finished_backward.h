@@ -24,13 +24,9 @@ struct Outcome {
   int non_finite = 0;      // ranks with an infinite or NaN gradient
   bool same_round = true;
   // Derived from means and variances, which rounding blurs: these only warrant a closer look.
-  bool late = false;             // one rank is much later than the others
-  bool outlier = false;          // one rank's gradients are much larger
-  bool uneven = false;           // batches of different sizes
-  bool uneven_gathered = false;  // gradients accumulated over different numbers of backwards
-  bool uneven_factors = false;   // losses multiplied by different numbers
-  size_t alike = 0;              // buckets whose gradients seem bitwise equal on all ranks
-  std::vector<Verdict> hooks;    // what the hook got wrong
+  bool outlier = false;        // one rank's gradients are much larger
+  size_t alike = 0;            // buckets whose gradients seem bitwise equal on all ranks
+  std::vector<Verdict> hooks;  // what the hook got wrong
 };
 
 // What this rank observed about non-finite numbers.
@@ -42,21 +38,6 @@ struct NonFinite {
 
   // `where`: the call of the backward.
   void blame_loss(SourceLocation where);
-};
-
-// The product of the numbers that a loss was last multiplied by, and the operation before them.
-struct LossFactor {
-  double factor = 1;
-  Place at;        // of the latest multiplication; no line: there was none
-  std::string of;  // the operation that made the multiplied tensor
-  Place of_at;
-  int64_t rows = 0;  // samples in the batch, 0 when not known
-};
-
-// The number of backwards that this rank's gradients still hold, and the latest of them.
-struct KeptBackwards {
-  int64_t count = 0;
-  Place at;
 };
 
 // A backward whose gradients are sound and in place.
@@ -78,11 +59,7 @@ class FinishedBackward {
   // --- This rank's own
 
   virtual int rank() const = 0;
-  virtual int64_t rows() const = 0;      // samples in its batch, 0 when not known
-  virtual int64_t gathered() const = 0;  // backwards summed up in the gradients: this and earlier ones
-  // The earlier ones among them that were already averaged, and since then neither cleared nor used by a step.
-  virtual KeptBackwards kept() const { return {}; }
-  virtual const LossFactor& loss_factor() const = 0;            // of this backward's own loss
+  virtual int64_t rows() const = 0;                             // samples in its batch, 0 when not known
   virtual std::span<const double> sums_of_squares() const = 0;  // of its gradients, per parameter; 0 without a gradient
   virtual const NonFinite& non_finite() const = 0;
   // The backward that sums_of_squares(), non_finite(), and `non_finite` and `outlier` of the

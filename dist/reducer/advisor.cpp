@@ -36,9 +36,6 @@ class RoundView final : public FinishedBackward {
   }
   int rank() const override { return setup_.group->rank(); }
   int64_t rows() const override { return round_.rows(); }
-  int64_t gathered() const override { return round_.gathered(); }
-  KeptBackwards kept() const override { return round_.kept(); }
-  const LossFactor& loss_factor() const override { return round_.loss_factor(); }
   std::span<const double> sums_of_squares() const override { return round_.numbers().sums_of_squares; }
   const NonFinite& non_finite() const override { return round_.numbers().non_finite; }
   Moment moment_of_numbers() const override { return round_.numbers().moment; }
@@ -56,20 +53,14 @@ class RoundView final : public FinishedBackward {
 }  // namespace
 
 Advisor::Advisor(const ReducerSetup& setup, const Buckets& buckets, const Accumulation& accumulation)
-    : setup_(setup), buckets_(buckets), accumulation_(accumulation), advisories_(setup.group->rank()) {
-  for (const auto& [name, make] : all_advice()) {
-    advice_.push_back({name, make()});
-    if (!advice_.back().advice)
-      throw ValueError("AddAdvice: the function that makes '{}' returned nothing; return an object", name);
-  }
-}
+    : setup_(setup), buckets_(buckets), accumulation_(accumulation), advisories_(setup.group->rank()) {}
 
 void Advisor::advise(const Round& round) {
   if (!setup_.options.diagnosis || !round.hook_sends()) return;
   warn_of_emptied(round);
   RoundView backward(setup_, buckets_, round);
   std::exception_ptr failure;
-  for (const Named& each : advice_) {
+  for (const NamedAdvice& each : setup_.advice) {
     try {
       std::optional<Verdict> verdict = each.advice->examine(backward);
       if (!verdict) continue;

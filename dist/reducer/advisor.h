@@ -6,10 +6,8 @@
 #include <brigade/dist/diagnosis/advisories.h>
 #include <brigade/dist/reducer/options.h>
 
-#include <memory>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 namespace brigade::dist {
 
@@ -19,7 +17,7 @@ class Round;
 
 class Advisor {
  public:
-  // The arguments must outlive this object. Throws ValueError if a factory of advice returns null.
+  // The arguments must outlive this object.
   Advisor(const ReducerSetup& setup, const Buckets& buckets, const Accumulation& accumulation);
 
   // Called after a backward whose gradients are final. Exchanges more if the payload gave reason to: all ranks do so
@@ -40,16 +38,10 @@ class Advisor {
   const Advisories& advisories() const noexcept { return advisories_; }
 
  private:
-  struct Named {
-    std::string name;
-    std::unique_ptr<Advice> advice;
-  };
-
   const ReducerSetup& setup_;
   const Buckets& buckets_;
   const Accumulation& accumulation_;
   Advisories advisories_;
-  std::vector<Named> advice_;  // in name order
   int non_finite_in_a_row_ = 0;
   bool told_of_kept_ = false;
   // Per parameter: the latest backward in which a hook left nothing of its gradient, and how many in a row did.

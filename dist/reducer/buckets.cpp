@@ -45,7 +45,7 @@ Payload Buckets::new_payload(const BucketLayout& layout) {
     if (!known) known = device_runtime(layout.device).new_stream(layout.device.index);
     reading = known;
   }
-  return Payload(*setup_.group, layout, std::move(reading), setup_.options.diagnosis);
+  return Payload(*setup_.group, layout, setup_.kinds_of_statistics(), std::move(reading), setup_.options.diagnosis);
 }
 
 void Buckets::build(std::vector<BucketLayout> layouts) {

@@ -1,6 +1,7 @@
 // The options of a reducer, and the state that its parts share.
 #pragma once
 
+#include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/reducer/bucket.h>
@@ -88,9 +89,17 @@ struct ReducerSetup {
   std::vector<Sharing> sharing = {};    // per parameter
   bool divide_by_participants = false;  // see Reducer::divide_by_participants
   BucketFollower follower = {};
+  std::vector<NamedAdvice> advice = {};     // none without diagnosis
+  std::vector<Statistic*> statistics = {};  // of that advice
 
   size_t count() const noexcept { return parameters.size(); }
   bool is_elsewhere(uint32_t parameter) const { return sharing[parameter] == Sharing::Elsewhere; }
+  std::vector<Statistic::Kind> kinds_of_statistics() const {
+    std::vector<Statistic::Kind> kinds;
+    for (const Statistic* const each : statistics)
+      kinds.push_back(each->kind());
+    return kinds;
+  }
   // Whether a strict backward has to reach the parameter.
   bool has_to_be_ready(uint32_t parameter) const { return expected[parameter] && !covered[parameter]; }
   std::string title() const { return in_words(options.owner); }

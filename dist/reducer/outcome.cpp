@@ -5,7 +5,6 @@
 #include <brigade/autograd/meta.h>
 #include <brigade/core/factory.h>
 #include <brigade/dist/diagnosis/kinds.h>
-#include <brigade/dist/diagnosis/slow_rank.h>
 #include <brigade/dist/diagnosis/spread.h>
 #include <brigade/dist/reducer/accumulation.h>
 #include <brigade/dist/reducer/advisor.h>
@@ -134,24 +133,19 @@ void Round::read_words(uint32_t index) {
   keep_largest(outcome_.non_finite, Word::NonFinite);
   if (!hook_sends_) return;
   if (!payload.all_equal(Word::Round)) outcome_.same_round = false;
-  if (outcome_.joined == 0 && outcome_.present == size && outcome_.failed == 0)
-    outcome_.uneven_gathered = outcome_.uneven_gathered || !payload.all_equal(Word::Gathered);
   bool silent = payload.count(Word::Silent) > 0;
   if (is_measured_on_the_way(payload)) silent = !read_sums(index) || silent;
-  // If numbers are reported in the next round, silence concerns those of an earlier backward.
-  const bool all_took_part = reports_numbers_next_round_ ? setup_.options.diagnosis && outcome_.present == size &&
-                                                               outcome_.failed == 0 && outcome_.joined == 0
-                                                         : !silent;
-  if (all_took_part) {
-    outcome_.late = outcome_.late || may_have_slow_rank(payload.mean(Word::Time), payload.variance(Word::Time), size);
-    const double rows = payload.mean(Word::Rows);
-    outcome_.uneven_factors = outcome_.uneven_factors || !payload.all_equal(Word::Factor);
-    outcome_.uneven = outcome_.uneven || (size > 1 && payload.variance(Word::Rows) > 1e-3 * rows * rows);
+  for (size_t i = 0; i < setup_.statistics.size(); ++i) {
+    if (outcome_.present < size || outcome_.failed > 0 || outcome_.joined > 0) break;
+    StatisticReading reading = payload.read_statistic(i);
+    // If numbers are reported in the next round, silence concerns those of an earlier backward.
+    reading.all_have_gradients = reports_numbers_next_round_ || !silent;
+    setup_.statistics[i]->read(reading);
   }
   if (silent) return;
   if (size > 1 && !payload.on_device() && progress_[index].same_sums && payload.all_equal(Word::Likeness))
     ++outcome_.alike;
-  const double variance = is_measured_on_the_way(payload) ? progress_[index].variance : payload.variance(Word::Norm);
+  const double variance = is_measured_on_the_way(payload) ? progress_[index].variance : payload.variance_of_norm();
   outcome_.outlier = outcome_.outlier || distance_of_one(variance, size) > 9;  // 22 times the norm
   // Checking the result would wait for a device: done later, when it is idle.
   if (!payload.on_device()) check_hook_result(index);

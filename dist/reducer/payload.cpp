@@ -26,15 +26,7 @@ double read(const Tensor& tail, int64_t position) {
   });
 }
 
-Word square_of(Word word) { return static_cast<Word>(static_cast<uint8_t>(word) + 1); }
-
-constexpr int kWholeBits = 20;
-
-// Number of bits of a word that travels as digits in half types; 0 for any other.
-int bits_of(Word word) {
-  if (word == Word::Time || word == Word::Rows) return kWholeBits;
-  return word == Word::TimeSquared || word == Word::RowsSquared ? 2 * kWholeBits : 0;
-}
+constexpr int kWholeBits = 20;  // of a measure
 
 int precision_of(DType dtype) {
   switch (dtype) {
@@ -48,20 +40,12 @@ int precision_of(DType dtype) {
 // The mean of `ranks` digits below a base is also below it, so with p bits of precision it is rounded by at most half
 // of base / 2^p. Multiplied by the number of ranks, that has to stay below one half; if both are powers of two
 // nothing is rounded at all. (From 2^p ranks on, digits are spread like counts.)
-int digit_bits(DType dtype, int ranks) {
+int digits_of(DType dtype, int ranks) {
   int bits = 1;
   while ((int64_t{ranks} << (bits + 1)) <= (int64_t{1} << precision_of(dtype)))
     ++bits;
   return bits;
 }
-
-// Number of elements of a word that is not a count.
-int64_t width_of(Word word, DType dtype, const CountLayout& counts, int digit_bits) {
-  const int bits = is_half(dtype) ? bits_of(word) : 0;
-  return bits == 0 ? 1 : (bits + digit_bits - 1) / digit_bits * counts.shares;
-}
-
-double whole_number(double value) { return std::clamp(std::round(value), 0.0, std::exp2(kWholeBits) - 1); }
 
 // Whether the bucket is on a device that the group reduces itself.
 bool has_tail_apart(const ProcessGroup& group, const BucketLayout& layout) {
@@ -73,7 +57,7 @@ DType dtype_of_tail(const ProcessGroup& group, const BucketLayout& layout) {
 }
 
 constexpr int64_t kTruths = static_cast<int64_t>(Word::Round);
-constexpr int64_t kBits = kTruths + kNumberBits * (static_cast<int64_t>(Word::Time) - kTruths);
+constexpr int64_t kNumbers = static_cast<int64_t>(Word::Norm) - kTruths;  // without those of statistics
 
 bool is_truth(Word word) { return word < Word::Round; }
 
@@ -96,36 +80,38 @@ CountLayout::CountLayout(DType dtype, int ranks) noexcept
   if (ranks > 2 * most) shares = (ranks + most - 1) / most;
 }
 
-int64_t tail_numel(DType dtype, int ranks, size_t parameters) {
-  const CountLayout counts(dtype, ranks);
-  int64_t total = static_cast<int64_t>(parameters) * counts.shares + counts.numel(kBits);
-  for (auto word = static_cast<uint8_t>(Word::Time); word <= static_cast<uint8_t>(Word::Probe); ++word)
-    total += width_of(static_cast<Word>(word), dtype, counts, digit_bits(dtype, ranks));
-  return total;
-}
-
-void Payload::place_words(DType dtype) {
-  if (is_half(dtype)) digit_bits_ = digit_bits(dtype, ranks_);
-  own_bits_.resize(static_cast<size_t>(counts_.numel(kBits) / counts_.shares));
-  int64_t next = flags_ * counts_.shares + counts_.numel(kBits);
-  for (size_t i = 0; i < kMeasured; ++i) {
-    positions_[i] = next;
-    next += width_of(static_cast<Word>(kFirstMeasured + i), dtype, counts_, digit_bits_);
+TailLayout::TailLayout(DType dtype, int ranks, size_t parameters, std::span<const dist::Statistic::Kind> kinds)
+    : counts(dtype, ranks), flags(static_cast<int64_t>(parameters)), bits(kTruths + kNumbers * kNumberBits) {
+  if (is_half(dtype)) digit_bits = digits_of(dtype, ranks);
+  for (const dist::Statistic::Kind kind : kinds) {
+    statistics.push_back({kind, bits});
+    if (kind == dist::Statistic::Kind::Number) bits += kNumberBits;
   }
-  positions_.back() = next;
+  const auto width = [&](int whole) {
+    return digit_bits == 0 ? 1 : (whole + digit_bits - 1) / digit_bits * counts.shares;
+  };
+  int64_t next = flags * counts.shares + counts.numel(bits);
+  for (Statistic& each : statistics) {
+    if (each.kind == dist::Statistic::Kind::Number) continue;
+    each.first = next;
+    each.square = next + width(kWholeBits);
+    next = each.square + width(2 * kWholeBits);
+  }
+  first_word = next;
+  numel = next + static_cast<int64_t>(Word::Probe) + 1 - static_cast<int64_t>(Word::Norm);
 }
 
-Payload::Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_ptr<DeviceStream> reading, bool measured)
-    : flags_(static_cast<int64_t>(layout.parameters.size())),
-      rank_(group.rank()),
+Payload::Payload(ProcessGroup& group, const BucketLayout& layout, std::span<const Statistic::Kind> statistics,
+                 std::shared_ptr<DeviceStream> reading, bool measured)
+    : rank_(group.rank()),
       ranks_(group.size()),
-      counts_(dtype_of_tail(group, layout), ranks_),
+      layout_(dtype_of_tail(group, layout), ranks_, layout.parameters.size(), statistics),
+      own_bits_(static_cast<size_t>(layout_.counts.numel(layout_.bits) / layout_.counts.shares)),
       offsets_(layout.offsets),
       reading_(std::move(reading)) {
   const bool on_device = layout.device != Device();
   const bool apart = has_tail_apart(group, layout);
-  place_words(dtype_of_tail(group, layout));
-  const int64_t length = positions_.back();
+  const int64_t length = layout_.numel;
   const int64_t total = layout.gradient_numel + (apart ? 0 : length);
   if (measured && !on_device && group.takes_sums()) {
     std::vector<int64_t> edges = layout.offsets;  // padding is 0
@@ -146,7 +132,7 @@ Payload::Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_pt
     host_tail_ = empty_pinned(runtime, tail_.sizes(), tail_.dtype());
     kernels::fill(host_tail_, 0.0);
   }
-  sums_ = empty({flags_ + 1}, {kFloat64, layout.device});
+  sums_ = empty({layout_.flags + 1}, {kFloat64, layout.device});
   host_sums_ = empty_pinned(runtime, sums_.sizes(), kFloat64);
   arrived_ = runtime.new_event(layout.device.index);
 }
@@ -163,7 +149,7 @@ void Payload::send(std::span<const int64_t> measured, bool non_finite) {
   kernels::bucket_words(view::slice(tail_, 0, first, first + 4), sums_of_slots(), non_finite);
 }
 
-Tensor Payload::sums_of_slots() const { return view::slice(sums_, 0, 0, flags_); }
+Tensor Payload::sums_of_slots() const { return view::slice(sums_, 0, 0, layout_.flags); }
 
 void Payload::copy_sums_to_host() {
   const Device device = whole_.device();
@@ -176,7 +162,7 @@ void Payload::receive_sums() const {
 }
 
 void Payload::set_probe() {
-  const double sent = host_sums_.data_ptr<double>()[flags_];
+  const double sent = host_sums_.data_ptr<double>()[layout_.flags];
   set(Word::Probe, std::isfinite(sent) ? sent : 0);
 }
 
@@ -187,7 +173,7 @@ void Payload::send_probe() {
     return;
   }
   if (has_tail_on_host()) {
-    kernels::bucket_probe(gradients_, view::slice(sums_, 0, flags_, flags_ + 1));
+    kernels::bucket_probe(gradients_, view::slice(sums_, 0, layout_.flags, layout_.flags + 1));
     return copy_sums_to_host();
   }
   const Tensor value = empty({1}, {kFloat64, whole_.device()});
@@ -221,60 +207,76 @@ double Payload::sum_of_squares(size_t index) const { return host_sums_.data_ptr<
 
 // Clears the other shares, which hold the average of the previous backward.
 void Payload::write_share(int64_t first, double value) {
-  for (int64_t i = 0; i < counts_.shares; ++i)
-    write(host_tail_, first + i, i == rank_ % counts_.shares ? value : 0);
+  const int64_t shares = layout_.counts.shares;
+  for (int64_t i = 0; i < shares; ++i)
+    write(host_tail_, first + i, i == rank_ % shares ? value : 0);
 }
 
-void Payload::set_flag(size_t index, bool on) { write_share(static_cast<int64_t>(index) * counts_.shares, on ? 1 : 0); }
+void Payload::set_flag(size_t index, bool on) {
+  write_share(static_cast<int64_t>(index) * layout_.counts.shares, on ? 1 : 0);
+}
 
 void Payload::set_bits(int64_t first, int64_t count, uint64_t bits) {
+  const CountLayout& counts = layout_.counts;
   for (int64_t i = first; i < first + count; ++i, bits >>= 1) {
-    const int64_t element = i / counts_.per_element, place = i % counts_.per_element;
+    const int64_t element = i / counts.per_element, place = i % counts.per_element;
     uint64_t& sent = own_bits_[static_cast<size_t>(element)];
-    const uint64_t mask = uint64_t{1} << (place * counts_.bits);
+    const uint64_t mask = uint64_t{1} << (place * counts.bits);
     sent = (bits & 1) != 0 ? sent | mask : sent & ~mask;
-    if (place + 1 < counts_.per_element && i + 1 < first + count) continue;  // more bits of this element follow
-    write_share((flags_ + element) * counts_.shares, static_cast<double>(sent));
+    if (place + 1 < counts.per_element && i + 1 < first + count) continue;  // more bits of this element follow
+    write_share((layout_.flags + element) * counts.shares, static_cast<double>(sent));
   }
 }
 
 void Payload::set(Word word, double value) {
   if (is_truth(word)) return set_bits(first_bit(word), 1, value != 0 ? 1 : 0);
-  if (width(word) == 1) return write(host_tail_, position(word), value);
-  auto rest = static_cast<uint64_t>(value);
-  for (int64_t i = position(word), end = i + width(word); i < end; i += counts_.shares, rest >>= digit_bits_)
-    write_share(i, static_cast<double>(rest & ((uint64_t{1} << digit_bits_) - 1)));
+  write(host_tail_, position(word), value);
 }
 
 void Payload::set_number(Word word, uint64_t number) { set_bits(first_bit(word), kNumberBits, number); }
 
-void Payload::set_with_square(Word word, double value) {
-  if (bits_of(word) != 0) value = whole_number(value);
-  set(word, value);
-  // The square of the value as sent: a half type rounds it.
-  const double sent = width(word) == 1 ? read(host_tail_, position(word)) : value;
-  set(square_of(word), sent * sent);
+void Payload::set_norm(double value) {
+  set(Word::Norm, value);
+  const double sent = read(host_tail_, position(Word::Norm));  // a half type rounds it
+  set(Word::NormSquared, sent * sent);
+}
+
+void Payload::set_whole(int64_t first, int bits, uint64_t value) {
+  if (layout_.digit_bits == 0) return write(host_tail_, first, static_cast<double>(value));
+  for (int done = 0; done < bits; done += layout_.digit_bits, first += layout_.counts.shares) {
+    write_share(first, static_cast<double>(value & ((uint64_t{1} << layout_.digit_bits) - 1)));
+    value >>= layout_.digit_bits;
+  }
+}
+
+void Payload::set_statistic(size_t index, uint64_t value) {
+  const TailLayout::Statistic& place = layout_.statistics[index];
+  if (place.kind == Statistic::Kind::Number) return set_bits(place.first, kNumberBits, value);
+  value = std::min(value, (uint64_t{1} << kWholeBits) - 1);
+  set_whole(place.first, kWholeBits, value);
+  set_whole(place.square, 2 * kWholeBits, value * value);
 }
 
 uint64_t Payload::sum_of_shares(int64_t first) const {
   uint64_t sum = 0;
-  for (int64_t i = 0; i < counts_.shares; ++i)
+  for (int64_t i = 0; i < layout_.counts.shares; ++i)
     sum += static_cast<uint64_t>(std::llround(read(host_tail_, first + i) * ranks_));
   return sum;
 }
 
 int Payload::flag_count(size_t index) const {
-  return static_cast<int>(sum_of_shares(static_cast<int64_t>(index) * counts_.shares));
+  return static_cast<int>(sum_of_shares(static_cast<int64_t>(index) * layout_.counts.shares));
 }
 
 // Calls f(number of ranks that set it) for each of the bits, until it returns false.
 template <class F>
 bool Payload::for_counts(int64_t first, int64_t count, F&& f) const {
+  const CountLayout& counts = layout_.counts;
   uint64_t sum = 0;
   for (int64_t i = first; i < first + count; ++i) {
-    const int64_t element = i / counts_.per_element, place = i % counts_.per_element;
-    if (i == first || place == 0) sum = sum_of_shares((flags_ + element) * counts_.shares);
-    const uint64_t ranks = sum >> (place * counts_.bits) & ((uint64_t{1} << counts_.bits) - 1);
+    const int64_t element = i / counts.per_element, place = i % counts.per_element;
+    if (i == first || place == 0) sum = sum_of_shares((layout_.flags + element) * counts.shares);
+    const uint64_t ranks = sum >> (place * counts.bits) & ((uint64_t{1} << counts.bits) - 1);
     if (!f(static_cast<int>(ranks))) return false;
   }
   return true;
@@ -287,21 +289,39 @@ int Payload::count(Word word) const {
   return found;
 }
 
-bool Payload::all_equal(Word number) const {
-  return for_counts(first_bit(number), kNumberBits, [&](int ranks) { return ranks == 0 || ranks == ranks_; });
+bool Payload::all_equal_at(int64_t first) const {
+  return for_counts(first, kNumberBits, [&](int ranks) { return ranks == 0 || ranks == ranks_; });
 }
 
-double Payload::mean(Word word) const {
-  if (width(word) == 1) return read(host_tail_, position(word));
+bool Payload::all_equal(Word number) const { return all_equal_at(first_bit(number)); }
+
+double Payload::mean(Word word) const { return read(host_tail_, position(word)); }
+
+double Payload::variance_of_norm() const {
+  const double average = mean(Word::Norm);
+  return std::max(0.0, mean(Word::NormSquared) - average * average);
+}
+
+double Payload::mean_of_whole(int64_t first, int bits) const {
+  if (layout_.digit_bits == 0) return read(host_tail_, first);
   double total = 0;  // over the ranks
-  for (int64_t i = position(word) + width(word); (i -= counts_.shares) >= position(word);)
-    total = std::ldexp(total, digit_bits_) + static_cast<double>(sum_of_shares(i));
+  for (int digit = (bits + layout_.digit_bits - 1) / layout_.digit_bits; digit-- > 0;)
+    total = std::ldexp(total, layout_.digit_bits) +
+            static_cast<double>(sum_of_shares(first + digit * layout_.counts.shares));
   return total / ranks_;
 }
 
-double Payload::variance(Word word) const {
-  const double average = mean(word);
-  return std::max(0.0, mean(square_of(word)) - average * average);
+StatisticReading Payload::read_statistic(size_t index) const {
+  const TailLayout::Statistic& place = layout_.statistics[index];
+  StatisticReading reading{.ranks = ranks_};
+  if (place.kind == Statistic::Kind::Number) {
+    reading.all_equal = all_equal_at(place.first);
+    return reading;
+  }
+  reading.mean = mean_of_whole(place.first, kWholeBits);
+  const double of_squares = mean_of_whole(place.square, 2 * kWholeBits);
+  reading.variance = std::max(0.0, of_squares - reading.mean * reading.mean);
+  return reading;
 }
 
 }  // namespace brigade::dist

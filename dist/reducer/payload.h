@@ -12,10 +12,11 @@
 // holds: 11 in float32 between two ranks, one in bfloat16 from 8 ranks on. From 257 ranks on a bfloat16 count is
 // spread over several elements, each for some of the ranks.
 //
-// Measurements (times, batches, norms) travel with their squares, and their variance is compared with a threshold. A
-// half type is too coarse for times and batches: there they travel as the digits of a whole number. The base is the
-// largest power of two whose digits, summed over the ranks, survive the average exactly: 128 for two ranks in
-// bfloat16 (8 bits of precision), so a batch takes 3 elements and its square 6.
+// Besides the words of the reducer there are those of statistics (diagnosis/statistic.h): numbers, and measures.
+// Measures and norms travel with their squares, and their variance is compared with a threshold. A half type is too
+// coarse for measures: there they travel as the digits of a whole number. The base is the largest power of two whose
+// digits, summed over the ranks, survive the average exactly: 128 for two ranks in bfloat16 (8 bits of precision), so
+// a measure takes 3 elements and its square 6.
 //
 // If a group reduces on the device itself (NCCL), the payload holds the gradients alone: flags and words are a
 // float32 tensor on the host, which the group reduces there. They are therefore exact for any world size, and reading
@@ -23,11 +24,11 @@
 #pragma once
 
 #include <brigade/core/device_runtime.h>
+#include <brigade/dist/diagnosis/statistic.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/slot_sums.h>
 #include <brigade/dist/reducer/bucket.h>
 
-#include <array>
 #include <memory>
 #include <span>
 #include <vector>
@@ -43,14 +44,7 @@ enum class Word : uint8_t {
   Scaled,   // a gradient comes from a scaled loss; set only if a communication hook is checked
   // Numbers, modulo 2^kNumberBits: compared for equality on all ranks.
   Round,     // of the reduced backward, and which shared parameters are averaged in it
-  Gathered,  // backwards whose gradients are in the sums
   Likeness,  // hash of this rank's gradients
-  Factor,    // hash of the number that this rank's loss was multiplied by
-  // The next four are whole numbers below 2^20 and their squares; larger values are clamped.
-  Time,         // from the start of backward to the launch of this bucket, in ms
-  TimeSquared,  //
-  Rows,         // samples in this rank's batch
-  RowsSquared,  //
   // The next four are as kernels::bucket_words writes them. If the host reduces flags and words, they describe the
   // previous backward, because the host does not wait for the numbers of this one. If the all-reduce measures
   // (slot_sums()), they hold what was known before it: no norm, and an infinite loss.
@@ -61,9 +55,6 @@ enum class Word : uint8_t {
   Probe,        // kernels::probe() of this rank's gradients
 };
 inline constexpr int kNumberBits = 11;
-
-// Number of elements of a bucket's flags and words if its host reduces them with the gradients.
-int64_t tail_numel(DType dtype, int ranks, size_t parameters);
 
 // How counts of ranks are encoded exactly in elements of a dtype.
 struct CountLayout {
@@ -76,12 +67,31 @@ struct CountLayout {
   int64_t numel(int64_t counts) const noexcept { return (counts + per_element - 1) / per_element * shares; }
 };
 
+// Where flags and words are in the tail of a payload.
+struct TailLayout {
+  // Of a bucket of `parameters`, if the tail has that dtype.
+  TailLayout(DType dtype, int ranks, size_t parameters, std::span<const Statistic::Kind> kinds);
+
+  // Of a number: its first bit. Of a measure: its first element, and that of its square.
+  struct Statistic {
+    dist::Statistic::Kind kind;
+    int64_t first = 0, square = 0;
+  };
+  CountLayout counts;
+  int64_t flags;           // how many
+  int64_t bits;            // of truths and numbers, which follow the flags
+  int digit_bits = 0;      // per digit of a measure; 0 if each measure is one element
+  int64_t first_word = 0;  // position of Word::Norm
+  int64_t numel = 0;
+  std::vector<Statistic> statistics;
+};
+
 class Payload {
  public:
   // Allocates cleared memory of the group. On a device, `reading` is the stream on which receive() reads. `measured`:
   // adds room for sums of squares, if the group computes them (slot_sums()).
-  Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_ptr<DeviceStream> reading = nullptr,
-          bool measured = false);
+  Payload(ProcessGroup& group, const BucketLayout& layout, std::span<const Statistic::Kind> statistics = {},
+          std::shared_ptr<DeviceStream> reading = nullptr, bool measured = false);
 
   // Without flags and words if the host reduces them.
   const Tensor& whole() const noexcept { return whole_; }
@@ -97,8 +107,10 @@ class Payload {
   // Sets a word; a truth is on if `value` is not 0. Not for numbers.
   void set(Word word, double value);
   void set_number(Word word, uint64_t number);
-  // Sets a measured `word`, and the word after it to the square.
-  void set_with_square(Word word, double value);
+  // Sets Word::Norm and its square.
+  void set_norm(double value);
+  // Sets the value of a statistic; `index`: its position among those given to the constructor.
+  void set_statistic(size_t index, uint64_t value);
 
   // What the all-reduce itself measures, passed to it in its options; null if it does not measure.
   const std::shared_ptr<SlotSums>& slot_sums() const noexcept { return slot_sums_; }
@@ -134,18 +146,21 @@ class Payload {
   // Whether all ranks have set the number to the same value, modulo 2^kNumberBits.
   bool all_equal(Word number) const;
   double mean(Word word) const;
-  // Variance over the ranks of a value that was sent with its square, at least 0.
-  double variance(Word word) const;
+  // The variance of Word::Norm over the ranks, at least 0.
+  double variance_of_norm() const;
+  // All members but all_have_gradients.
+  StatisticReading read_statistic(size_t index) const;
 
  private:
-  // The position of a measured word.
-  int64_t position(Word word) const noexcept { return positions_[static_cast<size_t>(word) - kFirstMeasured]; }
-  // The number of elements it takes.
-  int64_t width(Word word) const noexcept {
-    return positions_[static_cast<size_t>(word) - kFirstMeasured + 1] - position(word);
+  // The position of a word after the measures.
+  int64_t position(Word word) const noexcept {
+    return layout_.first_word + static_cast<int64_t>(word) - static_cast<int64_t>(Word::Norm);
   }
-  void place_words(DType dtype);
   void set_bits(int64_t first, int64_t count, uint64_t bits);
+  bool all_equal_at(int64_t first_bit) const;
+  // A whole number below 2^bits.
+  void set_whole(int64_t first, int bits, uint64_t value);
+  double mean_of_whole(int64_t first, int bits) const;
   template <class F>
   bool for_counts(int64_t first, int64_t count, F&& f) const;
   // write_share() writes this rank's element of the shares at `first`; sum_of_shares() sums them over the ranks.
@@ -158,15 +173,10 @@ class Payload {
   Tensor gradients_;
   Tensor tail_;
   std::shared_ptr<SlotSums> slot_sums_;
-  int64_t flags_;
   int rank_, ranks_;
-  CountLayout counts_;
-  std::vector<uint64_t> own_bits_;  // of the words, by element, in their encoding
-  int digit_bits_ = 0;              // per digit, where words travel as digits
-  static constexpr size_t kFirstMeasured = static_cast<size_t>(Word::Time);
-  static constexpr size_t kMeasured = static_cast<size_t>(Word::Probe) + 1 - kFirstMeasured;
-  std::array<int64_t, kMeasured + 1> positions_ = {};  // start of each measured word in the tail, and the end
-  Tensor host_tail_;                                   // tail_ itself if that is on the CPU
+  TailLayout layout_;
+  std::vector<uint64_t> own_bits_;  // of truths and numbers, by element, in their encoding
+  Tensor host_tail_;                // tail_ itself if that is on the CPU
   // On a device: sums of squares per slot, and the probe, [flags + 1] float64, on the device and on the host.
   Tensor sums_;
   Tensor host_sums_;

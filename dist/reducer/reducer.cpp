@@ -32,6 +32,9 @@ ReducerSetup filled(ReducerSetup setup) {
   setup.covered.assign(setup.count(), 0);
   setup.reached.assign(setup.count(), 0);
   setup.sharing.assign(setup.count(), Sharing::None);
+  if (setup.options.diagnosis) setup.advice = make_all_advice();
+  for (const NamedAdvice& each : setup.advice)
+    if (Statistic* const statistic = each.advice->statistic()) setup.statistics.push_back(statistic);
   return setup;
 }
 
@@ -273,8 +276,11 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   const bool held = round_waits_ && round_waits_();
   if (round_begins_ && !held) round_begins_(plan.where());
   // What was accumulated under no_sync is reduced even if this micro-batch adds nothing to it.
-  Round::Start start{
-      .where = plan.where(), .planned = std::move(planned), .of_others = std::move(of_others), .held = held};
+  Round::Start start{.where = plan.where(),
+                     .plan = &plan,
+                     .planned = std::move(planned),
+                     .of_others = std::move(of_others),
+                     .held = held};
   const bool absent = start.absent = !start.reaches_any() && !accumulation_.has_gathered(setup_.parameters);
   Round& round = start_round(std::move(start));
   if (absent) forward_.unreached_by.emplace(plan.where(), plan.number());

@@ -2,8 +2,6 @@
 #include <brigade/dist/reducer/round.h>
 
 #include <brigade/autograd/detail/non_finite.h>
-#include <brigade/autograd/detail/number_factor.h>
-#include <brigade/autograd/detail/plan.h>
 #include <brigade/autograd/gradient_scale.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/core/clock.h>
@@ -20,8 +18,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <iterator>
-#include <string_view>
 
 namespace brigade::dist {
 
@@ -32,45 +28,6 @@ uint64_t mixed(uint64_t hash, double value) {
   hash = (hash ^ std::bit_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15U;
   hash = (hash ^ (hash >> 32)) * 0xBF58476D1CE4E5B9U;
   return hash ^ (hash >> 29);
-}
-
-// Whether the loss is a plain mean over the samples of the batch. A loss that was divided by tokens, or scaled by the
-// batch size, is taken as intended.
-bool averages_over(const autograd::Plan& plan, int64_t rows) {
-  static constexpr std::string_view kMeans[] = {"mean",
-                                                "mse_loss",
-                                                "l1_loss",
-                                                "smooth_l1_loss",
-                                                "huber_loss",
-                                                "binary_cross_entropy",
-                                                "binary_cross_entropy_with_logits",
-                                                "cross_entropy",
-                                                "nll_loss"};
-  if (plan.roots().size() != 1 || rows == 0) return false;
-  const autograd::Node* node = autograd::grad_fn(plan.roots().front());
-  if (!node || node->edges.empty() || std::ranges::find(kMeans, node->op) == std::end(kMeans)) return false;
-  const autograd::Edge& edge = node->edges[0];
-  if (!edge.defined()) return false;
-  const Shape& sizes = edge.node ? edge.node->outputs[edge.output].sizes : edge.leaf->sizes;
-  return sizes.numel() % rows == 0;
-}
-
-// Finds the constant factor of the loss. Leaves out the factor of a loss scaler, which is the same on all ranks.
-LossFactor factor_of(const autograd::Plan& plan, int64_t rows) {
-  LossFactor found{.rows = rows};
-  if (plan.roots().size() != 1) return found;
-  const autograd::Node* node = autograd::grad_fn(plan.roots().front());
-  while (node && !node->edges.empty()) {
-    const std::optional<double> number = autograd::detail::number_factor(*node);
-    if (!number && std::string_view(node->op) != "amp_scale") break;
-    if (number && *number != 1 && !found.at) found.at = node->where;
-    found.factor *= number.value_or(1);
-    node = node->edges[0].node.get();
-  }
-  if (!node) return found;
-  found.of = node->op;
-  found.of_at = node->where;
-  return found;
 }
 
 }  // namespace
@@ -90,13 +47,7 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
   own_.moment = moment();
   own_.sums_of_squares.assign(setup_.count(), 0);
   outcome_.users.assign(setup_.count(), 0);
-  gathered_ = accumulation_.most_gathered(setup_.parameters);
-  if (!setup_.options.find_unused_parameters) {
-    kept_ = Accumulation::most_held(setup_.parameters);
-    kept_.count = std::max<int64_t>(kept_.count - gathered_, 0);
-    gathered_ += kept_.count;
-  }
-  if (!start_.absent) ++gathered_;
+  if (!setup_.statistics.empty()) begin_statistics();
   // A path that the plan sees may carry no gradient: planned parameters are compared when they are ready.
   for (uint32_t i = 0; i < recorded_.used.size(); ++i) {
     if (!start_.planned[i] || accumulation_.used(i)) compare_with_recorded(i);
@@ -118,6 +69,19 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
     // A delayed bucket waits for its trigger as well.
     if (trigger && buckets_.is_delayed(b) && start_.planned[*trigger]) ++progress_[b].pending;
   }
+}
+
+void Round::begin_statistics() {
+  StartedBackward backward{.number = start_.number, .plan = start_.plan, .rows = start_.rows};
+  backward.gathered = accumulation_.most_gathered(setup_.parameters);
+  if (!setup_.options.find_unused_parameters) {
+    backward.kept = Accumulation::most_held(setup_.parameters);
+    backward.kept.count = std::max<int64_t>(backward.kept.count - backward.gathered, 0);
+    backward.gathered += backward.kept.count;
+  }
+  if (!start_.absent) ++backward.gathered;
+  for (Statistic* const each : setup_.statistics)
+    each->begin(backward);
 }
 
 Round::~Round() {
@@ -168,8 +132,6 @@ std::string made_in(DType dtype) { return is_half(dtype) ? std::string(" in ") +
 }  // namespace
 
 void Round::look_at_loss(const autograd::Plan& plan) {
-  loss_factor_ = factor_of(plan, start_.rows);
-  if (!averages_over(plan, start_.rows)) start_.rows = 0;
   for (const Tensor& root : plan.roots()) {
     if (root.numel() != 1) continue;
     if (root.device() != Device()) {
@@ -355,17 +317,14 @@ void Round::fill_words(uint32_t index, int64_t now) {
   const bool looks_at_hook = setup_.hook && setup_.options.diagnosis;
   payload.set(Word::Scaled, looks_at_hook && autograd::has_scalers() && any_is_scaled(setup_.parameters) ? 1 : 0);
   payload.set_number(Word::Round, start_.number + start_.averages);
-  payload.set_number(Word::Gathered, static_cast<uint64_t>(gathered_));
   // Gradients of different data may have the same norm, but not also the same probe.
   uint64_t likeness = mixed(0, progress.sum_of_squares);
   if (start_.was_alike && !payload.on_device()) likeness = mixed(likeness, payload.probe());
   payload.set_number(Word::Likeness, likeness);
-  // Hashed with the number of the backward: if the hashes of two factors collide in one, they differ in the next.
-  payload.set_number(Word::Factor, mixed(start_.number, loss_factor_.factor));
+  for (size_t i = 0; i < setup_.statistics.size(); ++i)
+    payload.set_statistic(i, setup_.statistics[i]->value(now - events_.began));
   if (!progress.to_copy.empty()) kernels::bucket_flatten(payload.whole(), progress.to_copy, bucket.layout.offsets, 1.0);
   progress.to_copy.clear();
-  payload.set_with_square(Word::Time, static_cast<double>(now - events_.began) * 1e-6);
-  payload.set_with_square(Word::Rows, static_cast<double>(start_.rows));
   const bool may_wait = !(captured_ && payload.has_tail_on_host());
   if (!setup_.options.diagnosis || start_.absent || start_.failed || !may_wait) progress.measured.clear();
   if (reports_numbers_next_round_ && !progress.measured.empty()) {
@@ -391,7 +350,7 @@ void Round::fill_numbers(uint32_t index) {
   const bool measured = by_device ? !progress_[index].measured.empty() : sum != 0 || is_measured_on_the_way(payload);
   payload.set(Word::Silent, silent || !measured ? 1 : 0);
   payload.set(Word::NonFinite, !unknown && numbers().any_non_finite() ? 1 : 0);
-  payload.set_with_square(Word::Norm, logarithm(sum));
+  payload.set_norm(logarithm(sum));
 }
 
 // With a hook, whose result is compared with the numbers, flags and words are sent once the numbers are known.

@@ -42,8 +42,9 @@ struct RecordedGraph {
 class Round {
  public:
   struct Start {
-    uint64_t number = 0;           // of the reduced backward, from 1
-    SourceLocation where;          // the call
+    uint64_t number = 0;   // of the reduced backward, from 1
+    SourceLocation where;  // the call
+    const autograd::Plan* plan = nullptr;
     std::vector<uint8_t> planned;  // per parameter: it will be reached, and is averaged here
     // Per parameter; empty: none. Another reducer's slot gets the gradient; the flag is set as if this reducer's did.
     std::vector<OfOthers> of_others = {};
@@ -111,9 +112,6 @@ class Round {
   bool joined() const noexcept { return start_.joined; }
   bool is_held() const noexcept { return start_.held; }
   int64_t rows() const noexcept { return start_.rows; }
-  int64_t gathered() const noexcept { return gathered_; }
-  const KeptBackwards& kept() const noexcept { return kept_; }
-  const LossFactor& loss_factor() const noexcept { return loss_factor_; }
   std::span<const uint8_t> planned() const noexcept { return start_.planned; }
   // Whether the parameter is used in this backward or since the last reduction.
   bool uses(uint32_t parameter) const;
@@ -156,6 +154,7 @@ class Round {
   };
 
   // round.cpp
+  void begin_statistics();
   void prepare_unplanned(uint32_t parameter);
   void set_flag(uint32_t parameter, bool used);
   void take_gradient(uint32_t parameter);
@@ -215,9 +214,6 @@ class Round {
   uint32_t next_complete_ = 0;    // to complete
   uint32_t next_handed_ = 0;      // to the follower
   uint64_t collectives_ = 0;
-  int64_t gathered_ = 0;
-  KeptBackwards kept_;
-  LossFactor loss_factor_;
   Outcome outcome_;
   Numbers own_;
   // Saved gradients of parameters that may turn out unused on all ranks.

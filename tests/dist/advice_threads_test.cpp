@@ -63,8 +63,8 @@ TEST_CASE("advice has a name of its own, and something that makes it") {
 TEST_CASE("uneven_batches says each rank's share, once; equal ones are left alone after eight looks") {
   const auto rows = [](std::vector<int64_t> of_ranks) {
     return [of_ranks](int rank, FakeBackward& backward) {
-      backward.found.uneven = true;
-      backward.batch = of_ranks[static_cast<size_t>(rank)];
+      backward.reading = {.ranks = static_cast<int>(of_ranks.size()), .mean = 3, .variance = 6};
+      backward.started.rows = of_ranks[static_cast<size_t>(rank)];
     };
   };
   const Advised uneven =
@@ -196,7 +196,7 @@ TEST_CASE("slow_rank names rank and parameter after four backwards in a row, onc
   const auto late = [](int which) {
     return [which](int rank, FakeBackward& backward) {
       constexpr int64_t kMs = 1'000'000;
-      backward.found.late = true;
+      backward.reading = {.ranks = 3, .mean = 17, .variance = 288};  // 41, 5 and 5 ms
       backward.seen.began = kMs;
       // The last parameter is ready first; it has no gradient on rank 0.
       backward.seen.ready = {rank == which ? 41 * kMs : 5 * kMs, 3 * kMs, rank == 0 ? 0 : 2 * kMs};
@@ -219,7 +219,7 @@ TEST_CASE("slow_rank names rank and parameter after four backwards in a row, onc
 TEST_CASE(
     "slow_rank asks no rank before there may be something to say: a late backward changes no number of a collective") {
   const Change late = [](int rank, FakeBackward& backward) {
-    backward.found.late = true;
+    backward.reading = {.ranks = 2, .mean = 450, .variance = 450 * 450};
     backward.seen.began = 1;
     backward.seen.ready = std::vector<int64_t>(3, rank == 1 ? 900'000'000 : 2);
   };

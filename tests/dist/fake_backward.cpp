@@ -13,6 +13,10 @@ Advised advise(const std::string& name, int ranks, const std::vector<Change>& ba
       FakeBackward backward(group);
       backward.at.iteration = i + 1;
       backwards[i](group->rank(), backward);
+      if (dist::Statistic* const statistic = advice->statistic()) {
+        statistic->begin(backward.started);
+        statistic->read(backward.reading);
+      }
       mine.verdicts.push_back(advice->examine(backward));
       mine.exchanges.push_back(backward.exchanges);
     }

@@ -31,9 +31,7 @@ struct FakeBackward final : dist::FinishedBackward {
   size_t buckets() const override { return layout.size(); }
   std::span<const uint32_t> bucket(size_t index) const override { return layout[index]; }
   int rank() const override { return group->rank(); }
-  int64_t rows() const override { return batch; }
-  int64_t gathered() const override { return micro_batches; }
-  const dist::LossFactor& loss_factor() const override { return factor; }
+  int64_t rows() const override { return started.rows; }
   std::span<const double> sums_of_squares() const override { return sums; }
   const dist::NonFinite& non_finite() const override { return bad; }
   const dist::RoundEvents& events() const override { return seen; }
@@ -48,9 +46,8 @@ struct FakeBackward final : dist::FinishedBackward {
   std::vector<dist::NamedParameter> named{{"a.weight", zeros({4})}, {"b.weight", zeros({2})}, {"c", zeros({1})}};
   bool finds_unused = false;
   std::vector<std::vector<uint32_t>> layout{{2, 1}, {0}};
-  int64_t batch = 8;
-  int64_t micro_batches = 1;
-  dist::LossFactor factor{.factor = 1, .at = {}, .of = "mse_loss", .of_at = {}, .rows = 8};
+  dist::StartedBackward started{.number = 7, .rows = 8};
+  dist::StatisticReading reading;  // of the statistic of the advice
   std::vector<double> sums{1, 1, 1};
   dist::NonFinite bad;
   dist::RoundEvents seen;

@@ -18,20 +18,23 @@ namespace {
 
 constexpr DType kFloatingTypes[] = {kFloat64, kFloat32, kFloat16, kBFloat16};
 
+using Kind = dist::Statistic::Kind;
+constexpr Kind kStatistics[] = {Kind::Measure, Kind::Number, Kind::Number, Kind::Measure};
+
 dist::Payload payload_of(dist::ProcessGroup& group, DType dtype) {
   dist::BucketLayout layout;
   layout.dtype = dtype;
   layout.parameters = {0};
   layout.offsets = {0};
   layout.gradient_numel = 5;
-  return dist::Payload(group, layout);
+  return dist::Payload(group, layout, kStatistics);
 }
 
-// `word` after the average, where every rank holds `common` and the last one `last`.
-std::string check_word(const dist::ProcessGroupPtr& group, DType dtype, dist::Word word, double common, double last) {
+// A measure after the average, where every rank holds `common` and the last one `last`.
+std::string check_measure(const dist::ProcessGroupPtr& group, DType dtype, size_t index, double common, double last) {
   dist::Payload payload = payload_of(*group, dtype);
   const int ranks = group->size();
-  payload.set_with_square(word, group->rank() == ranks - 1 ? last : common);
+  payload.set_statistic(index, static_cast<uint64_t>(group->rank() == ranks - 1 ? last : common));
   payload.set_number(dist::Word::Round, 4099);
   payload.set(dist::Word::Probe, 3);
   group->all_reduce(payload.whole(), {.op = dist::ReduceOp::Avg})->wait();
@@ -40,9 +43,11 @@ std::string check_word(const dist::ProcessGroupPtr& group, DType dtype, dist::Wo
   const double variance = away * away * (ranks - 1) / ranks / ranks;
   // Float32 keeps 24 bits of a square.
   const double tolerance = dtype == kFloat32 ? 1e-6 * (mean * mean + last * last) : 1e-9 * (1 + mean * mean);
-  if (std::abs(payload.mean(word) - mean) > 1e-6 * mean) return fmt::format("mean {} of {}", payload.mean(word), mean);
-  if (std::abs(payload.variance(word) - variance) > tolerance)
-    return fmt::format("{}: variance {} instead of {}", name(dtype), payload.variance(word), variance);
+  const dist::StatisticReading found = payload.read_statistic(index);
+  if (found.ranks != ranks) return fmt::format("{} ranks", found.ranks);
+  if (std::abs(found.mean - mean) > 1e-6 * mean) return fmt::format("mean {} of {}", found.mean, mean);
+  if (std::abs(found.variance - variance) > tolerance)
+    return fmt::format("{}: variance {} instead of {}", name(dtype), found.variance, variance);
   if (!payload.all_equal(dist::Word::Round)) return "the word beside it";
   return std::abs(payload.mean(dist::Word::Probe) - 3) < 0.02 ? "" : "the last word";
 }
@@ -53,8 +58,8 @@ std::string check_words(const dist::ProcessGroupPtr& group) {
   };
   for (const DType dtype : kFloatingTypes) {
     for (const Row& row : {Row{300, 300}, {300, 310}, {400, 400}, {400, 460}, {4097, 4097}, {1, 0}, {65536, 2 << 17}}) {
-      for (const dist::Word word : {dist::Word::Time, dist::Word::Rows}) {
-        const std::string wrong = check_word(group, dtype, word, row.common, row.last);
+      for (const size_t index : {0, 3}) {
+        const std::string wrong = check_measure(group, dtype, index, row.common, row.last);
         if (!wrong.empty()) return fmt::format("{} and {}: {}", row.common, row.last, wrong);
       }
     }
@@ -68,10 +73,10 @@ std::string check_late(const dist::ProcessGroupPtr& group) {
   for (const DType dtype : kFloatingTypes) {
     for (const double last : {400.0, 405.0, 700.0}) {
       dist::Payload payload = payload_of(*group, dtype);
-      payload.set_with_square(dist::Word::Time, group->rank() == 0 ? last : 400);
+      payload.set_statistic(0, static_cast<uint64_t>(group->rank() == 0 ? last : 400));
       group->all_reduce(payload.whole(), {.op = dist::ReduceOp::Avg})->wait();
-      const bool late =
-          dist::may_have_slow_rank(payload.mean(dist::Word::Time), payload.variance(dist::Word::Time), group->size());
+      const dist::StatisticReading found = payload.read_statistic(0);
+      const bool late = dist::may_have_slow_rank(found.mean, found.variance, found.ranks);
       if (late != (last == 700)) return fmt::format("{}: {} ms among 400 ms", name(dtype), last);
     }
   }
@@ -97,14 +102,20 @@ std::string check_size(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_size("words take no more elements than their counts and digits need", &check_size,
                            {.threads = {2, 4}, .shm = {2, 4}, .others = {2}});
 
-// Looks at the outcome of a backward, which no other test of this program does.
-thread_local int uneven_backwards = 0;
-class Watcher final : public dist::Advice {
+// Advice of a program with a statistic of its own: the samples of a batch.
+thread_local dist::StatisticReading seen;
+class Watcher final : public dist::Advice, private dist::Statistic {
  public:
-  std::optional<dist::Verdict> examine(dist::FinishedBackward& backward) override {
-    uneven_backwards += backward.outcome().uneven ? 1 : 0;
-    return std::nullopt;
-  }
+  dist::Statistic* statistic() override { return this; }
+  std::optional<dist::Verdict> examine(dist::FinishedBackward&) override { return std::nullopt; }
+
+ private:
+  Kind kind() const override { return Kind::Measure; }
+  void begin(const dist::StartedBackward& backward) override { rows_ = static_cast<uint64_t>(backward.rows); }
+  uint64_t value(int64_t elapsed_ns) override { return elapsed_ns < 0 ? 0 : rows_; }
+  void read(const dist::StatisticReading& reading) override { seen = reading; }
+
+  uint64_t rows_ = 0;
 };
 const dist::AddAdvice add_watcher("watcher_of_the_test", [] { return std::make_unique<Watcher>(); });
 
@@ -112,18 +123,25 @@ std::string check_batches(const dist::ProcessGroupPtr& group) {
   for (const DType dtype : kFloatingTypes) {
     for (const int64_t rows : {300, 3000}) {
       for (const int64_t more : {0, 100}) {
-        uneven_backwards = 0;
+        seen = {};
         nn::Linear net(3, 2);
         net->to(dtype);
         dist::DistributedDataParallel ddp(net, group);
         mean(square(ddp(ones({rows + (group->rank() == 0 ? rows * more / 100 : 0), 3}, dtype)))).backward();
-        if (uneven_backwards != (more > 0 ? 1 : 0)) return fmt::format("{}: {} rows, {} more", name(dtype), rows, more);
+        const int ranks = group->size();
+        const double away = static_cast<double>(rows * more) / 100;
+        const double mean = static_cast<double>(rows) + away / ranks;
+        const double variance = away * away * (ranks - 1) / ranks / ranks;
+        if (seen.ranks != ranks || !seen.all_have_gradients || std::abs(seen.mean - mean) > 1e-6 * mean ||
+            std::abs(seen.variance - variance) > 1e-5 * mean * mean)
+          return fmt::format("{}: {} rows, {} more: {} and {}", name(dtype), rows, more, seen.mean, seen.variance);
       }
     }
   }
   return "";
 }
-const AddRankCase add_batches("equal batches are equal and others are not, in every dtype", &check_batches);
+const AddRankCase add_batches("a program's own statistic has the right mean and variance, in every dtype",
+                              &check_batches);
 
 }  // namespace
 

@@ -41,6 +41,9 @@ class Paper final : public dist::ProcessGroup {
   dist::WorkPtr do_barrier(const dist::CollectiveOptions&) override { return nullptr; }
 };
 
+using Kind = dist::Statistic::Kind;
+constexpr Kind kStatistics[] = {Kind::Number, Kind::Number, Kind::Measure, Kind::Measure};
+
 // Payloads of all ranks of a world, whose tails are averaged as the host groups do it.
 class World {
  public:
@@ -48,7 +51,7 @@ class World {
     const dist::BucketLayout layout{.dtype = dtype, .parameters = {0, 1}, .offsets = {0, 1}, .gradient_numel = 2};
     for (int r = 0; r < ranks; ++r) {
       Paper group(r, ranks);
-      payloads_.emplace_back(group, layout);
+      payloads_.emplace_back(group, layout, kStatistics);
     }
   }
   void fill(const std::function<void(dist::Payload&, int rank)>& fill) {
@@ -76,7 +79,21 @@ class World {
 constexpr DType kFloatingTypes[] = {kFloat64, kFloat32, kFloat16, kBFloat16};
 constexpr dist::Word kTruths[] = {dist::Word::Present, dist::Word::Failed, dist::Word::Joined, dist::Word::Changed,
                                   dist::Word::Scaled};
-constexpr dist::Word kNumbers[] = {dist::Word::Round, dist::Word::Gathered, dist::Word::Likeness, dist::Word::Factor};
+// Those of the reducer, and those of statistics.
+struct Number {
+  std::function<void(dist::Payload&, uint64_t)> set;
+  std::function<bool(const dist::Payload&)> all_equal;
+};
+Number number_of(dist::Word word) {
+  return {[=](dist::Payload& payload, uint64_t value) { payload.set_number(word, value); },
+          [=](const dist::Payload& payload) { return payload.all_equal(word); }};
+}
+Number number_of(size_t statistic) {
+  return {[=](dist::Payload& payload, uint64_t value) { payload.set_statistic(statistic, value); },
+          [=](const dist::Payload& payload) { return payload.read_statistic(statistic).all_equal; }};
+}
+const Number kNumbers[] = {number_of(dist::Word::Round), number_of(dist::Word::Likeness), number_of(size_t{0}),
+                           number_of(size_t{1})};
 
 std::vector<int> worlds() {
   std::vector<int> sizes;
@@ -144,19 +161,17 @@ TEST_CASE("a number that one of 2 to 1,024 ranks holds otherwise is seen by all 
       for (const Odd& odd : odd_ranks(n)) {
         for (const Row& row : rows) {
           // One word takes the numbers of this row, the others are equal on all ranks.
-          const dist::Word word = kNumbers[next++ % std::size(kNumbers)];
+          const Number& word = kNumbers[next++ % std::size(kNumbers)];
           CAPTURE(row.common);
           CAPTURE(row.odd);
           CAPTURE(odd.count);
           world.fill([&](dist::Payload& payload, int rank) {
-            for (const dist::Word each : kNumbers)
-              payload.set_number(each, each == word && odd.holds(rank) ? row.odd : row.common);
+            for (const Number& each : kNumbers)
+              each.set(payload, &each == &word && odd.holds(rank) ? row.odd : row.common);
           });
           const bool differ = row.common % 2048 != row.odd % 2048 && odd.count % n != 0;
-          for (const dist::Word each : kNumbers) {
-            CHECK(world.read<int>([&](const dist::Payload& payload) { return payload.all_equal(each); }) ==
-                  !(each == word && differ));
-          }
+          for (const Number& each : kNumbers)
+            CHECK(world.read<bool>(each.all_equal) == !(&each == &word && differ));
         }
       }
     }
@@ -172,22 +187,21 @@ TEST_CASE("times, batches and norms give all of 2 to 1,024 ranks one answer, in 
       World world(dtype, n);
       for (const double last : {300.0, 600.0}) {
         world.fill([&](dist::Payload& payload, int rank) {
-          payload.set_with_square(dist::Word::Time, rank == n - 1 ? last : 300);
-          payload.set_with_square(dist::Word::Rows, rank == n - 1 ? last : 300);
-          payload.set_with_square(dist::Word::Norm, rank == n - 1 ? 0.02 * last : 6);
+          for (const size_t index : {2, 3})
+            payload.set_statistic(index, static_cast<uint64_t>(rank == n - 1 ? last : 300));
+          payload.set_norm(rank == n - 1 ? 0.02 * last : 6);
           payload.set(dist::Word::Silent, rank == n - 1 && last > 300 ? 1 : 0);
         });
         const double mean = 300 + (last - 300) / n;
         const double variance = (last - 300) * (last - 300) * (n - 1) / n / n;
-        CHECK(world.read<double>([](const auto& payload) { return payload.mean(dist::Word::Rows); }) ==
-              doctest::Approx(mean).epsilon(1e-6));
-        // Float32 keeps 24 bits of a square.
-        CHECK(std::abs(world.read<double>([](const auto& payload) { return payload.variance(dist::Word::Rows); }) -
-                       variance) < (dtype == kFloat32 ? 1e-6 * mean * mean : 1e-6));
-        world.read<double>([](const auto& payload) { return payload.variance(dist::Word::Norm); });
-        CHECK(world.read<bool>([&](const auto& payload) {
-          return dist::may_have_slow_rank(payload.mean(dist::Word::Time), payload.variance(dist::Word::Time), n);
-        }) == (last > 300));
+        for (const size_t index : {2, 3}) {
+          const auto found =
+              world.read<dist::StatisticReading>([&](const auto& payload) { return payload.read_statistic(index); });
+          CHECK(found.mean == doctest::Approx(mean).epsilon(1e-6));
+          // Float32 keeps 24 bits of a square.
+          CHECK(std::abs(found.variance - variance) < (dtype == kFloat32 ? 1e-6 * mean * mean : 1e-6));
+          CHECK(dist::may_have_slow_rank(found.mean, found.variance, n) == (last > 300));
+        }
         CHECK((world.read<int>([](const auto& payload) { return payload.count(dist::Word::Silent); }) > 0) ==
               (last > 300));
       }

@@ -4,6 +4,7 @@
 #include <brigade/lab/bench/bucket/terms.h>
 
 #include <brigade/core/error.h>
+#include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/dist/reducer/payload.h>
 
@@ -69,7 +70,8 @@ TEST_CASE("terms of a bucket: what a way of placing gradients does not copy cost
         CHECK(terms.flags > 0);
         CHECK(terms.reduce > 0);
         // 102 elements in slots of 112, the flags of ten parameters, and the words.
-        CHECK(bucket.payload_bytes() == 4 * (10 * 112 + dist::tail_numel(kFloat32, 2, 10)));
+        CHECK(bucket.payload_bytes() ==
+              4 * (10 * 112 + dist::TailLayout(kFloat32, 2, 10, dist::statistics_of_all_advice()).numel));
         bucket.together();
         CHECK(bucket.rest_in_backward() > 0);
       });

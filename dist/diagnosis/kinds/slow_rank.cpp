@@ -29,12 +29,13 @@ Verdict slow_rank(const SlowRank& slow, std::span<const NamedParameter> paramete
   return verdict;
 }
 
-class SlowRankAdvice final : public Advice {
+class SlowRankAdvice final : public Advice, private Statistic {
  public:
+  Statistic* statistic() override { return this; }
   // The ranks exchange their times only after several late backwards in a row: a single one, which happens now and then
   // on a busy machine, changes neither the cost of a program nor the numbers of its collectives.
   std::optional<Verdict> examine(FinishedBackward& backward) override {
-    if (!backward.outcome().late) {
+    if (!is_late_) {
       in_a_row_ = 0;
       kept_.clear();
       streak_.add(std::nullopt);
@@ -53,6 +54,15 @@ class SlowRankAdvice final : public Advice {
   }
 
  private:
+  // Milliseconds from the start of backward to the launch of a bucket.
+  Kind kind() const override { return Kind::Measure; }
+  void begin(const StartedBackward&) override { is_late_ = false; }
+  uint64_t value(int64_t elapsed_ns) override { return static_cast<uint64_t>((elapsed_ns + 500'000) / 1'000'000); }
+  void read(const StatisticReading& reading) override {
+    is_late_ =
+        is_late_ || (reading.all_have_gradients && may_have_slow_rank(reading.mean, reading.variance, reading.ranks));
+  }
+
   // Limits the exchanges on a machine that is uneven by itself.
   static constexpr int kLooks = 64;
 
@@ -82,6 +92,7 @@ class SlowRankAdvice final : public Advice {
     return alike ? all : std::vector<std::vector<ReadyTimes>>(all.size());
   }
 
+  bool is_late_ = false;  // a rank may be late in this backward
   SlowRankStreak streak_;
   std::vector<ReadyTimes> kept_;  // of this rank, in the late backwards not exchanged yet
   int in_a_row_ = 0;              // late backwards

@@ -3,6 +3,9 @@
 // Severity: warning
 // When: end of backward
 // Causes: `wrong_scale`: four backwards in a row with the same numbers
+#include <brigade/autograd/detail/number_factor.h>
+#include <brigade/autograd/meta.h>
+#include <brigade/core/fnv.h>
 #include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/errors/majority.h>
 #include <brigade/dist/errors/wire.h>
@@ -10,13 +13,41 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <string_view>
 
 namespace brigade::dist {
 
+// The product of the numbers that a loss was last multiplied by, and the operation before them.
+struct LossFactor {
+  double factor = 1;
+  Place at;        // of the latest multiplication; no line: there was none
+  std::string of;  // the operation that made the multiplied tensor
+  Place of_at;
+  int64_t rows = 0;  // samples in the batch, 0 when not known
+};
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LossFactor, factor, at, of, of_at, rows)
 
 namespace {
+
+// Leaves out the factor of a loss scaler, which is the same on all ranks.
+LossFactor factor_of(const autograd::Plan& plan, int64_t rows) {
+  LossFactor found{.rows = rows};
+  if (plan.roots().size() != 1) return found;
+  const autograd::Node* node = autograd::grad_fn(plan.roots().front());
+  while (node && !node->edges.empty()) {
+    const std::optional<double> number = autograd::detail::number_factor(*node);
+    if (!number && std::string_view(node->op) != "amp_scale") break;
+    if (number && *number != 1 && !found.at) found.at = node->where;
+    found.factor *= number.value_or(1);
+    node = node->edges[0].node.get();
+  }
+  if (!node) return found;
+  found.of = node->op;
+  found.of_at = node->where;
+  return found;
+}
 
 std::string in_words(const LossFactor& each) {
   return each.at ? fmt::format("by {:.4g} at {}", each.factor, to_string(each.at)) : "by no number";
@@ -60,13 +91,14 @@ bool is_odd(std::span<const LossFactor> by_rank) {
   return std::abs(sum - static_cast<double>(by_rank.size())) > 1e-6 * static_cast<double>(by_rank.size());
 }
 
-class UnevenFactors final : public Advice {
+class UnevenFactors final : public Advice, private Statistic {
  public:
+  Statistic* statistic() override { return this; }
   std::optional<Verdict> examine(FinishedBackward& backward) override {
-    if (!backward.outcome().uneven_factors || said_ || looks_++ >= kLooks) return std::nullopt;
+    if (!differs_ || said_ || looks_++ >= kLooks) return std::nullopt;
     std::vector<LossFactor> by_rank;
     std::vector<double> factors;
-    for (const std::string& of_rank : backward.exchange(to_text(backward.loss_factor()), "factors of the losses")) {
+    for (const std::string& of_rank : backward.exchange(to_text(own_), "factors of the losses")) {
       by_rank.push_back(decoded<LossFactor>(of_rank));
       factors.push_back(by_rank.back().factor);
     }
@@ -79,9 +111,24 @@ class UnevenFactors final : public Advice {
   }
 
  private:
+  Kind kind() const override { return Kind::Number; }
+  void begin(const StartedBackward& backward) override {
+    own_ = backward.plan ? factor_of(*backward.plan, backward.rows) : LossFactor{};
+    // If the numbers of two factors are equal in one backward, they differ in the next.
+    number_ = mix(mix(std::bit_cast<uint64_t>(own_.factor)) + backward.number);
+    differs_ = false;
+  }
+  uint64_t value(int64_t) override { return number_; }
+  void read(const StatisticReading& reading) override {
+    differs_ = differs_ || (reading.all_have_gradients && !reading.all_equal);
+  }
+
   static constexpr int kInARow = 4;
   static constexpr int kLooks = 32;
 
+  LossFactor own_;
+  uint64_t number_ = 0;
+  bool differs_ = false;
   std::vector<double> latest_;
   uint64_t latest_at_ = 0;
   int in_a_row_ = 0;

@@ -57,19 +57,29 @@ Verdict uneven_micro_batches(std::span<const GatheredBackwards> by_rank, const M
   return verdict;
 }
 
-class UnevenMicroBatches final : public Advice {
+class UnevenMicroBatches final : public Advice, private Statistic {
  public:
+  Statistic* statistic() override { return this; }
   std::optional<Verdict> examine(FinishedBackward& backward) override {
-    if (!backward.outcome().uneven_gathered || said_) return std::nullopt;
-    const GatheredBackwards own{.count = backward.gathered(), .kept = backward.kept()};
+    if (!differs_ || said_) return std::nullopt;
     std::vector<GatheredBackwards> by_rank;
-    for (const std::string& of_rank : backward.exchange(to_text(own), "numbers of micro-batches"))
+    for (const std::string& of_rank : backward.exchange(to_text(own_), "numbers of micro-batches"))
       by_rank.push_back(decoded<GatheredBackwards>(of_rank));
     said_ = true;
     return uneven_micro_batches(by_rank, backward.moment());
   }
 
  private:
+  Kind kind() const override { return Kind::Number; }
+  void begin(const StartedBackward& backward) override {
+    own_ = {.count = backward.gathered, .kept = backward.kept};
+    differs_ = false;
+  }
+  uint64_t value(int64_t) override { return static_cast<uint64_t>(own_.count); }
+  void read(const StatisticReading& reading) override { differs_ = differs_ || !reading.all_equal; }
+
+  GatheredBackwards own_;
+  bool differs_ = false;
   bool said_ = false;
 };
 

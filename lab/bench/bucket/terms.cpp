@@ -88,7 +88,10 @@ MeasuredBucket::MeasuredBucket(const BucketCase& what, dist::ProcessGroupPtr gro
       plain_(given(what, *group_, Gives::Writes)),
       wrapped_(given(what, *group_, what.placing == Placing::Handed ? Gives::Hands : Gives::Writes)),
       ddp_(wrapped_, group_, ddp_options(what)),
+      advice_(dist::make_all_advice()),
       setup_(setup_of(plain_, group_, what.hook)) {
+  for (const dist::NamedAdvice& each : advice_)
+    if (dist::Statistic* const statistic = each.advice->statistic()) setup_.statistics.push_back(statistic);
   if (dist::CommHookPtr hook = make_hook(what.hook)) ddp_.register_comm_hook(std::move(hook));
   buckets_.emplace(setup_);
   for (const Tensor& gradient : plain_->gradients)
@@ -130,11 +133,11 @@ BucketTerms MeasuredBucket::alone() {
       payload.set_flag(buckets_->slot(i).index, true);
     for (const Word word : {Word::Present, Word::Failed, Word::Joined, Word::Changed, Word::Silent, Word::NonFinite})
       payload.set(word, word == Word::Present ? 1 : 0);
-    for (const Word word : {Word::Round, Word::Gathered, Word::Likeness, Word::Factor})
+    for (const Word word : {Word::Round, Word::Likeness})
       payload.set_number(word, 1);
-    for (const Word word : {Word::Time, Word::Rows})
-      payload.set_with_square(word, 1);
-    payload.set_with_square(Word::Norm, squares > 0 ? 1 : 0);
+    for (size_t i = 0; i < setup_.statistics.size(); ++i)
+      payload.set_statistic(i, 1);
+    payload.set_norm(squares > 0 ? 1 : 0);
   });
   group_->barrier();
   reduce(terms);
@@ -144,8 +147,10 @@ BucketTerms MeasuredBucket::alone() {
       users += payload.flag_count(i);
     for (const Word word : {Word::Present, Word::Failed, Word::Joined, Word::Changed, Word::NonFinite, Word::Silent})
       users += payload.count(word);
-    for (const Word word : {Word::Round, Word::Gathered, Word::Likeness, Word::Factor})
+    for (const Word word : {Word::Round, Word::Likeness})
       users += payload.all_equal(word) ? 1 : 0;
+    for (size_t i = 0; i < setup_.statistics.size(); ++i)
+      users += payload.read_statistic(i).all_equal ? 1 : 0;
   });
   if (users < 0) throw DistError("a bucket came back with {} users", users);  // prevents dead-code elimination
   if (case_.placing == Placing::Copies) {

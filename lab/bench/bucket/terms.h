@@ -3,6 +3,7 @@
 #pragma once
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/reducer/buckets.h>
 #include <brigade/lab/bench/bucket/given_gradients.h>
 
@@ -73,6 +74,7 @@ class MeasuredBucket {
   GivenGradients plain_;    // without DDP; alone() uses its parameters
   GivenGradients wrapped_;  // wrapped by ddp_
   dist::DistributedDataParallel<GivenGradients> ddp_;
+  std::vector<dist::NamedAdvice> advice_;  // whose statistics travel with the bucket
   dist::ReducerSetup setup_;
   std::optional<dist::Buckets> buckets_;
   std::vector<Tensor> own_;  // gradients with memory of their own

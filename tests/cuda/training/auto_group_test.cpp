@@ -34,7 +34,7 @@ Chosen chosen_way(const dist::ProcessGroupPtr& control, Device device) {
   found.after = group->backend();
   found.reaches = group->reaches(device);
   const dist::BucketLayout layout{.device = device, .parameters = {0}, .offsets = {0}, .gradient_numel = 16};
-  const dist::Payload payload(*group, layout, device_runtime(device).new_stream(device.index));
+  const dist::Payload payload(*group, layout, {}, device_runtime(device).new_stream(device.index));
   found.staged_words = static_cast<size_t>(payload.whole().numel()) - 16;
   all_are(on_host, control->size());
   return found;

@@ -33,6 +33,7 @@
 #include <brigade/dist/ddp/model_averaging.h>
 #include <brigade/dist/ddp/sampler.h>
 #include <brigade/dist/ddp/sync_batch_norm.h>
+#include <brigade/dist/ddp/trace.h>
 #include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 #include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/fabric/fabric.h>
@@ -41,7 +42,6 @@
 #include <brigade/dist/groups/new_group.h>
 #include <brigade/dist/groups/point_to_point.h>
 #include <brigade/dist/groups/threads/run_threads.h>
-#include <brigade/dist/reducer/trace.h>
 #include <brigade/dist/rendezvous/launch/environment.h>
 #include <brigade/dist/rendezvous/launch/launcher.h>
 #include <brigade/dist/rendezvous/secret.h>

@@ -14,7 +14,7 @@ INTERNAL = [
     "dist/rendezvous/launch/attempt.h", "dist/rendezvous/launch/child.h", "dist/rendezvous/launch/first_failure.h", "dist/rendezvous/launch/guardian.h",
     "dist/rendezvous/launch/guardian_process.h", "dist/rendezvous/launch/node_exits.h", "dist/rendezvous/launch/nodes.h", "dist/rendezvous/launch/outcome.h", "dist/rendezvous/launch/output.h",
     "dist/rendezvous/launch/own_children.h", "dist/rendezvous/launch/signals.h", "dist/rendezvous/awaited_ranks.h", "dist/rendezvous/rank_hosts.h", "dist/rendezvous/rendezvous.h", "dist/rendezvous/store/",
-    "dist/reducer/hooks/", "dist/reducer/launch_order.h", "dist/reducer/missed_wrappers.h", "dist/timeline/trace_events.h",
+    "dist/reducer/hooks/", "dist/reducer/launch_order.h", "dist/observers/", "dist/timeline/trace_events.h",
 ]
 # Streams and graphs: for programs that are built with CUDA, by themselves.
 BY_THEMSELVES = ["core/cuda/"]

@@ -58,16 +58,14 @@ Verdict with_others(const std::vector<Verdict>& buffers) {
 
 }  // namespace
 
-StepCheck::StepCheck(Reducer& reducer, ProcessGroup& group, StepCheckOptions options, Tensors parameters,
-                     Tensors buffers, std::unordered_set<const TensorImpl*> ignored, const nn::Module& module)
+StepCheck::StepCheck(Reducer& reducer, WrapperLog& log, StepCheckOptions options, CheckedModule checked)
     : reducer_(reducer),
-      group_(group),
+      group_(reducer.group()),
+      log_(log),
       options_(options),
-      parameters_(std::move(parameters)),
-      buffers_(std::move(buffers)),
-      ignored_(std::move(ignored)),
-      habits_(reducer, parameters_),
-      modes_(module),
+      checked_(std::move(checked)),
+      habits_(reducer, log, checked_.parameters),
+      modes_(checked_.module),
       autocast_(reducer.parameters()) {
   LivingChecks::all().add(this);
 }
@@ -76,13 +74,14 @@ StepCheck::~StepCheck() { LivingChecks::all().remove(this); }
 
 bool StepCheck::is_managed_elsewhere(const Tensor& parameter) const {
   if (is_reduced(parameter)) return true;
-  return LivingChecks::all().any([&](const StepCheck& each) { return each.ignored_.contains(parameter.impl()); });
+  return LivingChecks::all().any(
+      [&](const StepCheck& each) { return each.checked_.ignored.contains(parameter.impl()); });
 }
 
 bool StepCheck::is_in_other_module(const Tensor& parameter) const {
   return LivingChecks::all().any([&](const StepCheck& each) {
     if (&each == this || &each.group_ != &group_) return false;  // the checks of other ranks have other groups
-    return holds(each.parameters_(), parameter);
+    return holds(each.checked_.parameters(), parameter);
   });
 }
 
@@ -143,7 +142,8 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const Tensor& parameter = update.parameters[i];
     const autograd::AutogradMeta* meta = autograd::meta(parameter);
-    if (!meta || !meta->grad.defined() || ignored_.contains(parameter.impl()) || was_reduced_by_hand(meta->grad))
+    if (!meta || !meta->grad.defined() || checked_.ignored.contains(parameter.impl()) ||
+        was_reduced_by_hand(meta->grad))
       continue;
     const int64_t position = reducer_.find(parameter);
     if (position >= 0) {
@@ -153,7 +153,7 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
       continue;
     }
     if (is_managed_elsewhere(parameter) || meta->stamp.is_mean) continue;  // averaged by a destroyed wrapper
-    if (current.empty()) current = parameters_();
+    if (current.empty()) current = checked_.parameters();
     const bool ours = holds(current, parameter);
     if (!ours && (!reducer_.accumulation().has_heard(meta->stamp.last_backward) || is_in_other_module(parameter)))
       continue;
@@ -169,7 +169,7 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
   std::erase_if(found, [&](Verdict& verdict) {
     if (verdict.severity == Severity::Error) return false;
     verdict.message = fmt::format("{}: {}", names_in_words(verdict.parameters, 1), verdict.cause.text);
-    reducer_.advisories().add_own(verdict.kind, verdict);
+    log_.advisories.add_own(verdict.kind, verdict);
     return true;
   });
   return found;
@@ -196,8 +196,8 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
   hash = fnv(update.options, hash);
   if (!update.moves) return result;  // gradients that still accumulate may differ
   // A difference that was already reported is no reason to exchange more.
-  if (!reducer_.advisories().has(kModesDiffer)) hash = fnv_step(hash, modes_.digest(reducer_.rounds()));
-  if (!reducer_.advisories().has(kAutocastDiffers)) hash = fnv_step(hash, autocast_.digest(reducer_.rounds()));
+  if (!log_.advisories.has(kModesDiffer)) hash = fnv_step(hash, modes_.digest(reducer_.rounds()));
+  if (!log_.advisories.has(kAutocastDiffers)) hash = fnv_step(hash, autocast_.digest(reducer_.rounds()));
   uint64_t members = 0;  // a sum: the order within a group does not matter
   GroupAt group(update.groups);
   for (size_t i = 0; i < update.parameters.size(); ++i) {
@@ -206,7 +206,7 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
     hash = fnv_step(hash, grad.defined() ? 1 : 2);
     const int64_t position = reducer_.find(parameter);
     if (position >= 0) members += mix(((uint64_t{group(i)} + 1) << 32) | static_cast<uint32_t>(position));
-    if (position < 0 || !grad.defined() || ignored_.contains(parameter.impl()) || is_judged_elsewhere(position))
+    if (position < 0 || !grad.defined() || checked_.ignored.contains(parameter.impl()) || is_judged_elsewhere(position))
       continue;
     if (!reducer_.past().backward.sent) continue;  // local gradients differ anyway
     const bool by_hand = autograd::meta(parameter)->stamp.by_hand;
@@ -225,8 +225,8 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
     result.values.add(i, by_rule ? values_of_some(grad) : values_of(grad));
   }
   hash = fnv_step(hash, members);
-  if (!reducer_.advisories().has(kHookResultsDiffer)) {
-    const std::vector<double>& probes = reducer_.past().backward.hook_probes;
+  if (!log_.advisories.has(kHookResultsDiffer)) {
+    const std::vector<double>& probes = log_.hook_probes;
     for (size_t b = 0; b < probes.size(); ++b)
       result.values.add(3 * update.parameters.size() + b, {probes[b], 0});
   }
@@ -253,7 +253,7 @@ StepCheck::StateValues StepCheck::state_of(const autograd::Update& update) const
   if (!update.state) return values;
   for (const autograd::KeptState& kept : update.state()) {
     const Tensor& parameter = update.parameters[kept.position];
-    if (reducer_.find(parameter) < 0 || ignored_.contains(parameter.impl())) continue;
+    if (reducer_.find(parameter) < 0 || checked_.ignored.contains(parameter.impl())) continue;
     for (const Tensor& tensor : kept.tensors) {
       values.tensors.push_back(values_of(tensor));
       values.positions.push_back(kept.position);
@@ -288,12 +288,12 @@ void StepCheck::raise_of_all(const autograd::Update& update, const std::vector<V
 
 void StepCheck::verify(const autograd::Update& update) {
   std::vector<CheckedTensor> tensors;
-  for (const NamedParameter& each : parameters_())
+  for (const NamedParameter& each : checked_.parameters())
     tensors.push_back({"parameter", each.name, each.tensor});
   for (const NamedParameter& each : reducer_.parameters())
     tensors.push_back({"gradient", each.name, each.tensor.grad()});
   if (options_.own_buffers) {
-    for (const NamedParameter& each : buffers_())
+    for (const NamedParameter& each : checked_.buffers())
       tensors.push_back({"buffer", each.name, each.tensor});
   }
   std::vector<Verdict> errors, buffers;
@@ -305,7 +305,7 @@ void StepCheck::verify(const autograd::Update& update) {
     // Many layers share one cause: the message describes the first and counts the others.
     Verdict told = with_others(buffers);
     told.severity = Severity::Warning;  // own buffers are the user's choice: broadcast_buffers is off
-    reducer_.advisories().add("buffers", told);
+    log_.advisories.add("buffers", told);
   }
   if (!errors.empty()) raise(update, std::move(errors));
 }
@@ -316,7 +316,7 @@ void StepCheck::warn_of_retained_graphs(const autograd::Update& update) {
     Verdict verdict = needless_retain_graph(graph.where, graph.bytes, graph.nodes, update.where);
     verdict.iteration = reducer_.rounds();
     verdict.ranks = {group_.rank()};
-    reducer_.advisories().add_own("retain_graph " + to_string(graph.where), std::move(verdict));
+    log_.advisories.add_own("retain_graph " + to_string(graph.where), std::move(verdict));
   }
 }
 
@@ -335,13 +335,13 @@ void StepCheck::operator()(const autograd::Update& update) {
   const bool found_inf = update.scaled && update.scaled->found_inf;
   agree(update);
   if (!update.moves || update.scale_fault) return;
-  reducer_.timeline().add(StepEvents{.optimizer = update.name,
-                                     .number = update.number,
-                                     .where = update.where,
-                                     .at = now_ns(),
-                                     .loss_scale = update.scaled ? update.scaled->loss_scale : 0,
-                                     .found_inf = found_inf,
-                                     .skipped = update.scaled && update.scaled->found_inf});
+  log_.timeline.add(StepEvents{.optimizer = update.name,
+                               .number = update.number,
+                               .where = update.where,
+                               .at = now_ns(),
+                               .loss_scale = update.scaled ? update.scaled->loss_scale : 0,
+                               .found_inf = found_inf,
+                               .skipped = update.scaled && update.scaled->found_inf});
 }
 
 void StepCheck::answer_scaler(const autograd::Update& update, Found found) const {
@@ -391,7 +391,7 @@ void StepCheck::agree(const autograd::Update& update) {
   auto* const values = words.data_ptr<int64_t>();
   values[0] = static_cast<int64_t>(own.digest);
   values[1] = ~values[0];
-  values[2] = !verdicts.empty() ? 2 : reducer_.advisories().has_undelivered() || has_held_warnings() ? 1 : 0;
+  values[2] = !verdicts.empty() ? 2 : log_.advisories.has_undelivered() || has_held_warnings() ? 1 : 0;
   values[3] = !update.scaled                   ? kNothing
               : update.scaled->found_inf       ? kHere
               : update.scaled->found_elsewhere ? kElsewhere
@@ -402,7 +402,7 @@ void StepCheck::agree(const autograd::Update& update) {
   const Topic topic{Phase::Step, purpose, reducer_.options().owner};
   group_.all_reduce(words, {.op = ReduceOp::Max, .topic = topic, .iteration = update.number}, update.where)->wait();
   const bool differs = values[0] != ~values[1] || ValuesDigest::differ(values + 4);
-  if (values[2] == 1) share_warnings(reducer_.advisories(), group_, update.where);
+  if (values[2] == 1) share_warnings(log_.advisories, group_, update.where);
   // The findings of a rank say more than a mismatch of the steps, which follows from them.
   if (values[2] == 2) return raise_of_all(update, verdicts, topic);
   if (differs) {

@@ -14,6 +14,7 @@
 #include <brigade/dist/checks/local_steps.h>
 #include <brigade/dist/checks/step_habits.h>
 #include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/observers/wrapper_log.h>
 #include <brigade/dist/reducer/reducer.h>
 
 #include <functional>
@@ -31,6 +32,15 @@ struct StepCheckOptions {
   // Compare parameters, gradients and rank-local buffers by hash in every K-th step of an optimizer. 0: never.
   uint64_t verify_every = 0;
   bool own_buffers = false;  // each rank keeps its own buffers: they are not broadcast
+};
+
+// The module whose steps are checked.
+struct CheckedModule {
+  using Tensors = std::function<std::vector<NamedParameter>()>;
+
+  const nn::Module& module;
+  Tensors parameters, buffers;                    // return those that the module has at the call
+  std::unordered_set<const TensorImpl*> ignored;  // tensors that the user excluded
 };
 
 // Maps a parameter's position in an optimizer to its parameter group; positions must be passed in ascending order.
@@ -55,10 +65,8 @@ class StepCheck {
   static constexpr const char* kModesDiffer = "modes_differ";
   static constexpr const char* kAutocastDiffers = "autocast_differs";
   static constexpr const char* kHookResultsDiffer = "hook_result differs";
-  using Tensors = std::function<std::vector<NamedParameter>()>;
-  // `parameters`, `buffers`: return those that the module has at the call. `ignored`: tensors that the user excluded.
-  StepCheck(Reducer& reducer, ProcessGroup& group, StepCheckOptions options, Tensors parameters, Tensors buffers,
-            std::unordered_set<const TensorImpl*> ignored, const nn::Module& module);
+  // Warnings and notes go to the log.
+  StepCheck(Reducer& reducer, WrapperLog& log, StepCheckOptions options, CheckedModule checked);
   ~StepCheck();
   StepCheck(const StepCheck&) = delete;
   StepCheck& operator=(const StepCheck&) = delete;
@@ -163,10 +171,9 @@ class StepCheck {
 
   Reducer& reducer_;
   ProcessGroup& group_;
+  WrapperLog& log_;
   StepCheckOptions options_;
-  Tensors parameters_;
-  Tensors buffers_;
-  std::unordered_set<const TensorImpl*> ignored_;
+  CheckedModule checked_;
   bool is_paused_ = false;
   uint64_t joins_ = 0;  // ended joins of other wrappers
   struct Steps {

@@ -96,7 +96,7 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
                   .state_loaded_at = update.state_loaded_at,
                   .state_writes = state_written(update),
                   .members = {},
-                  .hook_probes = reducer_.past().backward.hook_probes,
+                  .hook_probes = log_.hook_probes,
                   .modes_are_known = modes_.are_known(reducer_.rounds()),
                   .evaluating = modes_.evaluating(reducer_.rounds()),
                   .in_join = count.in_join,
@@ -210,7 +210,7 @@ void StepCheck::advise_on_modes(std::span<const StepOnRank> steps) {
   const auto tell = [&](const char* key, std::optional<Verdict> verdict) {
     if (!verdict) return;
     verdict->iteration = reducer_.rounds();
-    reducer_.advisories().add(key, std::move(*verdict));
+    log_.advisories.add(key, std::move(*verdict));
   };
   tell(kModesDiffer, modes_differ(steps));
   tell(kAutocastDiffers, autocast_.compare(steps, reducer_.rounds()));
@@ -236,7 +236,7 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, const To
     if (!by_hook.empty()) {
       Verdict verdict = hook_results_differ(reducer_.comm_hook()->name(), by_hook, reducer_.past().backward.where);
       verdict.iteration = reducer_.rounds();
-      reducer_.advisories().add(kHookResultsDiffer, std::move(verdict));
+      log_.advisories.add(kHookResultsDiffer, std::move(verdict));
     }
     std::vector<GradientsApart> apart =
         differing(named(reducer_.parameters(), touched(steps)), Compared::Gradients, about, update.where);
@@ -255,7 +255,7 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, const To
         differing(named(reducer_.parameters(), written_to(steps)), Compared::Parameters, about, update.where);
     for (Verdict& verdict : parameters_written(steps, written))
       verdicts.push_back(std::move(verdict));
-    const std::vector<NamedParameter> replaced = replaced_on_some_ranks(buffers_(), steps);
+    const std::vector<NamedParameter> replaced = replaced_on_some_ranks(checked_.buffers(), steps);
     for (Verdict& verdict : buffers_written(steps, differing(replaced, Compared::Parameters, about, update.where)))
       verdicts.push_back(std::move(verdict));
     if (std::optional<Verdict> verdict = differing_state(update, steps, about)) verdicts.push_back(std::move(*verdict));
@@ -265,7 +265,7 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, const To
     verdict.iteration = reducer_.rounds();
   std::erase_if(verdicts, [&](Verdict& verdict) {
     if (verdict.severity == Severity::Error) return false;
-    reducer_.advisories().add(verdict.kind + " " + verdict.parameters.front().name, verdict);
+    log_.advisories.add(verdict.kind + " " + verdict.parameters.front().name, verdict);
     return true;
   });
   return verdicts;

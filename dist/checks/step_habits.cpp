@@ -6,6 +6,7 @@
 #include <brigade/dist/diagnosis/cause.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/groups/process_group.h>
+#include <brigade/dist/observers/wrapper_log.h>
 #include <brigade/dist/reducer/reducer.h>
 #include <brigade/optim/optimizer.h>
 
@@ -43,8 +44,8 @@ uint32_t places_of(const Tensor& parameter) {
 
 }  // namespace
 
-StepHabits::StepHabits(Reducer& reducer, std::function<std::vector<NamedParameter>()> parameters)
-    : reducer_(reducer), parameters_(std::move(parameters)) {
+StepHabits::StepHabits(Reducer& reducer, WrapperLog& log, std::function<std::vector<NamedParameter>()> parameters)
+    : reducer_(reducer), log_(log), parameters_(std::move(parameters)) {
   for (const NamedParameter& each : reducer_.parameters())
     places_.push_back(places_of(each.tensor));
 }
@@ -52,7 +53,7 @@ StepHabits::StepHabits(Reducer& reducer, std::function<std::vector<NamedParamete
 void StepHabits::warn(Verdict verdict) {
   verdict.ranks = {reducer_.group().rank()};
   verdict.iteration = reducer_.rounds();
-  reducer_.advisories().add_own(verdict.kind + " " + name(verdict.cause.kind), std::move(verdict));
+  log_.advisories.add_own(verdict.kind + " " + name(verdict.cause.kind), std::move(verdict));
 }
 
 void StepHabits::look_at(const autograd::Update& update) {
@@ -163,7 +164,7 @@ void StepHabits::look_for_second_average(const autograd::Update& update) {
 
 // Checks whether the module still holds the parameters that the optimizer holds and no backward reaches.
 void StepHabits::look_for_gone(const autograd::Update& update) {
-  if (reducer_.rounds() == 0 || reducer_.advisories().has("stale_optimizer replaced")) return;
+  if (reducer_.rounds() == 0 || log_.advisories.has("stale_optimizer replaced")) return;
   std::vector<NamedParameter> current;
   std::unordered_set<const TensorImpl*> held;
   for (const Tensor& parameter : update.parameters) {

@@ -12,13 +12,14 @@
 namespace brigade::dist {
 
 class Reducer;
+struct WrapperLog;
 
 class StepHabits {
  public:
   // `parameters`: returns those that the module has at the call.
-  StepHabits(Reducer& reducer, std::function<std::vector<NamedParameter>()> parameters);
+  StepHabits(Reducer& reducer, WrapperLog& log, std::function<std::vector<NamedParameter>()> parameters);
 
-  // Called before a step of an optimizer that holds a managed parameter. Warnings go to the reducer's advisories.
+  // Called before a step of an optimizer that holds a managed parameter. Warnings go to the log.
   void look_at(const autograd::Update& update);
   // Called before a step of an optimizer that holds none.
   void look_at_other(const autograd::Update& update) {
@@ -40,6 +41,7 @@ class StepHabits {
   void warn(Verdict verdict);
 
   Reducer& reducer_;
+  WrapperLog& log_;
   std::function<std::vector<NamedParameter>()> parameters_;
   std::unordered_map<const void*, uint64_t> backwards_at_;  // by optimizer: reduced backwards before its latest step
   // By optimizer: consecutive steps without any gradient of the wrapper although its forward ran before each.

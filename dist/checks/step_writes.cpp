@@ -65,7 +65,7 @@ std::vector<StepOnRank::Edit> StepCheck::buffers_replaced(const autograd::Update
   const auto known = steps_.find(update.optimizer);
   const uint64_t seen = known == steps_.end() ? 0 : known->second.writes_seen;
   if (!options_.own_buffers || autograd::writes_by_hand() == seen || !reducer_.past().backward.sent) return {};
-  return replaced_buffers(buffers_(), seen);
+  return replaced_buffers(checked_.buffers(), seen);
 }
 
 std::vector<autograd::Write> StepCheck::edits_of(uint32_t managed, const Tensor& grad) const {

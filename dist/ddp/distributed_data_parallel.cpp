@@ -11,7 +11,10 @@
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/errors/mismatch.h>
 #include <brigade/dist/groups/wrapper_history.h>
-#include <brigade/dist/reducer/missed_wrappers.h>
+#include <brigade/dist/observers/advisor.h>
+#include <brigade/dist/observers/hook_check.h>
+#include <brigade/dist/observers/missed_wrappers.h>
+#include <brigade/dist/observers/recorder.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -101,6 +104,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   for (const NamedParameter& each : contents.trainable) {
     if (each.tensor.device() != Device()) group_->choose_way(each.tensor.device(), where);
   }
+  observe(reducer_options);
   reducer_ = std::make_shared<Reducer>(std::move(contents.trainable), group_, std::move(reducer_options));
   if (options_.reduce_dtype && !reducer_->parameters().empty())
     reducer_->register_comm_hook(reduce_in_hook(*options_.reduce_dtype, options_.gradient_predivide_factor));
@@ -179,11 +183,25 @@ ReducerOptions DistributedDataParallelBase::make_reducer_options(const std::vect
   return result;
 }
 
+// Attaches the observers.
+void DistributedDataParallelBase::observe(ReducerOptions& options) {
+  log_ = std::make_shared<WrapperLog>(group_->rank());
+  notes_ = std::make_shared<ActivityNotes>(group_, owner_);
+  const auto recorder = std::make_shared<Recorder>(log_);
+  errors_ = std::make_shared<ErrorReporter>();
+  options.observers = {notes_, errors_};
+  if (options_.diagnosis) {
+    options.observers.push_back(std::make_shared<HookCheck>(log_));
+    options.observers.push_back(std::make_shared<Advisor>(log_, recorder));
+  }
+  options.observers.push_back(recorder);  // after the advisor, which reads what it has recorded
+}
+
 void DistributedDataParallelBase::check_steps(std::unordered_set<const TensorImpl*> ignored) {
   step_check_ = std::make_unique<StepCheck>(
-      *reducer_, *group_, StepCheckOptions{static_cast<uint64_t>(options_.verify_every), !options_.broadcast_buffers},
-      [this] { return current(module_->named_parameters()); }, [this] { return current(module_->named_buffers()); },
-      std::move(ignored), *module_);
+      *reducer_, *log_, StepCheckOptions{static_cast<uint64_t>(options_.verify_every), !options_.broadcast_buffers},
+      CheckedModule{*module_, [this] { return current(module_->named_parameters()); },
+                    [this] { return current(module_->named_buffers()); }, std::move(ignored)});
   reducer_->before_optimizer_step([this](const autograd::Update& update) {
     const uint32_t local = reducer_->accumulation().local_backwards();
     const RankActivity step{
@@ -198,16 +216,16 @@ void DistributedDataParallelBase::check_steps(std::unordered_set<const TensorImp
 }
 
 void DistributedDataParallelBase::note_at_construction(SourceLocation where) {
-  if (!options_.check_steps || group_->size() == 1) reducer_->advisories().tell_alone();
+  if (!options_.check_steps || group_->size() == 1) log_->advisories.tell_alone();
   const Moment moment{.iteration = 0, .where = where, .ranks = group_->size()};
-  if (reducer_->parameters().empty()) reducer_->advisories().add("nothing", nothing_to_reduce(moment));
+  if (reducer_->parameters().empty()) log_->advisories.add("nothing", nothing_to_reduce(moment));
   for (const NamedParameter& each : reducer_->parameters()) {
-    if (!each.tensor.is_contiguous()) reducer_->advisories().add("strides " + each.name, strides_differ(each, moment));
+    if (!each.tensor.is_contiguous()) log_->advisories.add("strides " + each.name, strides_differ(each, moment));
   }
 }
 
 DistributedDataParallelBase::~DistributedDataParallelBase() {
-  MissedWrappers::of_this_thread().end(reducer_.get());
+  if (notes_) notes_->on_end_of_wrapper();
   // The reducer may outlive the wrapper during a running backward.
   if (reducer_) {
     reducer_->before_optimizer_step(nullptr);
@@ -248,14 +266,13 @@ void DistributedDataParallelBase::look_at_buffers(SourceLocation where) {
     Verdict verdict = stale_buffer({name, buffer}, in_words(owner_), where);
     verdict.ranks = {group_->rank()};
     verdict.iteration = reducer_->rounds();
-    reducer_->advisories().add_own("stale buffer", std::move(verdict));
+    log_->advisories.add_own("stale buffer", std::move(verdict));
   }
 }
 
 void DistributedDataParallelBase::pre_forward(int64_t rows, SourceLocation where) {
   if (!autograd::GradMode::is_enabled()) {
-    MissedWrappers::of_this_thread().add_forward(reducer_.get(), *group_, owner_, where,
-                                                 autograd::GradMode::disabled_at());
+    notes_->on_unrecorded_forward(where, autograd::GradMode::disabled_at());
     return;
   }
   group_->note_activity({.doing = Doing::Forward, .owner = {Name(module_->name())}, .where = where});

@@ -13,6 +13,9 @@
 #include <brigade/dist/checks/step.h>
 #include <brigade/dist/ddp/explanation.h>
 #include <brigade/dist/ddp/join.h>
+#include <brigade/dist/observers/activity_notes.h>
+#include <brigade/dist/observers/error_reporter.h>
+#include <brigade/dist/observers/wrapper_log.h>
 #include <brigade/dist/reducer/reducer.h>
 #include <brigade/nn/module.h>
 #include <brigade/optim/optimizer.h>
@@ -139,7 +142,10 @@ class DistributedDataParallelBase : public Joinable {
   const DDPOptions& options() const noexcept { return options_; }
   const nn::Module& wrapped() const noexcept { return *module_; }
   // Warnings and notes so far (see Advisories).
-  const std::vector<Verdict>& advisories() const noexcept { return reducer_->advisories().all(); }
+  const std::vector<Verdict>& advisories() const noexcept { return log_->advisories.all(); }
+  // When things happened in the latest reduced backwards.
+  Timeline& timeline() noexcept { return log_->timeline; }
+  const Timeline& timeline() const noexcept { return log_->timeline; }
   // One line per module with the state of each of its parameters: "reduced", "reduced, by several wrappers", "frozen",
   // "frozen after wrapping", "ignored", or "trainable, unknown to the reducer".
   std::string describe() const;
@@ -205,6 +211,7 @@ class DistributedDataParallelBase : public Joinable {
   };
   Contents sort_out(SourceLocation where);
   static void step_in_backward(optim::Optimizer& optimizer);
+  void observe(ReducerOptions& options);
   ReducerOptions make_reducer_options(const std::vector<NamedParameter>& trainable, SourceLocation where) const;
   void check_steps(std::unordered_set<const TensorImpl*> ignored);
   void note_at_construction(SourceLocation where);
@@ -218,6 +225,9 @@ class DistributedDataParallelBase : public Joinable {
   std::vector<Tensor> buffers_;
   std::vector<uint32_t> buffers_sent_;  // versions of the buffers when all ranks last held the same
   bool buffers_are_due_ = true;         // the latest recording forward was to be reduced, or there was none
+  std::shared_ptr<WrapperLog> log_;
+  std::shared_ptr<ActivityNotes> notes_;
+  std::shared_ptr<ErrorReporter> errors_;
   std::shared_ptr<Reducer> reducer_;
   std::unique_ptr<StepCheck> step_check_;
   // One per parameter of the reducer, then one per ignored parameter, called by a hook.

@@ -39,7 +39,8 @@ std::unordered_map<const TensorImpl*, std::vector<std::string>> holders() {
   return found;
 }
 
-void add_use(ExplainedParameter& result, const ReducedBackward& backward, uint32_t i, int rank, int ranks) {
+void add_use(ExplainedParameter& result, const ReducedBackward& backward,
+             const std::vector<std::vector<bool>>& used_by_rank, uint32_t i, const ProcessGroup& group) {
   if (backward.number == 0) return;
   result.used = backward.used[i] != 0;
   result.bucket = backward.buckets[i];
@@ -47,13 +48,13 @@ void add_use(ExplainedParameter& result, const ReducedBackward& backward, uint32
   if (place != backward.ready_order.end()) result.ready = static_cast<uint32_t>(place - backward.ready_order.begin());
   if (!backward.whole || !backward.sent) return;
   result.users = backward.users[i];
-  if (backward.used_by_rank.empty()) {
-    result.used_by = ranks_that_used(*result.used, *result.users, rank, ranks);
+  if (used_by_rank.empty()) {
+    result.used_by = ranks_that_used(*result.used, *result.users, group.rank(), group.size());
     return;
   }
   result.used_by.emplace();
-  for (size_t r = 0; r < backward.used_by_rank.size(); ++r) {
-    if (backward.used_by_rank[r][i]) result.used_by->push_back(static_cast<int>(r));
+  for (size_t r = 0; r < used_by_rank.size(); ++r) {
+    if (used_by_rank[r][i]) result.used_by->push_back(static_cast<int>(r));
   }
 }
 
@@ -77,7 +78,7 @@ ExplainedParameter DistributedDataParallelBase::explained(const std::string& nam
   if (const int64_t position = reducer_->find(parameter); position >= 0) {
     const auto managed = static_cast<uint32_t>(position);
     result.is_reduced = parameter.requires_grad() && !is_ignored(name);
-    add_use(result, reducer_->past().backward, managed, group_->rank(), group_->size());
+    add_use(result, reducer_->past().backward, errors_->used_by_rank(), managed, *group_);
     result.last_used = reducer_->past().last_used[managed];
     const LocalGradient& local = reducer_->accumulation().local(managed);
     const autograd::AutogradMeta* const known = autograd::meta(parameter);

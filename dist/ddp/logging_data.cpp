@@ -98,7 +98,7 @@ LoggingData logging_data(const DistributedDataParallelBase& ddp) {
   add_parameters(ddp.reducer(), data);
   add_options(ddp.options(), data);
   add_reducer(ddp.reducer(), data);
-  add_times(ddp.reducer().timeline(), data);
+  add_times(ddp.timeline(), data);
   return data;
 }
 

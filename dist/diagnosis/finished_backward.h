@@ -24,9 +24,9 @@ struct Outcome {
   int non_finite = 0;      // ranks with an infinite or NaN gradient
   bool same_round = true;
   // Derived from means and variances, which rounding blurs: these only warrant a closer look.
-  bool outlier = false;        // one rank's gradients are much larger
-  size_t alike = 0;            // buckets whose gradients seem bitwise equal on all ranks
-  std::vector<Verdict> hooks;  // what the hook got wrong
+  bool outlier = false;   // one rank's gradients are much larger
+  size_t alike = 0;       // buckets whose gradients seem bitwise equal on all ranks
+  bool rejected = false;  // an observer does not trust the gradients
 };
 
 // What this rank observed about non-finite numbers.

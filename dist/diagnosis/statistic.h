@@ -45,8 +45,8 @@ class Statistic {
   virtual Kind kind() const = 0;
   // Called when a backward begins that this rank reduces, before any bucket is sent.
   virtual void begin(const StartedBackward& backward) = 0;
-  // The value of this rank, called when a bucket is sent. `elapsed_ns`: since the backward began.
-  virtual uint64_t value(int64_t elapsed_ns) = 0;
+  // The value of this rank, called when a bucket is sent.
+  virtual uint64_t value() = 0;
   // Called for each bucket, in order, if every rank took part in the backward with gradients and none has failed.
   virtual void read(const StatisticReading& reading) = 0;
 };

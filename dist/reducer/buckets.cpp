@@ -45,7 +45,10 @@ Payload Buckets::new_payload(const BucketLayout& layout) {
     if (!known) known = device_runtime(layout.device).new_stream(layout.device.index);
     reading = known;
   }
-  return Payload(*setup_.group, layout, setup_.kinds_of_statistics(), std::move(reading), setup_.options.diagnosis);
+  std::vector<Statistic::Kind> kinds;
+  for (const Statistic* const each : setup_.statistics)
+    kinds.push_back(each->kind());
+  return Payload(*setup_.group, layout, kinds, std::move(reading), setup_.options.diagnosis);
 }
 
 void Buckets::build(std::vector<BucketLayout> layouts) {

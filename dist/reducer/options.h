@@ -1,11 +1,12 @@
 // The options of a reducer, and the state that its parts share.
 #pragma once
 
-#include <brigade/dist/diagnosis/advice.h>
+#include <brigade/dist/diagnosis/statistic.h>
 #include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/reducer/bucket.h>
 #include <brigade/dist/reducer/comm_hook.h>
+#include <brigade/dist/reducer/observer.h>
 
 #include <functional>
 #include <memory>
@@ -42,6 +43,8 @@ struct ReducerOptions {
   std::optional<uint32_t> trigger = {};
   // Returns the current parameters of the module, to explain one that was replaced. May be empty.
   std::function<std::vector<NamedParameter>()> current_parameters = {};
+  // The same kinds in the same order on every rank.
+  std::vector<std::shared_ptr<ReducerObserver>> observers = {};
   // Returns the current WrappedModule::paths. May be empty.
   std::function<std::unordered_map<const void*, std::string>()> module_paths = {};
 };
@@ -89,8 +92,7 @@ struct ReducerSetup {
   std::vector<Sharing> sharing = {};    // per parameter
   bool divide_by_participants = false;  // see Reducer::divide_by_participants
   BucketFollower follower = {};
-  std::vector<NamedAdvice> advice = {};     // none without diagnosis
-  std::vector<Statistic*> statistics = {};  // of that advice
+  std::vector<Statistic*> statistics = {};  // of the observers
 
   size_t count() const noexcept { return parameters.size(); }
   bool is_elsewhere(uint32_t parameter) const { return sharing[parameter] == Sharing::Elsewhere; }
@@ -99,6 +101,12 @@ struct ReducerSetup {
     for (const Statistic* const each : statistics)
       kinds.push_back(each->kind());
     return kinds;
+  }
+  // Calls f for each observer, in order.
+  template <class F>
+  void notify(F&& f) const {
+    for (const std::shared_ptr<ReducerObserver>& each : options.observers)
+      f(*each);
   }
   // Whether a strict backward has to reach the parameter.
   bool has_to_be_ready(uint32_t parameter) const { return expected[parameter] && !covered[parameter]; }

@@ -7,7 +7,6 @@
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/spread.h>
 #include <brigade/dist/reducer/accumulation.h>
-#include <brigade/dist/reducer/advisor.h>
 #include <brigade/dist/reducer/launch_order.h>
 #include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
@@ -65,8 +64,7 @@ void Round::receive(uint32_t index) {
 void Round::complete(uint32_t index) {
   Progress& progress = progress_[index];
   if (progress.completed) return;
-  BucketEvents& events = events_.buckets[index];
-  events.wait_began = now_ns();
+  setup_.notify([&](ReducerObserver& each) { each.on_wait(*this, index); });
   try {
     const uint64_t posted_before = collectives_of_this_thread();
     const ReducedByHook what_follows(setup_.hook != nullptr);  // a hook may post more collectives while waited for
@@ -79,13 +77,7 @@ void Round::complete(uint32_t index) {
     throw;
   }
   receive(index);
-  events.finished = events.wait_ended = now_ns();
-  if (!setup_.hook) {  // what a hook sends is not the payload, and may be several collectives
-    const WorkTimes times = progress.work->times();
-    events.arrived = times.arrived;
-    events.reduced = times.reduced;
-    if (device_times_ && buckets_[index].payload.has_tail_on_host()) device_times_->add(index, progress.work);
-  }
+  setup_.notify([&](ReducerObserver& each) { each.on_reduced(*this, index, progress.work); });
   progress.work.reset();
   progress.tail_work.reset();
   progress.completed = true;
@@ -148,7 +140,7 @@ void Round::read_words(uint32_t index) {
   const double variance = is_measured_on_the_way(payload) ? progress_[index].variance : payload.variance_of_norm();
   outcome_.outlier = outcome_.outlier || distance_of_one(variance, size) > 9;  // 22 times the norm
   // Checking the result would wait for a device: done later, when it is idle.
-  if (!payload.on_device()) check_hook_result(index);
+  if (!payload.on_device()) judge(index);
 }
 
 bool Round::read_sums(uint32_t index) {
@@ -206,8 +198,7 @@ void Round::send_rest() {
 }
 
 void Round::finish() {
-  events_.compute_ended = now_ns();
-  if (device_times_) device_times_->on_compute_end();
+  setup_.notify([&](ReducerObserver& each) { each.on_computed(*this); });
   // Post all buckets before waiting for the first: what a hook posts while waited for comes after them.
   if (order_) {
     order_->send_rest(*this);
@@ -226,12 +217,16 @@ void Round::finish() {
   }
   for (uint32_t i = 0; i < buckets_.size() && hook_sends_; ++i) {
     const Payload& payload = buckets_[i].payload;
-    if (payload.on_device() && payload.count(Word::Silent) == 0) check_hook_result(i);
+    if (payload.on_device() && payload.count(Word::Silent) == 0) judge(i);
   }
 }
 
+void Round::judge(uint32_t index) {
+  setup_.notify([&](ReducerObserver& each) { outcome_.rejected = !each.accepts(*this, index) || outcome_.rejected; });
+}
+
 bool Round::is_sound(std::span<const uint32_t> parameters) const {
-  if (outcome_.failed > 0 || !outcome_.same_round || outcome_.changed > 0 || !outcome_.hooks.empty()) return false;
+  if (outcome_.failed > 0 || !outcome_.same_round || outcome_.changed > 0 || outcome_.rejected) return false;
   if (setup_.options.find_unused_parameters || setup_.options.static_graph || outcome_.present == 0) return true;
   const int participants = setup_.group->size() - outcome_.joined;
   return std::all_of(parameters.begin(), parameters.end(), [&](uint32_t parameter) {
@@ -290,72 +285,6 @@ void Round::settle_all() {
     if (outcome_.present > 0 && outcome_.users[parameter] > 0) continue;
     kernels::copy(buckets_.slot(parameter).view, gradient);
   }
-}
-
-HookResult Round::hook_result_of(uint32_t index) const {
-  const Bucket& bucket = buckets_[index];
-  const Payload& payload = bucket.payload;
-  HookResult found{.hook = setup_.hook->name(),
-                   .bucket = describe(index),
-                   // 0 disables the check of the scale.
-                   .expected_probe = setup_.hook->is_approximate() ? 0 : payload.mean(Word::Probe),
-                   .found_probe = payload.probe(),
-                   .norm = std::exp2(payload.mean(Word::Norm) / 2),
-                   .was_finite = payload.count(Word::NonFinite) == 0,
-                   .parameters = {}};
-  const bool is_finite = std::isfinite(found.found_probe);
-  if (!is_finite && !found.was_finite) return found;
-  for (const uint32_t parameter : bucket.layout.parameters) {
-    if (is_finite || kernels::has_non_finite(brigade::detail::on_host(buckets_.slot(parameter).view)))
-      found.parameters.push_back(about(setup_.parameters[parameter], {}, {}));
-  }
-  return found;
-}
-
-std::vector<double> Round::hook_probes() const {
-  // A hook that sends nothing leaves gradients local on purpose.
-  if (!setup_.hook || setup_.hook->is_approximate() || !hook_sends_ || posted_by_hook_ == 0) return {};
-  return hook_probes_;
-}
-
-// For a hook that is wrong in some buckets: judges the buckets whose numbers alone were inconclusive.
-void Round::name_undecided_buckets() {
-  for (const uint32_t index : undecided_) {
-    if (std::optional<Verdict> verdict = hook_result(hook_result_of(index), moment(), true))
-      outcome_.hooks.push_back(std::move(*verdict));
-  }
-  undecided_.clear();
-}
-
-void Round::check_hook_result(uint32_t index) {
-  if (!setup_.hook || !setup_.options.diagnosis || captured_) return;
-  const HookResult found = hook_result_of(index);
-  if (found.norm > 0 && std::isfinite(found.found_probe)) hook_probes_[index] = found.found_probe / found.norm;
-  std::optional<Verdict> verdict = hook_result(found, moment());
-  if (!verdict) return undecided_.push_back(index);
-  if (verdict->cause.kind == CauseKind::Overflow && buckets_[index].payload.count(Word::Scaled) > 0) {
-    // The scaler skips the step on every rank, and lowers its scale.
-    verdict->severity = Severity::Note;
-    advisor_.advisories().add("hook_result overflow", std::move(*verdict));
-    return;
-  }
-  outcome_.hooks.push_back(std::move(*verdict));
-}
-
-RoundEvents Round::take_events(bool rebuilt) {
-  events_.backward = start_.where;
-  events_.ended = now_ns();
-  for (uint32_t b = 0; b < buckets_.size(); ++b)
-    events_.buckets[b].parameters = buckets_[b].layout.parameters;
-  events_.rebuilt = rebuilt;
-  const Cause& cause = own_.non_finite.cause;
-  if (!cause.op.empty()) events_.non_finite = fmt::format("{} at {}", cause.op, to_string(cause.place));
-  return std::move(events_);
-}
-
-Timeline::Complete Round::take_device_times() {
-  if (!device_times_) return nullptr;
-  return [times = std::move(device_times_)](RoundEvents& events) { return times->complete(events); };
 }
 
 }  // namespace brigade::dist

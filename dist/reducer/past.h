@@ -2,7 +2,6 @@
 #pragma once
 
 #include <brigade/core/place.h>
-#include <brigade/dist/errors/use_history.h>
 
 #include <cstdint>
 #include <vector>
@@ -15,13 +14,11 @@ struct ReducedBackward {
   Place where;                        // the call
   bool sound = true;                  // false: all ranks raised an error at its end
   bool sent = true;                   // false: a communication hook let the gradients stay local
-  std::vector<double> hook_probes;    // Round::hook_probes()
   bool whole = true;                  // false: a rank had no data left (join), failed, or was in another backward
   std::vector<uint8_t> used;          // per parameter: on this rank
   std::vector<int> users;             // per parameter: ranks that used it
   std::vector<uint32_t> buckets;      // per parameter
   std::vector<uint32_t> ready_order;  // positions of parameters, in the order of gradient readiness on this rank
-  std::vector<std::vector<bool>> used_by_rank;  // by rank and parameter: it was used; only if the ranks exchanged this
 };
 
 struct Past {
@@ -30,9 +27,9 @@ struct Past {
   std::vector<int> users;             // per parameter, of the latest sound one
   std::vector<uint32_t> ready_order;  // of the latest
   bool alike = false;                 // all ranks' gradients seemed the same
+  int non_finite_in_a_row = 0;        // up to the latest, whose gradients were not finite
   ReducedBackward backward;
-  std::vector<UseHistory> used_here;  // per parameter
-  std::vector<uint64_t> last_used;    // per parameter: number of the latest backward in which a rank used it; 0: none
+  std::vector<uint64_t> last_used;  // per parameter: number of the latest backward in which a rank used it; 0: none
 };
 
 }  // namespace brigade::dist

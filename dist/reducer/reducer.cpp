@@ -4,11 +4,9 @@
 #include <brigade/autograd/detail/frozen_leaves.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
-#include <brigade/core/clock.h>
 #include <brigade/core/detail/living.h>
 #include <brigade/dist/errors/mismatch.h>
 #include <brigade/dist/reducer/launch_order.h>
-#include <brigade/dist/reducer/missed_wrappers.h>
 
 #include <fmt/format.h>
 
@@ -32,9 +30,10 @@ ReducerSetup filled(ReducerSetup setup) {
   setup.covered.assign(setup.count(), 0);
   setup.reached.assign(setup.count(), 0);
   setup.sharing.assign(setup.count(), Sharing::None);
-  if (setup.options.diagnosis) setup.advice = make_all_advice();
-  for (const NamedAdvice& each : setup.advice)
-    if (Statistic* const statistic = each.advice->statistic()) setup.statistics.push_back(statistic);
+  setup.notify([&](ReducerObserver& each) {
+    for (Statistic* const statistic : each.statistics())
+      setup.statistics.push_back(statistic);
+  });
   return setup;
 }
 
@@ -67,11 +66,9 @@ Reducer::Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, 
       setup_(filled({.parameters = std::move(parameters), .group = std::move(group), .options = std::move(options)})),
       buckets_(setup_),
       accumulation_(setup_.count()),
-      shared_(setup_, buckets_, accumulation_),
-      advisor_(setup_, buckets_, accumulation_) {
+      shared_(setup_, buckets_, accumulation_) {
   last_.users.resize(setup_.count());
   last_.last_used.resize(setup_.count());
-  last_.used_here.resize(setup_.count());
   for (uint32_t i = 0; i < setup_.count(); ++i)
     autograd::observe(setup_.parameters[i].tensor, *this, i);
   shared_.begin(*this);
@@ -155,9 +152,8 @@ void Reducer::pass_over_forwards() noexcept {
 }
 
 void Reducer::prepare_for_forward(int64_t rows, SourceLocation where) {
-  MissedWrappers::of_this_thread().forget(this);
+  setup_.notify([](ReducerObserver& each) { each.on_forward(); });
   if (kept_back_) std::rethrow_exception(take_kept_back());
-  forward_.began = now_ns();
   shared_.begin_forward();
   if (!syncs()) return;
   if (broken_) std::rethrow_exception(broken_);
@@ -170,13 +166,8 @@ void Reducer::prepare_for_forward(int64_t rows, SourceLocation where) {
   forward_.nodes.push_back({autograd::recorded_nodes(), ~uint64_t{0}, ++forwards, where});
 }
 
-void Reducer::set_activity_user_code_after(const RankActivity& activity) const noexcept {
-  MissedWrappers::of_this_thread().note(activity, *setup_.group);
-}
-
 void Reducer::end_forward() noexcept {
-  if (autograd::GradMode::is_enabled())
-    set_activity_user_code_after({.doing = Doing::AfterForward, .owner = setup_.options.owner});
+  setup_.notify([](ReducerObserver& each) { each.on_forward_end(); });
   shared_.end_forward();
   if (!forward_.nodes.empty())
     forward_.nodes.back().to = std::min(forward_.nodes.back().to, autograd::recorded_nodes());
@@ -234,14 +225,16 @@ Round& Reducer::start_round(Round::Start start) {
   shared_.take_unclaimed(start.of_others);
   if (!is_in_join()) start.averages = shared_.averages(start.number);
   start.was_alike = last_.alike;
-  start.forward_began = std::exchange(forward_.began, 0);
   start.rows = forward_.rows;
   if (pending_numbers_ && !buckets_.are_captured()) {
     buckets_.receive(*pending_numbers_);
     start.earlier = std::move(pending_numbers_);
   }
   pending_numbers_.reset();
-  return round_.emplace(setup_, buckets_, accumulation_, advisor_, recorded_, std::move(start));
+  const autograd::Plan* const plan = start.plan;
+  round_.emplace(setup_, buckets_, accumulation_, recorded_, std::move(start));
+  setup_.notify([&](ReducerObserver& each) { each.on_begin(*round_, plan); });
+  return *round_;
 }
 
 void Reducer::on_plan(const autograd::Plan& plan) {
@@ -266,9 +259,7 @@ void Reducer::on_plan(const autograd::Plan& plan) {
     forward_.passed_by.emplace_back(plan.where(), plan.number());
     for (Forward::Nodes& each : forward_.nodes)
       each.passed_by = std::min(each.passed_by, plan.number());
-    MissedWrappers& missed = MissedWrappers::of_this_thread();
-    missed.add_backward(this, *setup_.group, setup_.options.owner, plan.where());
-    missed.note({.doing = Doing::Backward, .where = plan.where()}, *setup_.group);
+    setup_.notify([&](ReducerObserver& each) { each.on_passed_by(plan); });
     return;
   }
   if (broken_) std::rethrow_exception(broken_);
@@ -276,22 +267,18 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   const bool held = round_waits_ && round_waits_();
   if (round_begins_ && !held) round_begins_(plan.where());
   // What was accumulated under no_sync is reduced even if this micro-batch adds nothing to it.
+  const Forward::Nodes* const forward = forward_of(plan);
   Round::Start start{.where = plan.where(),
                      .plan = &plan,
+                     .forward = forward ? forward->where : SourceLocation(),
                      .planned = std::move(planned),
                      .of_others = std::move(of_others),
                      .held = held};
   const bool absent = start.absent = !start.reaches_any() && !accumulation_.has_gathered(setup_.parameters);
   Round& round = start_round(std::move(start));
   if (absent) forward_.unreached_by.emplace(plan.where(), plan.number());
-  const Forward::Nodes* const forward = forward_of(plan);
   for (Forward::Nodes& each : forward_.nodes)
     if (each.from == each.to || plan.holds_recorded(each.from, each.to)) each.passed_by = 0;
-  MissedWrappers& missed = MissedWrappers::of_this_thread();
-  missed.forget(this);
-  missed.note(missed.in_backward(plan.number(), setup_.options.owner, forward ? forward->where : SourceLocation(),
-                                 plan.where()),
-              *setup_.group);
   if (setup_.options.diagnosis) round.look_at_loss(plan);
   if (setup_.follower.begins) setup_.follower.begins(round.planned());
   round.take_turns(LaunchOrder::of_this_thread(), forward ? forward->number : 0);
@@ -384,7 +371,7 @@ bool Reducer::looks_for_non_finite() const {
   // If the loss is finite, look only in backwards that follow a non-finite one: with a loss scaler the next ones are
   // often non-finite too, but many in a row only if something is wrong.
   constexpr int kBackwards = 24;
-  const int before = advisor_.non_finite_in_a_row();
+  const int before = last_.non_finite_in_a_row;
   return round_ && (round_->own_numbers().non_finite.loss ? before == 0 : before > 0 && before <= kBackwards);
 }
 
@@ -399,9 +386,7 @@ void Reducer::on_finish(const autograd::Plan& plan) {
     const Reducer& reducer;
     const autograd::Plan& plan;
     ~End() {
-      if (MissedWrappers::of_this_thread().has_broken_off(plan.number())) return;
-      reducer.set_activity_user_code_after(
-          {.doing = Doing::AfterBackward, .owner = reducer.setup_.options.owner, .after = plan.where()});
+      reducer.setup_.notify([&](ReducerObserver& each) { each.on_backward_end(plan); });
     }
   } end{*this, plan};
   if (round_->is_held()) {
@@ -416,8 +401,8 @@ void Reducer::on_finish(const autograd::Plan& plan) {
   const TracedBackward backward(plan);
   try {
     finish_round(&backward);
-  } catch (const CollectiveError&) {  // an advice may end in one
-    MissedWrappers::of_this_thread().break_off();
+  } catch (const CollectiveError&) {  // an observer may end in one
+    setup_.notify([](ReducerObserver& each) { each.on_group_error(); });
     throw;
   }
 }
@@ -426,7 +411,7 @@ void Reducer::on_refused() noexcept {
   // No plan will come, but peers may be waiting for this backward.
   if (broken_ || !forward_.pending || !syncs() || setup_.parameters.empty() || !backward_may_concern(*this)) return;
   try {
-    setup_.group->note_activity({.doing = Doing::RefusedBackward, .owner = setup_.options.owner});
+    setup_.notify([](ReducerObserver& each) { each.on_refused(); });
     const bool held = round_waits_ && round_waits_();
     if (round_begins_ && !held) round_begins_({});
     Round& round = start_round({.planned = std::vector<uint8_t>(setup_.count(), 0), .failed = true, .held = held});
@@ -513,19 +498,16 @@ void Reducer::remember(bool sound) {
   backward.where = round_->where();
   backward.sound = sound;
   backward.sent = round_->hook_sends();
-  backward.hook_probes = round_->hook_probes();
   backward.whole = outcome.failed == 0 && outcome.joined == 0 && outcome.same_round;
   backward.used.resize(setup_.count());
   backward.buckets.resize(setup_.count());
   for (uint32_t i = 0; i < setup_.count(); ++i) {
     backward.used[i] = !round_->joined() && round_->uses(i);
     backward.buckets[i] = buckets_.slot(i).bucket;
-    if (backward.used[i]) last_.used_here[i].add(backward.number);
     if (outcome.users[i] > 0) last_.last_used[i] = backward.number;
   }
   backward.users = outcome.users;
   backward.ready_order = round_->ready_order();
-  backward.used_by_rank = round_->used_by_rank();
 }
 
 void Reducer::conclude() {
@@ -540,16 +522,19 @@ void Reducer::conclude() {
   remember(true);
   settle();
   tell_follower_of_end(true);
-  std::exception_ptr failure;  // of an advice: the steps that all ranks take together go on
+  std::exception_ptr failure;  // of an observer: the steps that all ranks take together go on
   if (present) {
-    try {
-      advisor_.advise(*round_);
-    } catch (...) {
-      failure = std::current_exception();
-    }
+    setup_.notify([&](ReducerObserver& each) {
+      try {
+        each.on_finish(*round_);
+      } catch (...) {
+        if (!failure) failure = std::current_exception();
+      }
+    });
+    if (setup_.options.diagnosis && round_->hook_sends())
+      last_.non_finite_in_a_row = round_->outcome().non_finite > 0 ? last_.non_finite_in_a_row + 1 : 0;
     // Earlier backwards and this one together have reached every parameter.
     if (std::find(setup_.covered.begin(), setup_.covered.end(), 1) != setup_.covered.end()) take_kept_back();
-    if (!joined) timeline_.add(round_->take_events(!buckets_.is_rebuilt()), round_->take_device_times());
   }
   if (present && round_->reports_numbers_next_round()) pending_numbers_ = std::move(round_->own_numbers());
   end_round();
@@ -564,16 +549,31 @@ void Reducer::rebuild(SourceLocation where) {
   });
 }
 
+// Without observers.
+std::exception_ptr Reducer::plain_error() const {
+  const Outcome& outcome = round_->outcome();
+  const char* const what = outcome.failed > 0    ? "the backward of a rank has failed"
+                           : !outcome.same_round ? "the ranks are in different backwards"
+                           : outcome.changed > 0 ? "a rank uses other parameters than in the first backward"
+                           : outcome.rejected    ? "an observer does not trust the gradients"
+                                                 : "some parameters were not ready on every rank";
+  return std::make_exception_ptr(ReductionError(
+      fmt::format("{}: {} in backward {}", setup_.title(), what, round_->number()), {}, round_->where()));
+}
+
 void Reducer::report(const TracedBackward* backward, const std::string& failure) {
   std::exception_ptr error;
   try {
-    error = round_->error(backward, failure, last_.used_here);
+    setup_.notify([&](ReducerObserver& each) {
+      if (!error) error = each.on_error(*round_, backward, failure);
+    });
   } catch (const DistError&) {
     error = broken_ = std::current_exception();
-    MissedWrappers::of_this_thread().break_off();
+    setup_.notify([](ReducerObserver& each) { each.on_group_error(); });
   }
+  if (!error) error = plain_error();
   const Outcome& outcome = round_->outcome();
-  const bool is_mean = outcome.failed == 0 && outcome.same_round && outcome.hooks.empty();
+  const bool is_mean = outcome.failed == 0 && outcome.same_round && !outcome.rejected;
   const bool waits = setup_.options.report_at == ReducerOptions::ReportAt::NextForward && is_mean && !broken_;
   remember(false);
   if (waits) {
@@ -605,7 +605,7 @@ std::exception_ptr Reducer::take_kept_back() noexcept {
 
 void Reducer::give_up() noexcept {
   broken_ = std::current_exception();
-  MissedWrappers::of_this_thread().break_off();
+  setup_.notify([](ReducerObserver& each) { each.on_group_error(); });
   if (setup_.follower.broken) setup_.follower.broken();
   end_round();
   clear_gradients();
@@ -620,7 +620,7 @@ void Reducer::end_round() noexcept {
 
 void Reducer::on_update(const autograd::Update& update) {
   if (!optimizer_step_) return;
-  stepping_ = {.doing = Doing::AfterStep, .owner = {Name(update.name)}, .after = update.where};
+  setup_.notify([&](ReducerObserver& each) { each.on_step(update); });
   try {
     optimizer_step_(update);
   } catch (const ConsistencyError&) {
@@ -630,8 +630,7 @@ void Reducer::on_update(const autograd::Update& update) {
 }
 
 void Reducer::on_update_end() noexcept {
-  if (stepping_.doing != Doing::Nothing) set_activity_user_code_after(stepping_);
-  stepping_ = {};
+  setup_.notify([](ReducerObserver& each) { each.on_step_end(); });
 }
 
 }  // namespace brigade::dist

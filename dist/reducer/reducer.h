@@ -1,8 +1,8 @@
 // Reducer: averages the gradients of a set of parameters over ranks while backward runs.
 //
 // It listens to the backwards of its threads (autograd::Listener) and holds the state that outlasts them: the buckets
-// (buckets.h), what is local under no_sync (accumulation.h), and the state of warnings (advisor.h). A backward that
-// is reduced is a Round (round.h), which lives from on_plan to on_finish.
+// (buckets.h) and what is local under no_sync (accumulation.h). A backward that is reduced is a Round (round.h), which
+// lives from on_plan to on_finish. Timeline and diagnosis are observers (observer.h).
 //
 // One all-reduce averages the payload of a bucket (payload.h); there is no other communication, unless the verdict is
 // an error.
@@ -10,13 +10,11 @@
 
 #include <brigade/autograd/listener.h>
 #include <brigade/dist/reducer/accumulation.h>
-#include <brigade/dist/reducer/advisor.h>
 #include <brigade/dist/reducer/buckets.h>
 #include <brigade/dist/reducer/options.h>
 #include <brigade/dist/reducer/past.h>
 #include <brigade/dist/reducer/round.h>
 #include <brigade/dist/reducer/shared_leaves.h>
-#include <brigade/dist/timeline/timeline.h>
 
 #include <exception>
 #include <functional>
@@ -78,7 +76,7 @@ class Reducer final : public autograd::Listener {
   // With join(): divides by the number of ranks that still have data instead of all ranks.
   void divide_by_participants(bool on) noexcept { setup_.divide_by_participants = on; }
 
-  const ProcessGroup& group() const noexcept { return *setup_.group; }
+  ProcessGroup& group() const noexcept { return *setup_.group; }
   std::span<const NamedParameter> parameters() const noexcept { return setup_.parameters; }
   const ReducerOptions& options() const noexcept { return setup_.options; }
   std::vector<BucketLayout> layout() const { return buckets_.layouts(); }
@@ -114,10 +112,6 @@ class Reducer final : public autograd::Listener {
   const SharedLeaves& shared_leaves() const noexcept { return shared_; }
   // Which reducer averages that parameter.
   Sharing sharing(uint32_t parameter) const { return setup_.sharing[parameter]; }
-  Timeline& timeline() noexcept { return timeline_; }
-  const Timeline& timeline() const noexcept { return timeline_; }
-  Advisories& advisories() noexcept { return advisor_.advisories(); }
-  const Advisories& advisories() const noexcept { return advisor_.advisories(); }
   // Makes the gradients of the managed parameters undefined, except those that another reducer averages.
   void clear_gradients();
 
@@ -136,7 +130,6 @@ class Reducer final : public autograd::Listener {
   // Forwards whose backward is to be reduced.
   struct Forward {
     bool pending = false;
-    int64_t began = 0;
     int64_t rows = 0;
     // The nodes they recorded, in terms of autograd::recorded_nodes().
     struct Nodes {
@@ -156,9 +149,6 @@ class Reducer final : public autograd::Listener {
     std::optional<TracedBackward> unreached_by = {};
     bool others_reached = false;
   };
-  // Reports to waiting peers what this rank did last, for when their wait fails. The report has no line, since this
-  // rank's current location is not known.
-  void set_activity_user_code_after(const RankActivity& activity) const noexcept;
   bool is_of_forward(const autograd::Plan& plan) const;
   bool goes_through_forward(const autograd::Plan& plan) const;
   // For a backward that reaches nothing of this reducer, whose forward may have recorded nothing: whether its loss
@@ -184,7 +174,7 @@ class Reducer final : public autograd::Listener {
   Round& start_round(Round::Start start);
   // Runs the rest of a round, when all of its buckets are sent or wait for their turn.
   void finish_round(const TracedBackward* backward);
-  // Completes a round whose gradients are sound: puts them in place, and runs advice.
+  // Completes a round whose gradients are sound: puts them in place, and tells the observers.
   void conclude();
   // Keeps what outlasts the ended round.
   void remember(bool sound);
@@ -195,6 +185,7 @@ class Reducer final : public autograd::Listener {
   std::exception_ptr take_kept_back() noexcept;
   // Completes a round that is an error.
   void report(const TracedBackward* backward, const std::string& failure);
+  std::exception_ptr plain_error() const;
   void settle();
   void tell_follower_of_end(bool sound);
   // Called when the group itself failed (a peer died, a timeout): nothing more can be exchanged, and the contents of
@@ -210,11 +201,8 @@ class Reducer final : public autograd::Listener {
   Buckets buckets_;
   Accumulation accumulation_;
   SharedLeaves shared_;
-  Advisor advisor_;
-  Timeline timeline_;
   std::optional<Round> round_;  // of the running backward, if it is reduced
   Forward forward_;
-  RankActivity stepping_;  // activity after the step that is running; empty outside of one
   Past last_;
   RecordedGraph recorded_;
   std::function<void(const autograd::Update&)> optimizer_step_;

@@ -4,11 +4,9 @@
 #include <brigade/autograd/detail/non_finite.h>
 #include <brigade/autograd/gradient_scale.h>
 #include <brigade/autograd/meta.h>
-#include <brigade/core/clock.h>
 #include <brigade/core/view.h>
 #include <brigade/dist/diagnosis/scaled.h>
 #include <brigade/dist/reducer/accumulation.h>
-#include <brigade/dist/reducer/advisor.h>
 #include <brigade/dist/reducer/launch_order.h>
 #include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
@@ -32,16 +30,14 @@ uint64_t mixed(uint64_t hash, double value) {
 
 }  // namespace
 
-Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumulation, Advisor& advisor,
-             const RecordedGraph& recorded, Start start)
+Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumulation, const RecordedGraph& recorded,
+             Start start)
     : setup_(setup),
       buckets_(buckets),
       accumulation_(accumulation),
-      advisor_(advisor),
       recorded_(recorded),
       start_(std::move(start)),
       hook_sends_(!setup.hook || setup.hook->begin_round(start_.number)),
-      hook_probes_(setup.hook ? buckets.size() : 0),
       captured_(buckets.are_captured()),
       progress_(buckets.size()) {
   own_.moment = moment();
@@ -52,18 +48,11 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
   for (uint32_t i = 0; i < recorded_.used.size(); ++i) {
     if (!start_.planned[i] || accumulation_.used(i)) compare_with_recorded(i);
   }
-  events_.round = start_.number;
-  events_.forward_began = start_.forward_began;
-  events_.began = now_ns();
-  events_.ready.assign(setup_.count(), 0);
   const std::optional<uint32_t>& trigger = setup_.options.trigger;
   for (uint32_t b = 0; b < buckets_.size(); ++b) {
     reports_numbers_next_round_ =
         reports_numbers_next_round_ || (buckets_[b].payload.has_tail_on_host() && !setup_.hook);
-    if (reports_numbers_next_round_ && !captured_ && !device_times_)
-      device_times_ = std::make_shared<DeviceTimes>(buckets_[b].payload.whole().device());
     if (const auto& sums = buckets_[b].payload.slot_sums()) sums->want_none();
-    events_.buckets.emplace_back().bytes = static_cast<int64_t>(buckets_[b].payload.whole().nbytes());
     for (const uint32_t parameter : buckets_[b].layout.parameters)
       progress_[b].pending += start_.planned[parameter];
     // A delayed bucket waits for its trigger as well.
@@ -95,10 +84,8 @@ void Round::take_turns(LaunchOrder& order, uint64_t forward) {
 }
 
 void Round::begin() {
-  for (uint32_t i = 0; i < setup_.count(); ++i) {
-    advisor_.warn_of_kept_gradient(i, start_.where);
+  for (uint32_t i = 0; i < setup_.count(); ++i)
     if (!start_.planned[i]) prepare_unplanned(i);
-  }
   if (!order_) send_ready();  // other rounds may not be known yet
 }
 
@@ -188,7 +175,7 @@ void Round::prepare_unplanned(uint32_t parameter) {
     stale_.emplace_back(parameter, kernels::clone(gradient));
   } else {
     measure(parameter);
-    advisor_.warn_of_early_write(*this, parameter);
+    setup_.notify([&](ReducerObserver& each) { each.on_accumulated(*this, parameter); });
   }
 }
 
@@ -243,9 +230,10 @@ void Round::on_grad_ready(uint32_t parameter, bool defined) {
     take_gradient(parameter);
     measure(parameter);
     set_flag(parameter, true);
-    if (accumulation_.local(parameter).backwards > 0) advisor_.warn_of_early_write(*this, parameter);
+    if (accumulation_.local(parameter).backwards > 0)
+      setup_.notify([&](ReducerObserver& each) { each.on_accumulated(*this, parameter); });
     ready_order_.push_back(parameter);
-    events_.ready[parameter] = now_ns();
+    setup_.notify([&](ReducerObserver& each) { each.on_ready(*this, parameter); });
   }
   compare_with_recorded(parameter);
   --progress_[buckets_.slot(parameter).bucket].pending;
@@ -293,19 +281,13 @@ GradBucket Round::as_grad_bucket(uint32_t index) const {
 void Round::launch(uint32_t index) {
   // Run the follower's collectives at a fixed point, so that all ranks post in the same order.
   if (setup_.follower.posts && index >= 2) hand_over(index - 1);
-  const Bucket& bucket = buckets_[index];
-  BucketEvents& events = events_.buckets[index];
-  const int64_t now = now_ns();
-  events.launched = now;
-  for (const uint32_t parameter : bucket.layout.parameters)
-    events.filled = std::max(events.filled, events_.ready[parameter]);
-  if (events.filled == 0) events.filled = now;
-  fill_words(index, now);
+  setup_.notify([&](ReducerObserver& each) { each.on_launch(*this, index); });
+  fill_words(index);
   send(index);
 }
 
 // Sets what travels with the gradients.
-void Round::fill_words(uint32_t index, int64_t now) {
+void Round::fill_words(uint32_t index) {
   Bucket& bucket = buckets_[index];
   Payload& payload = bucket.payload;
   Progress& progress = progress_[index];
@@ -322,7 +304,7 @@ void Round::fill_words(uint32_t index, int64_t now) {
   if (start_.was_alike && !payload.on_device()) likeness = mixed(likeness, payload.probe());
   payload.set_number(Word::Likeness, likeness);
   for (size_t i = 0; i < setup_.statistics.size(); ++i)
-    payload.set_statistic(i, setup_.statistics[i]->value(now - events_.began));
+    payload.set_statistic(i, setup_.statistics[i]->value());
   if (!progress.to_copy.empty()) kernels::bucket_flatten(payload.whole(), progress.to_copy, bucket.layout.offsets, 1.0);
   progress.to_copy.clear();
   const bool may_wait = !(captured_ && payload.has_tail_on_host());

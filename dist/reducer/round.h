@@ -13,9 +13,8 @@
 #include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/groups/work.h>
 #include <brigade/dist/reducer/buckets.h>
-#include <brigade/dist/reducer/device_times.h>
 #include <brigade/dist/reducer/numbers.h>
-#include <brigade/dist/timeline/timeline.h>
+#include <brigade/dist/reducer/observer.h>
 
 #include <algorithm>
 #include <exception>
@@ -28,10 +27,7 @@
 namespace brigade::dist {
 
 class Accumulation;
-class Advisor;
 class LaunchOrder;
-struct HookResult;
-struct RankReport;
 
 // static_graph: the parameters that the first backward used.
 struct RecordedGraph {
@@ -42,10 +38,11 @@ struct RecordedGraph {
 class Round {
  public:
   struct Start {
-    uint64_t number = 0;   // of the reduced backward, from 1
-    SourceLocation where;  // the call
-    const autograd::Plan* plan = nullptr;
-    std::vector<uint8_t> planned;  // per parameter: it will be reached, and is averaged here
+    uint64_t number = 0;                   // of the reduced backward, from 1
+    SourceLocation where;                  // the call
+    const autograd::Plan* plan = nullptr;  // null if this rank has no sound backward of its own
+    SourceLocation forward;                // the call of its forward; no line if unknown
+    std::vector<uint8_t> planned;          // per parameter: it will be reached, and is averaged here
     // Per parameter; empty: none. Another reducer's slot gets the gradient; the flag is set as if this reducer's did.
     std::vector<OfOthers> of_others = {};
     bool absent = false;     // reaches no parameter of this reducer, and nothing was accumulated
@@ -54,8 +51,7 @@ class Round {
     bool held = false;       // nothing is launched before finish()
     bool was_alike = false;  // all ranks' gradients seemed the same in the previous backward: look closer
     uint64_t averages = 0;   // which shared parameters it averages (SharedLeaves::averages)
-    int64_t forward_began = 0;
-    int64_t rows = 0;  // samples in this rank's batch, 0 when not known
+    int64_t rows = 0;        // samples in this rank's batch, 0 when not known
     // The numbers of the previous backward, if it could not report them (reports_numbers_next_round()).
     std::optional<Numbers> earlier = {};
 
@@ -69,8 +65,8 @@ class Round {
     }
   };
   // The arguments other than `start` must outlive this object.
-  Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumulation, Advisor& advisor,
-        const RecordedGraph& recorded, Start start);
+  Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumulation, const RecordedGraph& recorded,
+        Start start);
   ~Round();
   Round(const Round&) = delete;
   Round& operator=(const Round&) = delete;
@@ -96,19 +92,17 @@ class Round {
 
   // After finish(): whether the gradients cannot be trusted.
   bool is_error() const;
-  // The error of all ranks. `backward`: if null, causes are not searched for. `failure`: the text of the exception on
-  // this rank, or "". `used`, per parameter: the earlier backwards in which this rank used it. Throws DistError if
-  // the ranks cannot exchange their reports.
-  std::exception_ptr error(const TracedBackward* backward, const std::string& failure,
-                           std::span<const UseHistory> used);
   // Puts the gradients, which are final, in place.
   void settle_all();
-  // For the timeline, at the end of the round.
-  RoundEvents take_events(bool rebuilt);
-  Timeline::Complete take_device_times();
 
   uint64_t number() const noexcept { return start_.number; }
   SourceLocation where() const noexcept { return start_.where; }
+  SourceLocation forward() const noexcept { return start_.forward; }
+  const ReducerSetup& setup() const noexcept { return setup_; }
+  const Accumulation& accumulation() const noexcept { return accumulation_; }
+  const Buckets& buckets() const noexcept { return buckets_; }
+  // Whether it is captured into a graph: nothing may wait for the device.
+  bool is_captured() const noexcept { return captured_; }
   bool joined() const noexcept { return start_.joined; }
   bool is_held() const noexcept { return start_.held; }
   int64_t rows() const noexcept { return start_.rows; }
@@ -116,9 +110,9 @@ class Round {
   // Whether the parameter is used in this backward or since the last reduction.
   bool uses(uint32_t parameter) const;
   bool hook_sends() const noexcept { return hook_sends_; }
-  // Per bucket: kernels::probe() of the hook's result divided by the norm, for the ranks to compare. Empty if they
-  // may differ.
-  std::vector<double> hook_probes() const;
+  uint64_t posted_by_hook() const noexcept { return posted_by_hook_; }
+  bool reaches_any() const { return start_.reaches_any(); }
+  const RecordedGraph& recorded() const noexcept { return recorded_; }
   const Outcome& outcome() const noexcept { return outcome_; }
   // Whether the next backward reports the numbers of this one: they are on a device, and the host does not wait for
   // them.
@@ -128,12 +122,10 @@ class Round {
   // This rank's numbers in this backward; those of a device may not have arrived.
   Numbers& own_numbers() noexcept { return own_; }
   const Numbers& own_numbers() const noexcept { return own_; }
-  const RoundEvents& events() const noexcept { return events_; }
-  // By rank and parameter: whether it was used. Empty unless error() has exchanged it.
-  const std::vector<std::vector<bool>>& used_by_rank() const noexcept { return used_by_rank_; }
   std::vector<uint32_t>& ready_order() noexcept { return ready_order_; }
   uint64_t collectives() const noexcept { return collectives_; }
   Moment moment() const;
+  std::string describe(uint32_t bucket) const;
   // Returns every rank's text; `about`: the subject of the exchange.
   std::vector<std::string> exchange(const std::string& text, const char* about, Phase phase = Phase::Backward) const;
 
@@ -165,14 +157,13 @@ class Round {
   bool is_measured_on_the_way(const Payload& payload) const noexcept { return payload.slot_sums() && !setup_.hook; }
   void launch_ready();
   void launch(uint32_t index);
-  void fill_words(uint32_t index, int64_t now);
+  void fill_words(uint32_t index);
   void fill_numbers(uint32_t index);
   bool waits_for_numbers(uint32_t index) const;
   void send(uint32_t index);
   void send_tail(uint32_t index);
   void note_hook_failure(uint32_t index, const std::exception& error) const;
   GradBucket as_grad_bucket(uint32_t index) const;
-  std::string describe(uint32_t index) const;
   // The topic of the collectives that send the bucket.
   Topic topic_of(uint32_t index) const;
   // outcome.cpp
@@ -186,26 +177,21 @@ class Round {
   // Reads what the all-reduce has measured; false if one of the ranks has no gradients in the bucket.
   bool read_sums(uint32_t index);
   bool nobody_is_present();
-  HookResult hook_result_of(uint32_t index) const;
-  void check_hook_result(uint32_t index);
-  void name_undecided_buckets();
+  // Asks the observers.
+  void judge(uint32_t index);
   bool is_sound(std::span<const uint32_t> parameters) const;
   void settle(uint32_t index);
   void settle_parameter(uint32_t parameter, std::vector<Tensor>& to_fill);
-  RankReport own_report(const TracedBackward* backward, const std::string& failure,
-                        std::span<const UseHistory> used) const;
 
   const ReducerSetup& setup_;
   Buckets& buckets_;
   Accumulation& accumulation_;
-  Advisor& advisor_;
   const RecordedGraph& recorded_;
   LaunchOrder* order_ = nullptr;
   Start start_;
   bool hook_sends_;
   uint64_t posted_by_hook_ = 0;  // collectives on this rank
-  std::vector<double> hook_probes_;
-  bool captured_;  // into a graph: nothing may wait for the device
+  bool captured_;
   bool reports_numbers_next_round_ = false;
   bool changed_ = false;  // static_graph: the used set differs from the recorded one
   std::vector<Progress> progress_;
@@ -219,10 +205,6 @@ class Round {
   // Saved gradients of parameters that may turn out unused on all ranks.
   std::vector<std::pair<uint32_t, Tensor>> stale_;
   std::vector<uint32_t> ready_order_;
-  std::vector<std::vector<bool>> used_by_rank_;
-  std::vector<uint32_t> undecided_;  // buckets whose probe is too small to judge the hook's result
-  RoundEvents events_;
-  std::shared_ptr<DeviceTimes> device_times_;  // if a device runs the collectives
 };
 
 }  // namespace brigade::dist

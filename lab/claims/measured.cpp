@@ -114,7 +114,7 @@ Evidence users_of_the_head() {
 Evidence buckets_that_left_in_backward() {
   return on_two_ranks(0, small_buckets(false), [](Ddp& ddp, dist::ProcessGroup& group) -> Evidence {
     backward(ddp, group.rank(), true);
-    const dist::RoundEvents& round = ddp.reducer().timeline().rounds().back();
+    const dist::RoundEvents& round = ddp.timeline().rounds().back();
     const auto left = std::ranges::count_if(
         round.buckets, [&](const dist::BucketEvents& each) { return each.launched < round.compute_ended; });
     return {left > 0 && static_cast<size_t>(left) + 1 >= round.buckets.size(),

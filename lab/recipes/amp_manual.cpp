@@ -12,8 +12,8 @@
 // - Gradients are cleared before they are made anew.
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/autograd/functional.h>
+#include <brigade/dist/ddp/trace.h>
 #include <brigade/dist/fabric/fabric.h>
-#include <brigade/dist/reducer/trace.h>
 #include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/step_log.h>
 #include <brigade/lab/recipes/training.h>
@@ -130,7 +130,7 @@ ManualLoop::ManualLoop(const dist::ProcessGroupPtr& group, const TrainOptions& o
       optimizers_(std::apply([](auto... each) { return std::array{each...}; },
                              fabric_.setup_optimizers(adams_[0], adams_[1], adams_[2]))),
       own_scaler_(own_scaler(fabric_)) {
-  keep_trace(model_.ddp()->reducer(), options);
+  keep_trace(*model_.ddp(), options);
 }
 
 void ManualLoop::add_parts(optim::Checkpoint& checkpoint) {
@@ -204,7 +204,7 @@ TrainResult ManualLoop::run() {
     loss_sum_ = 0;
   });
   log.finish(result);
-  if (options_.trace_steps > 0) result.trace = dist::trace_json(*group, model_.ddp()->reducer());
+  if (options_.trace_steps > 0) result.trace = dist::trace_json(*model_.ddp());
   evaluate(result);
   return ended(std::move(result), *group, net_->parameters(), log);
 }

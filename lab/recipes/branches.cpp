@@ -12,8 +12,8 @@
 //   is zero, and even a strict wrapper is content. (An optimizer with momentum moves it then, where
 //   it lets one be that has no gradient.)
 #include <brigade/autograd/functional.h>
+#include <brigade/dist/ddp/trace.h>
 #include <brigade/dist/fabric/fabric.h>
-#include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/recipes/branches_nets.h>
 #include <brigade/lab/recipes/progress.h>
@@ -74,7 +74,7 @@ TrainResult train(Net net, const dist::ProcessGroupPtr& group, const TrainOption
   const int64_t steps = steps_of(options, loader->size());
   optim::SGD sgd(net->parameters(), {.lr = options.lr, .momentum = 0.9});
   auto [model, optimizer] = fabric.setup(net, sgd);
-  keep_trace(model.ddp()->reducer(), options);
+  keep_trace(*model.ddp(), options);
 
   Progress progress(options, fabric.checkpoint());
   progress.checkpoint.module("model", *net).optimizer("sgd", sgd);
@@ -93,7 +93,7 @@ TrainResult train(Net net, const dist::ProcessGroupPtr& group, const TrainOption
     log.end({{"loss", loss}});
   });
   log.finish(result);
-  if (options.trace_steps > 0) result.trace = dist::trace_json(*group, model.ddp()->reducer());
+  if (options.trace_steps > 0) result.trace = dist::trace_json(*model.ddp());
   note_warnings(*model.ddp(), result);
   {
     const NoGradGuard no_grad;

@@ -5,8 +5,8 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/data/data_loader.h>
+#include <brigade/dist/ddp/trace.h>
 #include <brigade/dist/fabric/fabric.h>
-#include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/step_log.h>
@@ -140,7 +140,7 @@ Training::Training(const dist::ProcessGroupPtr& group, const TrainOptions& optio
       adamw_(net_->parameters(), {.lr = options.lr, .weight_decay = 0.01}),
       model_(fabric_.setup_module(net_)),
       optimizer_(fabric_.setup_optimizers(adamw_)) {
-  keep_trace(model_.ddp()->reducer(), options);
+  keep_trace(*model_.ddp(), options);
 }
 
 // Several small backwards, then one step. Until the last of them gradients add up on this rank
@@ -186,7 +186,7 @@ TrainResult Training::run() {
     random_offset_ = static_cast<int64_t>(default_generator().offset());
   });
   log.finish(result);
-  if (options_.trace_steps > 0) result.trace = dist::trace_json(*group, model_.ddp()->reducer());
+  if (options_.trace_steps > 0) result.trace = dist::trace_json(*model_.ddp());
   result.metrics["bits per character"] = bits_per_character();
   result.sample = sample();
   return ended(std::move(result), *group, net_->parameters(), log);

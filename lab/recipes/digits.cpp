@@ -10,7 +10,7 @@
 #include <brigade/data/tensor_dataset.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/sampler.h>
-#include <brigade/dist/reducer/trace.h>
+#include <brigade/dist/ddp/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/step_log.h>
@@ -82,7 +82,7 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
   progress.resume(steps);
   optimizer.set_lr(0, options.lr);
   dist::DistributedDataParallel ddp(net, group, strategy_options(options.strategy, options.bucket_mb));
-  keep_trace(ddp.reducer(), options);
+  keep_trace(ddp, options);
   const auto autocast = [&] { return amp::autocast(device.type, precision.autocast, precision.autocast.has_value()); };
 
   TrainResult result = begun(device, progress, loader.size());
@@ -101,7 +101,7 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
     log.end({{"loss", loss}});
   });
   log.finish(result);
-  if (options.trace_steps > 0) result.trace = dist::trace_json(*group, ddp.reducer());
+  if (options.trace_steps > 0) result.trace = dist::trace_json(ddp);
   {
     const NoGradGuard no_grad;
     const auto region = autocast();

@@ -3,7 +3,7 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
-#include <brigade/dist/reducer/trace.h>
+#include <brigade/dist/ddp/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/optim/optim.h>
 
@@ -18,7 +18,7 @@ std::string trace_digits(const dist::ProcessGroupPtr& group, double bucket_mb) {
   options.bucket_cap_mb = bucket_mb;
   options.first_bucket_mb = std::min(1.0, options.bucket_cap_mb);
   dist::DistributedDataParallel<DigitsNet> ddp(net, group, options);
-  ddp.reducer().timeline().keep(2);
+  ddp.timeline().keep(2);
   optim::SGD optimizer(net->parameters(), {.lr = 0.05});
   RandomGenerator generator(7 + static_cast<uint64_t>(group->rank()));
   for (int step = 0; step < 5; ++step) {
@@ -28,7 +28,7 @@ std::string trace_digits(const dist::ProcessGroupPtr& group, double bucket_mb) {
     cross_entropy(ddp(images), labels).backward();
     optimizer.step();
   }
-  return dist::trace_json(*group, ddp.reducer());
+  return dist::trace_json(ddp);
 }
 
 }  // namespace brigade::lab

@@ -11,8 +11,8 @@
 #include <brigade/lab/recipes/distill.h>
 
 #include <brigade/autograd/functional.h>
+#include <brigade/dist/ddp/trace.h>
 #include <brigade/dist/fabric/fabric.h>
-#include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/step_log.h>
@@ -176,8 +176,9 @@ TrainResult Distillation::run() {
   // Each rank trains the same teacher, unless it is in the file.
   if (options_.resume.empty()) train_classifier(pair_->teacher, digits_.train, settings_.teacher_epochs, options_.seed);
   set_up();
-  dist::Reducer& reducer = form_.wraps_student ? student_->ddp()->reducer() : whole_->ddp()->reducer();
-  keep_trace(reducer, options_);
+  using Wrapper = dist::DistributedDataParallelBase;
+  Wrapper& ddp = form_.wraps_student ? static_cast<Wrapper&>(*student_->ddp()) : *whole_->ddp();
+  keep_trace(ddp, options_);
 
   TrainResult result = begun(fabric_.device(), progress, per_epoch);
   StepLog log(group, options_, steps, progress.steps);
@@ -187,7 +188,7 @@ TrainResult Distillation::run() {
     log.end({{"loss", loss}});
   });
   log.finish(result);
-  if (options_.trace_steps > 0) result.trace = dist::trace_json(*group, reducer);
+  if (options_.trace_steps > 0) result.trace = dist::trace_json(ddp);
   const NoGradGuard no_grad;
   const auto accuracy = [&](const Tensor& logits) { return accuracy_of(logits, digits_.test.labels); };
   result.metrics["accuracy"] = accuracy(pair_->student(digits_.test.images));

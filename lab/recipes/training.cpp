@@ -61,8 +61,8 @@ Tensor noise_of_step(const dist::ProcessGroup& group, const TrainOptions& option
       .to(like.device);
 }
 
-void keep_trace(dist::Reducer& reducer, const TrainOptions& options) {
-  if (options.trace_steps > 0) reducer.timeline().keep(static_cast<size_t>(options.trace_steps));
+void keep_trace(dist::DistributedDataParallelBase& ddp, const TrainOptions& options) {
+  if (options.trace_steps > 0) ddp.timeline().keep(static_cast<size_t>(options.trace_steps));
 }
 
 dist::FabricDataLoader<data::Example, data::Example> load_in_batches(dist::Fabric& fabric, const Examples& examples,

@@ -34,7 +34,7 @@ int64_t steps_of(const TrainOptions& options, int64_t per_epoch);
 Tensor noise_of_step(const dist::ProcessGroup& group, const TrainOptions& options, int64_t step, const Shape& shape,
                      TensorOptions like);
 // Where TrainResult::trace is wanted.
-void keep_trace(dist::Reducer& reducer, const TrainOptions& options);
+void keep_trace(dist::DistributedDataParallelBase& ddp, const TrainOptions& options);
 // The examples in global batches of the options, of which each rank gets its part; what does not fill
 // one is left out. Throws as batch_of_a_rank.
 dist::FabricDataLoader<data::Example, data::Example> load_in_batches(dist::Fabric& fabric, const Examples& examples,

@@ -100,7 +100,7 @@ std::string check_reduced_in_backward(const dist::ProcessGroupPtr& group) {
   Ddp ddp(net, group, {.bucket_cap_mb = 0.0001, .first_bucket_mb = 0.0001});
   for (int step = 0; step < 2; ++step)
     loss_of(ddp(batch_of(group->rank(), step))).backward();
-  const dist::RoundEvents& round = ddp.reducer().timeline().rounds().back();
+  const dist::RoundEvents& round = ddp.timeline().rounds().back();
   if (round.buckets.size() < 3) return fmt::format("{} buckets", round.buckets.size());
   if (round.buckets.front().launched >= round.compute_ended) return "the first bucket left after backward";
   return round.buckets.front().launched >= round.began ? "" : "it left before";

@@ -253,7 +253,7 @@ void check_logging_data(const std::string& backend, int ranks) {
   expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     Net net;
     Ddp ddp(net, group, {.bucket_cap_mb = 1e-4, .first_bucket_mb = 1e-4});
-    ddp.reducer().timeline().keep(4);
+    ddp.timeline().keep(4);
     for (int s = 0; s < 3; ++s)
       loss_of(ddp(batch_of(group->rank(), s))).backward();
     const dist::LoggingData data = dist::logging_data(ddp);
@@ -264,7 +264,7 @@ void check_logging_data(const std::string& backend, int ranks) {
     const std::string name = backend == "nccl-on-host" ? "nccl" : backend;
     if (data.strings.at("backend_name") != name || data.strings.at("module_name") != "Net") return "names";
     if (data.strings.at("prev_iteration_grad_ready_order_indices").size() < 11) return "ready order";
-    const auto& rounds = ddp.reducer().timeline().rounds();
+    const auto& rounds = ddp.timeline().rounds();
     if (rounds.size() != 3) return "rounds kept";
     for (const dist::RoundEvents& round : rounds) {
       if (!(round.forward_began <= round.began && round.began <= round.compute_ended &&

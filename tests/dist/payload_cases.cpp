@@ -3,6 +3,7 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/diagnosis/slow_rank.h>
 #include <brigade/dist/reducer/payload.h>
 #include <brigade/kernels/factory.h>
@@ -112,7 +113,7 @@ class Watcher final : public dist::Advice, private dist::Statistic {
  private:
   Kind kind() const override { return Kind::Measure; }
   void begin(const dist::StartedBackward& backward) override { rows_ = static_cast<uint64_t>(backward.rows); }
-  uint64_t value(int64_t elapsed_ns) override { return elapsed_ns < 0 ? 0 : rows_; }
+  uint64_t value() override { return rows_; }
   void read(const dist::StatisticReading& reading) override { seen = reading; }
 
   uint64_t rows_ = 0;

@@ -271,7 +271,7 @@ std::string check_operation_named(const dist::ProcessGroupPtr& group) {
   Net net;
   net->to(kFloat32);
   Ddp ddp(net, group);
-  ddp.reducer().timeline().keep(30);
+  ddp.timeline().keep(30);
   const dist::AdvisoryCollector quiet;
   optim::SGD optimizer(net->parameters(), {.lr = 0.1});
   amp::GradScaler scaler({.init_scale = 1 << 20});
@@ -288,7 +288,7 @@ std::string check_operation_named(const dist::ProcessGroupPtr& group) {
     scaler.update();
     if (s == 2) scaler.update(1 << 20);
   }
-  const auto& rounds = ddp.reducer().timeline().rounds();
+  const auto& rounds = ddp.timeline().rounds();
   if (rounds.size() != 24) return fmt::format("{} rounds", rounds.size());
   for (size_t s = 0; s < rounds.size(); ++s) {
     if (rounds[s].steps.size() != 1) return fmt::format("{} steps after backward {}", rounds[s].steps.size(), s);

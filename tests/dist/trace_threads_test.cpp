@@ -3,7 +3,7 @@
 #include "on_ranks.h"
 #include "trace_rules.h"
 
-#include <brigade/dist/reducer/trace.h>
+#include <brigade/dist/ddp/trace.h>
 
 #include <algorithm>
 
@@ -21,10 +21,10 @@ json trace_of_a_run(int ranks) {
       test::run_ranks("threads", ranks, [](dist::ProcessGroupPtr group) -> std::string {
         Net net;
         dist::DistributedDataParallel<Net> ddp(net, group, {.bucket_cap_mb = 1e-6, .first_bucket_mb = 1e-6});
-        ddp.reducer().timeline().keep(kRounds);
+        ddp.timeline().keep(kRounds);
         for (int step = 0; step < 6; ++step)
           test::mechanisms::loss_of(ddp(test::mechanisms::batch_of(group->rank(), step))).backward();
-        return dist::trace_json(*group, ddp.reducer());
+        return dist::trace_json(ddp);
       });
   for (const test::Rank& rank : outcome) {
     REQUIRE_MESSAGE(rank.error == "", rank.text);

@@ -114,7 +114,7 @@ TEST_CASE("over a link of known speed the hidden share is the computed one") {
     Pausing net(std::chrono::milliseconds(50));
     dist::DistributedDataParallel<Pausing> ddp(net, link, {.bucket_cap_mb = 1e-6, .first_bucket_mb = 1e-6});
     ddp(ones({1'000})).backward();
-    const RoundEvents& round = ddp.reducer().timeline().rounds().back();
+    const RoundEvents& round = ddp.timeline().rounds().back();
     REQUIRE(round.buckets.size() == 2);
     const RoundShares found = shares_of(round);
     CHECK(found.peers_known);

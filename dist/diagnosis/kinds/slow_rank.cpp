@@ -3,6 +3,7 @@
 // Severity: warning
 // When: end of backward
 // Causes: `slow`
+#include <brigade/core/clock.h>
 #include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/diagnosis/slow_rank.h>
 #include <brigade/dist/errors/wire.h>
@@ -56,8 +57,11 @@ class SlowRankAdvice final : public Advice, private Statistic {
  private:
   // Milliseconds from the start of backward to the launch of a bucket.
   Kind kind() const override { return Kind::Measure; }
-  void begin(const StartedBackward&) override { is_late_ = false; }
-  uint64_t value(int64_t elapsed_ns) override { return static_cast<uint64_t>((elapsed_ns + 500'000) / 1'000'000); }
+  void begin(const StartedBackward&) override {
+    began_ = now_ns();
+    is_late_ = false;
+  }
+  uint64_t value() override { return static_cast<uint64_t>((now_ns() - began_ + 500'000) / 1'000'000); }
   void read(const StatisticReading& reading) override {
     is_late_ =
         is_late_ || (reading.all_have_gradients && may_have_slow_rank(reading.mean, reading.variance, reading.ranks));
@@ -92,6 +96,7 @@ class SlowRankAdvice final : public Advice, private Statistic {
     return alike ? all : std::vector<std::vector<ReadyTimes>>(all.size());
   }
 
+  int64_t began_ = 0;     // when this backward did
   bool is_late_ = false;  // a rank may be late in this backward
   SlowRankStreak streak_;
   std::vector<ReadyTimes> kept_;  // of this rank, in the late backwards not exchanged yet

@@ -80,7 +80,7 @@ class UnevenBatches final : public Advice, private Statistic {
     rows_ = !backward.plan || averages_over(*backward.plan, backward.rows) ? backward.rows : 0;
     differs_ = false;
   }
-  uint64_t value(int64_t) override { return static_cast<uint64_t>(rows_); }
+  uint64_t value() override { return static_cast<uint64_t>(rows_); }
   void read(const StatisticReading& reading) override {
     const bool differ = reading.ranks > 1 && reading.variance > 1e-3 * reading.mean * reading.mean;
     differs_ = differs_ || (reading.all_have_gradients && differ);

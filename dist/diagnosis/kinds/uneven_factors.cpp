@@ -118,7 +118,7 @@ class UnevenFactors final : public Advice, private Statistic {
     number_ = mix(mix(std::bit_cast<uint64_t>(own_.factor)) + backward.number);
     differs_ = false;
   }
-  uint64_t value(int64_t) override { return number_; }
+  uint64_t value() override { return number_; }
   void read(const StatisticReading& reading) override {
     differs_ = differs_ || (reading.all_have_gradients && !reading.all_equal);
   }

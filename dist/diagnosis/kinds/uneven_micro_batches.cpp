@@ -75,7 +75,7 @@ class UnevenMicroBatches final : public Advice, private Statistic {
     own_ = {.count = backward.gathered, .kept = backward.kept};
     differs_ = false;
   }
-  uint64_t value(int64_t) override { return static_cast<uint64_t>(own_.count); }
+  uint64_t value() override { return static_cast<uint64_t>(own_.count); }
   void read(const StatisticReading& reading) override { differs_ = differs_ || !reading.all_equal; }
 
   GatheredBackwards own_;

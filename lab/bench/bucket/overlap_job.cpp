@@ -37,7 +37,7 @@ RoundShares backward(Wrapper& ddp, dist::ProcessGroup& group) {
   const Tensor loss = ddp(zeros({1}, ddp.module()->options.dtype));
   group.barrier();
   loss.backward();
-  return shares_of(ddp.reducer().timeline().rounds().back());
+  return shares_of(ddp.timeline().rounds().back());
 }
 
 json row_of(const Entrant& entrant, const RoundsRun& run) {
@@ -47,7 +47,7 @@ json row_of(const Entrant& entrant, const RoundsRun& run) {
            {"on_the_way_ms", json::array()},
            {"hidden_ms", json::array()}};
   row.update(to_json(run));
-  for (const dist::BucketEvents& bucket : entrant.ddp->reducer().timeline().rounds().back().buckets)
+  for (const dist::BucketEvents& bucket : entrant.ddp->timeline().rounds().back().buckets)
     row["bucket_bytes"].push_back(bucket.bytes);
   for (size_t i = entrant.rounds.size() - static_cast<size_t>(run.rounds); i < entrant.rounds.size(); ++i) {
     row["backward_ms"].push_back(entrant.rounds[i].backward_ms());

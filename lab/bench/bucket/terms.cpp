@@ -214,7 +214,7 @@ double MeasuredBucket::together() {
     without = backward_us(*plain_, [&] { return plain_(x); });
   }
   const double with = backward_us(*wrapped_, [&] { return ddp_(x); });
-  const dist::RoundEvents& round = ddp_.reducer().timeline().rounds().back();
+  const dist::RoundEvents& round = ddp_.timeline().rounds().back();
   const dist::BucketEvents& bucket = round.buckets.front();
   const bool known = bucket.arrived > 0 && bucket.reduced > 0;
   reduce_in_backward_ =

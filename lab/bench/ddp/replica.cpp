@@ -108,7 +108,7 @@ StepTimes Replica::step() {
   times.step_ms = ms_since(begin) / mode_.micro_batches;
   if (averager_) averager_->average_parameters(network_);
   if (ddp_ && !graph_) {
-    const dist::RoundEvents& round = ddp_->reducer().timeline().rounds().back();
+    const dist::RoundEvents& round = ddp_->timeline().rounds().back();
     times.shares = shares_of(round);
     times.buckets = round.buckets.size();
   }

@@ -4,8 +4,8 @@
 #include <brigade/lab/recipes/recipe.h>
 
 #include <brigade/autograd/functional.h>
+#include <brigade/dist/ddp/trace.h>
 #include <brigade/dist/fabric/fabric.h>
-#include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/png.h>
 #include <brigade/lab/recipes/progress.h>
@@ -96,7 +96,7 @@ TrainResult train(const dist::ProcessGroupPtr& group, const TrainOptions& option
   const int64_t steps = steps_of(options, loader->size());
   optim::Adam adam(net->parameters(), {.lr = options.lr});
   auto [model, optimizer] = fabric.setup(net, adam);
-  keep_trace(model.ddp()->reducer(), options);
+  keep_trace(*model.ddp(), options);
 
   Progress progress(options, fabric.checkpoint());
   progress.checkpoint.module("model", *net).optimizer("adam", adam);
@@ -115,7 +115,7 @@ TrainResult train(const dist::ProcessGroupPtr& group, const TrainOptions& option
     log.end({{"loss", loss}});
   });
   log.finish(result);
-  if (options.trace_steps > 0) result.trace = dist::trace_json(*group, model.ddp()->reducer());
+  if (options.trace_steps > 0) result.trace = dist::trace_json(*model.ddp());
 
   RandomGenerator random(options.seed);
   const Tensor& unseen = digits.test.images;

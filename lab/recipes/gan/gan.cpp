@@ -4,7 +4,7 @@
 #include <brigade/lab/recipes/recipe.h>
 
 #include <brigade/autograd/functional.h>
-#include <brigade/dist/reducer/trace.h>
+#include <brigade/dist/ddp/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/png.h>
 #include <brigade/lab/recipes/progress.h>
@@ -73,7 +73,7 @@ TrainResult train_gan(const dist::ProcessGroupPtr& group, const TrainOptions& op
   progress.checkpoint.optimizer("discriminator", training.for_discriminator);
   add_loader(progress.checkpoint, *loader);
   progress.resume(steps);
-  if (options.trace_steps > 0) training.reducer().timeline().keep(2 * static_cast<size_t>(options.trace_steps));
+  if (options.trace_steps > 0) training.wrapper().timeline().keep(2 * static_cast<size_t>(options.trace_steps));
 
   TrainResult result = begun(fabric.device(), progress, loader->size());
   StepLog log(group, options, steps, progress.steps);
@@ -84,7 +84,7 @@ TrainResult train_gan(const dist::ProcessGroupPtr& group, const TrainOptions& op
     log.end({{"generator", losses.generator}, {"discriminator", losses.discriminator}});
   });
   log.finish(result);
-  if (options.trace_steps > 0) result.trace = dist::trace_json(*group, training.reducer());
+  if (options.trace_steps > 0) result.trace = dist::trace_json(training.wrapper());
   note_scaler(fabric, {&training.for_generator, &training.for_discriminator}, result);
   const auto region = fabric.autocast();
   judge(net, judge_net, test, options, result);

@@ -115,7 +115,7 @@ GanTraining::GanTraining(DigitsGan net, dist::Fabric& fabric, const std::string&
 
 GanTraining::~GanTraining() = default;
 
-dist::Reducer& GanTraining::reducer() { return net_->wrapper().reducer(); }
+dist::DistributedDataParallelBase& GanTraining::wrapper() { return net_->wrapper(); }
 
 // Backward and step of one of the two optimizers.
 Tensor GanTraining::take_turn(dist::FabricOptimizer& optimizer, const std::function<Tensor()>& loss_of,

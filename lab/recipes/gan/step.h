@@ -28,8 +28,8 @@ class GanTraining {
   Losses step(const GanBatch& batch);
 
   optim::Adam for_generator, for_discriminator;
-  // Of the wrapper that has the generator.
-  dist::Reducer& reducer();
+  // The one that has the generator.
+  dist::DistributedDataParallelBase& wrapper();
 
  private:
   struct Loop;

@@ -13,8 +13,8 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/data/data_loader.h>
 #include <brigade/dist/ddp/sync_batch_norm.h>
+#include <brigade/dist/ddp/trace.h>
 #include <brigade/dist/fabric/fabric.h>
-#include <brigade/dist/reducer/trace.h>
 #include <brigade/lab/recipes/replicas.h>
 #include <brigade/lab/recipes/training.h>
 #include <brigade/lab/resnet18.h>
@@ -86,7 +86,7 @@ TrainResult train_resnet(const dist::ProcessGroupPtr& group, const TrainOptions&
   if (form.synchronises) dist::convert_sync_batchnorm(net, group);
   optim::SGD sgd(net->parameters(), {.lr = options.lr, .momentum = 0.9, .weight_decay = 5e-4});
   auto [model, optimizer] = fabric.setup(net, sgd);
-  keep_trace(model.ddp()->reducer(), options);
+  keep_trace(*model.ddp(), options);
 
   Progress progress(options, fabric.checkpoint());
   progress.checkpoint.module("model", *net).optimizer("sgd", sgd);
@@ -111,7 +111,7 @@ TrainResult train_resnet(const dist::ProcessGroupPtr& group, const TrainOptions&
     log.end({{"loss", loss}});
   });
   log.finish(result);
-  if (options.trace_steps > 0) result.trace = dist::trace_json(*group, model.ddp()->reducer());
+  if (options.trace_steps > 0) result.trace = dist::trace_json(*model.ddp());
   const double own = accuracy_on(fabric, net, images);
   result.metrics["accuracy"] = fabric.all_reduce(own);
   result.metrics["accuracy, worst rank"] = fabric.all_reduce(own, dist::ReduceOp::Min);

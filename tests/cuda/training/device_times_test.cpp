@@ -6,7 +6,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/clock.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
-#include <brigade/dist/reducer/trace.h>
+#include <brigade/dist/ddp/trace.h>
 #include "../../dist/branching_net.h"
 #include "../../dist/trace_rules.h"
 
@@ -51,23 +51,23 @@ TEST_CASE("the timeline has the moments of the device when the device has passed
       net->zero_grad();
     };
     step();
-    ddp.reducer().timeline().keep(3);
+    ddp.timeline().keep(3);
     step();
     free_old_buckets(group, device);
-    ddp.reducer().timeline().rounds();  // all their times are known
+    ddp.timeline().rounds();  // all their times are known
     const auto reached = device_runtime(device).new_event(device.index);
     // On a busy machine the step may take long: hold the stream until it is done.
     std::jthread held = hold_stream(device, std::chrono::minutes(1));
     reached->record();
     step();
-    const auto& rounds = ddp.reducer().timeline().rounds();
+    const auto& rounds = ddp.timeline().rounds();
     REQUIRE(rounds.size() == 3);
     CHECK(rounds[2].device_compute_ended == 0);
     CHECK(rounds[2].buckets[0].device_ended == 0);
     CHECK(!reached->query());
     held.request_stop();
     device_runtime(device).synchronize(device.index);
-    const auto& known = ddp.reducer().timeline().rounds();
+    const auto& known = ddp.timeline().rounds();
     for (const dist::RoundEvents& round : known) {
       CHECK(round.device_began > 0);
       CHECK(round.device_compute_ended >= round.device_began);
@@ -82,7 +82,7 @@ TEST_CASE("the timeline has the moments of the device when the device has passed
     }
     // The host ran ahead of the device.
     CHECK(known[2].device_compute_ended > known[2].ended);
-    const auto trace = nlohmann::json::parse(dist::trace_json(*group, ddp.reducer()));
+    const auto trace = nlohmann::json::parse(dist::trace_json(ddp));
     const ImportedTrace imported = import_trace(trace);
     for (const std::string& problem : imported.problems)
       CHECK(problem == "");

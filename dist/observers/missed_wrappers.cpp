@@ -1,5 +1,5 @@
 // Keeps one entry per wrapper in a list.
-#include <brigade/dist/reducer/missed_wrappers.h>
+#include <brigade/dist/observers/missed_wrappers.h>
 
 #include <brigade/dist/groups/process_group.h>
 

@@ -7,16 +7,15 @@
 // describe the trace. Format: docs/trace.md.
 #pragma once
 
-#include <brigade/dist/groups/process_group.h>
-#include <brigade/dist/reducer/reducer.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
 
 #include <string>
 
 namespace brigade::dist {
 
-// Covers the rounds that the reducers' timelines have kept (Timeline::keep). Collective; same text on every rank.
+// Covers the rounds that the wrappers' timelines have kept (Timeline::keep). Collective; same text on every rank.
 // Clocks of ranks on other hosts than rank 0's are shifted by the median difference of the moments at which
 // collectives ended.
-std::string trace_json(ProcessGroup& group, const Reducer& reducer, SourceLocation where = SourceLocation::current());
+std::string trace_json(const DistributedDataParallelBase& ddp, SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade::dist

@@ -1,5 +1,5 @@
 // Gathers the timelines of all ranks as text, and writes the events and the section "brigade".
-#include <brigade/dist/reducer/trace.h>
+#include <brigade/dist/ddp/trace.h>
 
 #include <brigade/dist/errors/json.h>
 #include <brigade/dist/timeline/trace_events.h>
@@ -29,8 +29,10 @@ std::string clock_identity() {
 
 }  // namespace
 
-std::string trace_json(ProcessGroup& group, const Reducer& reducer, SourceLocation where) {
-  const auto& rounds = reducer.timeline().rounds();
+std::string trace_json(const DistributedDataParallelBase& ddp, SourceLocation where) {
+  const Reducer& reducer = ddp.reducer();
+  ProcessGroup& group = ddp.group();
+  const auto& rounds = ddp.timeline().rounds();
   const RankTimeline mine{clock_identity(), {rounds.begin(), rounds.end()}};
   std::vector<RankTimeline> ranks;
   for (const std::string& text : group.all_gather_text(to_text(mine), "timelines, to merge", where))

@@ -1,5 +1,5 @@
 // Reads the events of a backward on a device.
-#include <brigade/dist/reducer/device_times.h>
+#include <brigade/dist/observers/device_times.h>
 
 namespace brigade::dist {
 

@@ -1,0 +1,32 @@
+// Composes the error of all ranks after a backward whose gradients cannot be trusted. Only this report and advice
+// (diagnosis/advice.h) exchange more than the payload; all ranks do so together, since all have read the same words.
+#pragma once
+
+#include <brigade/dist/diagnosis/report.h>
+#include <brigade/dist/errors/use_history.h>
+#include <brigade/dist/reducer/observer.h>
+
+#include <string>
+#include <vector>
+
+namespace brigade::dist {
+
+class ErrorReporter final : public ReducerObserver {
+ public:
+  // By rank and parameter: whether it was used in the latest reduced backward. Empty unless its error has exchanged it.
+  const std::vector<std::vector<bool>>& used_by_rank() const noexcept { return used_by_rank_; }
+
+  void on_finish(const Round& round) override;
+  std::exception_ptr on_error(const Round& round, const TracedBackward* backward, const std::string& failure) override;
+
+ private:
+  RankReport own_report(const Round& round, const TracedBackward* backward, const std::string& failure) const;
+  std::exception_ptr error_of_all(const Round& round, const RankReport& own);
+  // Adds a backward to the history.
+  void remember(const Round& round);
+
+  std::vector<UseHistory> used_;  // per parameter, by this rank
+  std::vector<std::vector<bool>> used_by_rank_;
+};
+
+}  // namespace brigade::dist

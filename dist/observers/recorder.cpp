@@ -1,0 +1,74 @@
+// Reads the clock at each event of a reducer.
+#include <brigade/dist/observers/recorder.h>
+
+#include <brigade/core/clock.h>
+#include <brigade/dist/reducer/round.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace brigade::dist {
+
+void Recorder::on_forward() { forward_began_ = now_ns(); }
+
+void Recorder::on_begin(const Round& round, const autograd::Plan*) {
+  const Buckets& buckets = round.buckets();
+  events_ = {};
+  events_.round = round.number();
+  events_.forward_began = std::exchange(forward_began_, 0);
+  events_.began = now_ns();
+  events_.ready.assign(round.setup().parameters.size(), 0);
+  device_times_.reset();
+  for (uint32_t b = 0; b < buckets.size(); ++b) {
+    const Payload& payload = buckets[b].payload;
+    events_.buckets.emplace_back().bytes = static_cast<int64_t>(payload.whole().nbytes());
+    if (payload.has_tail_on_host() && !round.setup().hook && !round.is_captured() && !device_times_)
+      device_times_ = std::make_shared<DeviceTimes>(payload.whole().device());
+  }
+}
+
+void Recorder::on_ready(const Round&, uint32_t parameter) { events_.ready[parameter] = now_ns(); }
+
+void Recorder::on_launch(const Round& round, uint32_t bucket) {
+  BucketEvents& events = events_.buckets[bucket];
+  events.launched = now_ns();
+  for (const uint32_t parameter : round.buckets()[bucket].layout.parameters)
+    events.filled = std::max(events.filled, events_.ready[parameter]);
+  if (events.filled == 0) events.filled = events.launched;
+}
+
+void Recorder::on_computed(const Round&) {
+  events_.compute_ended = now_ns();
+  if (device_times_) device_times_->on_compute_end();
+}
+
+void Recorder::on_wait(const Round&, uint32_t bucket) { events_.buckets[bucket].wait_began = now_ns(); }
+
+void Recorder::on_reduced(const Round& round, uint32_t bucket, const WorkPtr& work) {
+  BucketEvents& events = events_.buckets[bucket];
+  events.finished = events.wait_ended = now_ns();
+  if (round.setup().hook) return;  // what a hook sends is not the payload, and may be several collectives
+  const WorkTimes times = work->times();
+  events.arrived = times.arrived;
+  events.reduced = times.reduced;
+  if (device_times_ && round.buckets()[bucket].payload.has_tail_on_host()) device_times_->add(bucket, work);
+}
+
+void Recorder::on_finish(const Round& round) {
+  if (round.joined()) return;
+  const Buckets& buckets = round.buckets();
+  events_.backward = round.where();
+  events_.ended = now_ns();
+  for (uint32_t b = 0; b < buckets.size(); ++b)
+    events_.buckets[b].parameters = buckets[b].layout.parameters;
+  events_.rebuilt = !buckets.is_rebuilt();
+  const Cause& cause = round.own_numbers().non_finite.cause;
+  if (!cause.op.empty()) events_.non_finite = fmt::format("{} at {}", cause.op, to_string(cause.place));
+  Timeline::Complete complete;
+  if (device_times_) complete = [times = device_times_](RoundEvents& events) { return times->complete(events); };
+  log_->timeline.add(std::move(events_), std::move(complete));
+}
+
+}  // namespace brigade::dist

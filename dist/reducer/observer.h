@@ -1,0 +1,74 @@
+// ReducerObserver: what a reducer reports to those who watch it, such as the timeline and the diagnosis
+// (dist/observers). A reducer works without observers: it averages, and its errors name no cause.
+//
+// Observers are called in the order of ReducerOptions::observers, which must be the same on every rank: some exchange
+// texts.
+#pragma once
+
+#include <brigade/autograd/listener.h>
+#include <brigade/core/place.h>
+#include <brigade/dist/groups/work.h>
+
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace brigade::dist {
+
+class Round;
+class Statistic;
+class TracedBackward;
+
+class ReducerObserver {
+ public:
+  virtual ~ReducerObserver() = default;
+
+  // What is to travel with the gradients for this observer; asked once.
+  virtual std::vector<Statistic*> statistics() { return {}; }
+
+  // --- Between reduced backwards
+
+  // A forward begins; its end comes with or without an error.
+  virtual void on_forward() {}
+  virtual void on_forward_end() noexcept {}
+  // A backward has reached no parameter of the reducer, although a forward waits for its backward.
+  virtual void on_passed_by(const autograd::Plan&) {}
+  // The root of a backward was refused. This rank takes part in the backward of its peers as one that fails.
+  virtual void on_refused() {}
+  // The check of an optimizer's step begins; the step has ended.
+  virtual void on_step(const autograd::Update&) {}
+  virtual void on_step_end() noexcept {}
+
+  // --- In a reduced backward
+
+  // No gradient was touched yet. `plan`: null if this rank takes part without a sound backward of its own.
+  virtual void on_begin(const Round&, const autograd::Plan* /*plan*/) {}
+  // Gradients that earlier backwards have accumulated locally are about to be averaged.
+  virtual void on_accumulated(const Round&, uint32_t /*parameter*/) {}
+  // The gradient is in its slot.
+  virtual void on_ready(const Round&, uint32_t /*parameter*/) {}
+  virtual void on_launch(const Round&, uint32_t /*bucket*/) {}
+  // All nodes have run.
+  virtual void on_computed(const Round&) {}
+  // This rank waits for a bucket; the bucket is reduced.
+  virtual void on_wait(const Round&, uint32_t /*bucket*/) {}
+  virtual void on_reduced(const Round&, uint32_t /*bucket*/, const WorkPtr&) {}
+  // The words of a bucket show nothing wrong. Whether its gradients are to be trusted; every rank must answer alike.
+  virtual bool accepts(const Round&, uint32_t /*bucket*/) { return true; }
+  // The gradients cannot be trusted, on any rank. The error to raise, or null to leave it to the next observer.
+  // `backward`: null if causes are not to be searched for. `failure`: the text of the exception of this rank, or "".
+  // Throws DistError if the ranks cannot exchange what they know.
+  virtual std::exception_ptr on_error(const Round&, const TracedBackward* /*backward*/,
+                                      const std::string& /*failure*/) {
+    return nullptr;
+  }
+  // The gradients are final. After all observers have run, the first exception goes on to the caller of backward.
+  virtual void on_finish(const Round&) {}
+  // Called last, with or without an error.
+  virtual void on_backward_end(const autograd::Plan&) noexcept {}
+  // A collective has failed.
+  virtual void on_group_error() noexcept {}
+};
+
+}  // namespace brigade::dist

@@ -58,12 +58,13 @@ if(CLI11_FOUND)
   foreach(folder ${CMAKE_CURRENT_SOURCE_DIR}/lab ${lab_folder} ${CMAKE_BINARY_DIR}/include/brigade/lab include/brigade/lab)
     list(APPEND shown_from_root -fmacro-prefix-map=${folder}/=/./lab/)
   endforeach()
-  # The planted faults are many small files with the same includes: compiled in batches. Each has a namespace of its own.
+  # The planted faults are many files with the same includes: compiled in batches. Each fault has a namespace of its own.
   set(fault_sources ${lab_sources})
-  list(FILTER fault_sources INCLUDE REGEX "/lab/faults/[a-z_]+/[a-z_]+.cpp$")
+  list(FILTER fault_sources INCLUDE REGEX "/lab/faults/")
+  list(FILTER fault_sources EXCLUDE REGEX "/lab/faults/(fault|diagnosis).cpp$")
   list(REMOVE_ITEM lab_sources ${fault_sources})
   add_library(brigade_faults OBJECT ${fault_sources})
-  set_target_properties(brigade_faults PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 30)
+  set_target_properties(brigade_faults PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
   target_compile_options(brigade_faults PRIVATE ${shown_from_root})
   target_link_libraries(brigade_faults PUBLIC brigade_brigade PRIVATE brigade_flags brigade_compiled_quickly)
   # The operations by name, which tests/differential runs as well.

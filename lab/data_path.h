@@ -10,9 +10,9 @@ namespace brigade::lab {
 // ("digits data").
 std::string data_path(const std::string& file, const std::string& about);
 
-// The path of a source file, given its path from the root ("lab/faults/unused/no_grad_in_forward.cpp"): in the
-// source tree the program was built from, or in ../share/brigade relative to the program, where the planted faults
-// are installed. Throws IoError that names the searched paths.
+// The path of a source file, given its path from the root ("lab/faults/unused/no_grad.cpp"): in the source tree the
+// program was built from, or in ../share/brigade relative to the program, where the planted faults are installed.
+// Throws IoError that names the searched paths.
 std::string source_path(const std::string& file);
 
 }  // namespace brigade::lab

@@ -118,8 +118,8 @@ BUDGETS = [
     ("arguments of StepCheck's constructor", lambda: constructor_arguments(STEP, "StepCheck"), 7, 4),
     ("lines of the library", lambda: lines_of(files_of(*LIBRARY)), 97242, 80000),
     ("lines of tests", lambda: lines_of(files_of("tests")), 76716, 55000),
-    ("C++ files", lambda: len(files_of(*EVERYWHERE)), 2038, 1600),
-    ("C++ files under 40 lines", lambda: tiny(files_of(*EVERYWHERE)), 600, 150),
+    ("C++ files", lambda: len(files_of(*EVERYWHERE)), 1908, 1600),
+    ("C++ files under 40 lines", lambda: tiny(files_of(*EVERYWHERE)), 460, 150),
 ]
 
 

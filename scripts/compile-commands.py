@@ -50,7 +50,7 @@ FOLDERS = ("core", "kernels", "autograd", "nn", "optim", "amp", "data", "dist", 
 def without_command(entries: list) -> list:
     known = {entry["file"] for entry in entries}
     sources = [path for folder in FOLDERS for path in [*(ROOT / folder).rglob("*.cpp"), *(ROOT / "tests" / folder).rglob("*.cpp")]]
-    assert len(sources) > 1000, "the folders have moved"
+    assert len(sources) > 500, "the folders have moved"
     return sorted(str(path.relative_to(ROOT)) for path in sources if "cuda" not in path.parts and str(path) not in known)
 
 

@@ -58,17 +58,52 @@ void list_faults(Results& results) {
   results.write();
 }
 
+// A part of a source file.
+struct SourceLines {
+  size_t first = 1;  // number of the first line
+  std::vector<std::string> lines;
+};
+
+// The fault's namespace in its file, and the comment above it.
+SourceLines program_of(const Fault& fault) {
+  std::ifstream in(source_path(fault.file));
+  const std::string begin = fmt::format("namespace {} {{", fault.name);
+  const std::string end = fmt::format("}}  // namespace {}", fault.name);
+  SourceLines program;
+  bool inside = false;
+  size_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    inside = inside || line == begin;
+    // Before it, keep the comment that ends on the line above.
+    if (!inside && !line.starts_with("//")) {
+      program.lines.clear();
+      continue;
+    }
+    if (program.lines.empty()) program.first = number;
+    program.lines.push_back(line);
+    if (line == end) return program;
+  }
+  throw ValueError("{} has no namespace {}", fault.file, fault.name);
+}
+
 // Prints the programs with line numbers, which verdicts refer to.
 void show_sources(const std::vector<const Fault*>& chosen, Results& results) {
   for (const Fault* fault : chosen) {
-    std::ifstream in(source_path(fault->file));
+    const SourceLines program = program_of(*fault);
     std::cout << fmt::format("\n{} {}\n{}\n\n", fault->id, fault->title, fault->file);
     std::string text;
-    int number = 0;
-    for (std::string line; std::getline(in, line); text += line + "\n")
-      std::cout << fmt::format("{:>4}  {}\n", ++number, line);
-    results.add(
-        {{"id", fault->id}, {"name", fault->name}, {"title", fault->title}, {"file", fault->file}, {"source", text}});
+    size_t number = program.first;
+    for (const std::string& line : program.lines) {
+      std::cout << fmt::format("{:>4}  {}\n", number++, line);
+      text += line + "\n";
+    }
+    results.add({{"id", fault->id},
+                 {"name", fault->name},
+                 {"title", fault->title},
+                 {"file", fault->file},
+                 {"first_line", program.first},
+                 {"source", text}});
   }
   results.write();
 }

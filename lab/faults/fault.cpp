@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 #include <utility>
 
 namespace brigade::lab {
@@ -29,7 +28,6 @@ std::string in_capitals(std::string text) {
 
 AddFault::AddFault(Fault fault, SourceLocation where) {
   fault.file = Place(where).file;
-  fault.name = std::filesystem::path(fault.file).stem().string();
   auto& faults = registry();
   const auto before = [](const Fault& a, const Fault& b) { return a.id < b.id; };
   faults.insert(std::upper_bound(faults.begin(), faults.end(), fault, before), std::move(fault));

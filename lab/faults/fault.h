@@ -1,5 +1,6 @@
 // Planted faults: small training steps that go wrong in a known way (or controls that must not be reported), with the
-// verdict that is expected. Each lives in a file of its own and makes itself known by a static object.
+// verdict that is expected. Each lives in a namespace of its own and makes itself known by a static object. One file
+// holds the faults of one subject.
 #pragma once
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>
@@ -67,7 +68,8 @@ struct Expectation {
 };
 
 struct Fault {
-  std::string id;  // "UNU-01"
+  std::string id;    // "UNU-12"
+  std::string name;  // of its namespace, "detach_between_gan_halves"; the controls of one namespace share it
   std::string title;
   Expectation expected;
   // The steps. Throws what Brigade reports. Returns all parameters that must be equal on all ranks afterwards.
@@ -75,10 +77,7 @@ struct Fault {
   int ranks = 2;
   bool needs_processes = false;                                 // a rank that is a thread cannot do this
   std::chrono::milliseconds timeout{std::chrono::seconds(30)};  // of the group, in the faulty run
-  // Made known by AddFault: the source file, as it stands in messages, and its name, "detach_between_gan_halves". A
-  // file with several controls gives all of them its name.
-  std::string file = {};
-  std::string name = {};
+  std::string file = {};  // filled in by AddFault: the source file, as it stands in messages
 };
 
 struct AddFault {

@@ -73,7 +73,7 @@ TEST_CASE("the same verdicts between processes, as text and as JSON") {
         CHECK(verdict.at("parameters").at(0).at("name") == "generator.weight");
         CHECK(verdict.at("parameters").at(0).at("missing_ranks") == nlohmann::json({0, 1}));
         CHECK(verdict.at("cause").at("kind") == "detached");
-        CHECK(verdict.at("cause").at("file") == "lab/faults/unused/detach_between_gan_halves.cpp");
+        CHECK(verdict.at("cause").at("file") == "lab/faults/unused/gan.cpp");
         CHECK(verdict.at("cause").at("line").get<int>() > 0);
       }
     }
@@ -84,7 +84,7 @@ TEST_CASE("the same verdicts between processes, as text and as JSON") {
   CHECK(test::contains(list.output, "UNU-01"));
 }
 
-TEST_CASE("a fault is found by its id or by the name of its file") {
+TEST_CASE("a fault is found by its id or by the name of its namespace") {
   CHECK(lab::find_fault("unu-12").name == "detach_between_gan_halves");
   CHECK(lab::find_fault("detach_between_gan_halves").id == "UNU-12");
   CHECK(lab::find_faults("assorted").size() > 1);

@@ -9,7 +9,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <regex>
 #include <set>
 #include <string>
@@ -34,7 +33,7 @@ std::vector<std::string> lines_of(const fs::path& file) {
   return lines;
 }
 
-// The distinct places that a text names, such as "lab/faults/unused/no_grad_in_forward.cpp:12".
+// The distinct places that a text names, such as "lab/faults/unused/no_grad.cpp:14".
 std::set<std::pair<std::string, size_t>> places_in(const std::string& text) {
   static const std::regex place(R"(([A-Za-z0-9_./-]+\.(?:cpp|h|cu)):([0-9]+))");
   std::set<std::pair<std::string, size_t>> places;
@@ -90,17 +89,19 @@ TEST_CASE("the demo ends with next steps, and each of them runs") {
   }
 }
 
-TEST_CASE("diagnose --source shows the file of each fault as it is, with its path and the numbers of its lines") {
+TEST_CASE("diagnose --source shows each fault without its neighbors, with its path and the numbers of its lines") {
   const Outcome one = run_program("diagnose UNU-12 --source");
   REQUIRE_MESSAGE(one.status == 0, one.output);
-  const std::string file = "lab/faults/unused/detach_between_gan_halves.cpp";
-  CHECK(contains(one.output, "\n" + file + "\n\n   1  "));
+  const std::string file = "lab/faults/unused/gan.cpp";
+  CHECK(contains(one.output, "\n" + file + "\n\n   7  // UNU-12: "));
   const std::vector<std::string> lines = lines_of(kRoot / file);
-  REQUIRE(lines.size() > 20);
+  bool is_shown = false;
   for (size_t i = 0; i < lines.size(); ++i) {
     std::string number = std::to_string(i + 1);
     number.insert(0, 4 - number.size(), ' ');
-    CHECK_MESSAGE(contains(one.output, "\n" + number + "  " + lines[i] + "\n"), number);
+    is_shown = is_shown || lines[i].starts_with("// UNU-12: ");
+    CHECK_MESSAGE(contains(one.output, "\n" + number + "  " + lines[i] + "\n") == is_shown, number);
+    is_shown = is_shown && lines[i] != "}  // namespace detach_between_gan_halves";
   }
 
   const fs::path rows = fs::temp_directory_path() / ("brigade-sources-" + std::to_string(getpid()) + ".json");
@@ -111,11 +112,17 @@ TEST_CASE("diagnose --source shows the file of each fault as it is, with its pat
   fs::remove(rows);
   CHECK(written.at("results").size() > 100);
   for (const nlohmann::json& row : written.at("results")) {
-    const std::string path = row.at("file");
-    CAPTURE(path);
+    const std::string path = row.at("file"), id = row.at("id"), name = row.at("name"), source = row.at("source");
+    CAPTURE(id);
     REQUIRE(fs::is_regular_file(kRoot / path));
-    std::ifstream source(kRoot / path);
-    CHECK(row.at("source") == std::string(std::istreambuf_iterator<char>(source), {}));
+    std::string part;
+    for (size_t number = row.at("first_line"); part.size() < source.size(); ++number)
+      part += lines_of(kRoot / path).at(number - 1) + "\n";
+    CHECK(source == part);
+    CHECK((source.starts_with("// " + id + ": ") || name == "assorted"));
+    CHECK(contains(source, ".id = \"" + id + "\""));
+    CHECK(source.find("\nnamespace ") == source.rfind("\nnamespace " + name + " {\n"));
+    CHECK(source.find("\n}  // namespace " + name + "\n") == source.rfind("\n}"));
   }
 }
 

@@ -1,8 +1,10 @@
-// Controls: what must not be reported.
+// These controls are short training steps that look like a fault and are correct.
 #include <brigade/lab/faults/fault.h>
 #include <brigade/lab/faults/models.h>
 
 namespace brigade::lab {
+
+// Controls: what must not be reported.
 namespace assorted {
 
 // OK-01: dead units. The gradients are exactly zero, and that is a gradient.
@@ -17,7 +19,11 @@ std::vector<Tensor> dead_relu(const FaultContext& context) {
   sgd_step(net->parameters());
   return net->parameters();
 }
-const AddFault add_dead(Fault{"OK-01", "dead units: gradients of exactly zero", {.detected = false}, &dead_relu});
+const AddFault add_dead(Fault{.id = "OK-01",
+                              .name = "assorted",
+                              .title = "dead units: gradients of exactly zero",
+                              .expected = {.detected = false},
+                              .run = &dead_relu});
 
 // OK-02: frozen before wrapping.
 std::vector<Tensor> frozen_before(const FaultContext& context) {
@@ -28,7 +34,11 @@ std::vector<Tensor> frozen_before(const FaultContext& context) {
   sgd_step(net->b->parameters());
   return net->parameters();
 }
-const AddFault add_frozen(Fault{"OK-02", "frozen before wrapping", {.detected = false}, &frozen_before});
+const AddFault add_frozen(Fault{.id = "OK-02",
+                                .name = "assorted",
+                                .title = "frozen before wrapping",
+                                .expected = {.detected = false},
+                                .run = &frozen_before});
 
 // OK-03: one weight in two places.
 struct TiedImpl : nn::Module {
@@ -44,7 +54,8 @@ std::vector<Tensor> tied(const FaultContext& context) {
   sgd_step(net->parameters());
   return net->parameters();
 }
-const AddFault add_tied(Fault{"OK-03", "tied weights", {.detected = false}, &tied});
+const AddFault add_tied(Fault{
+    .id = "OK-03", .name = "assorted", .title = "tied weights", .expected = {.detected = false}, .run = &tied});
 
 // OK-09: generator and discriminator in two wrappers: a backward that reaches one of them is no business of the other.
 std::vector<Tensor> two_wrappers(const FaultContext& context) {
@@ -69,8 +80,11 @@ std::vector<Tensor> two_wrappers(const FaultContext& context) {
     all.push_back(parameter);
   return all;
 }
-const AddFault add_wrappers(Fault{
-    "OK-09", "generator and discriminator in two wrappers", {.detected = false}, &two_wrappers});
+const AddFault add_wrappers(Fault{.id = "OK-09",
+                                  .name = "assorted",
+                                  .title = "generator and discriminator in two wrappers",
+                                  .expected = {.detected = false},
+                                  .run = &two_wrappers});
 
 // OK-11: two forwards, one backward.
 std::vector<Tensor> two_forwards(const FaultContext& context) {
@@ -81,7 +95,11 @@ std::vector<Tensor> two_forwards(const FaultContext& context) {
   sgd_step(net->parameters());
   return net->parameters();
 }
-const AddFault add_forwards(Fault{"OK-11", "two forwards, one backward", {.detected = false}, &two_forwards});
+const AddFault add_forwards(Fault{.id = "OK-11",
+                                  .name = "assorted",
+                                  .title = "two forwards, one backward",
+                                  .expected = {.detected = false},
+                                  .run = &two_forwards});
 
 // TWI-08: two forwards, then two backwards: both are reduced.
 std::vector<Tensor> two_backwards(const FaultContext& context) {
@@ -95,7 +113,11 @@ std::vector<Tensor> two_backwards(const FaultContext& context) {
   sgd_step(net->parameters());
   return net->parameters();
 }
-const AddFault add_backwards(Fault{"TWI-08", "two forwards, two backwards", {.detected = false}, &two_backwards});
+const AddFault add_backwards(Fault{.id = "TWI-08",
+                                   .name = "assorted",
+                                   .title = "two forwards, two backwards",
+                                   .expected = {.detected = false},
+                                   .run = &two_backwards});
 
 // BUF-01: two forwards through batch norm, one backward.
 struct NormedConvImpl : nn::Module {
@@ -116,8 +138,12 @@ std::vector<Tensor> batch_norm_twice(const FaultContext& context) {
   sgd_step(net->parameters());
   return net->parameters();
 }
-const AddFault add_normed(Fault{
-    "BUF-01", "two forwards through batch norm, one backward", {.detected = false}, &batch_norm_twice});
+const AddFault add_normed(Fault{.id = "BUF-01",
+                                .name = "assorted",
+                                .title = "two forwards through batch norm, one backward",
+                                .expected = {.detected = false},
+                                .run = &batch_norm_twice});
 
 }  // namespace assorted
+
 }  // namespace brigade::lab

@@ -22,7 +22,7 @@
 
 #include <brigade/autograd/gradient_scale.h>
 #include <brigade/core/tensor.h>
-#include <brigade/kernels/loss_scale.h>
+#include <brigade/kernels/optimizer.h>
 #include <brigade/optim/optimizer.h>
 
 #include <cstdint>

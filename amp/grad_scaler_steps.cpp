@@ -5,7 +5,7 @@
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/write_log.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/foreach.h>
+#include <brigade/kernels/optimizer.h>
 #include <brigade/optim/detail/batches.h>
 #include <brigade/optim/detail/scaled_gradients.h>
 

@@ -14,13 +14,13 @@
 #include <brigade/core/cuda/stream.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/activation.h>
 #include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/layer_norm.h>
+#include <brigade/kernels/normalization.h>
 #include <brigade/kernels/optimizer.h>
 #include <brigade/kernels/reduce.h>
-#include <brigade/kernels/softmax.h>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #include <brigade/data/example.h>
 
 #include <brigade/core/view.h>
-#include <brigade/kernels/concat.h>
+#include <brigade/kernels/indexing.h>
 
 namespace brigade::data {
 

@@ -3,7 +3,7 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
-#include <brigade/kernels/concat.h>
+#include <brigade/kernels/indexing.h>
 
 namespace brigade::data {
 

@@ -1,10 +1,11 @@
-// Activations and their derivatives. Floating dtypes. `grad` has the shape of x; results are
-// contiguous.
+// Activations and softmax, with their derivatives.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
 
 namespace brigade::kernels {
+
+// --- Activations without parameters. Floating dtypes. `grad` has the shape of x; results are contiguous.
 
 extern Kernel<Tensor(const Tensor& x)> relu;
 // Takes the result y of the forward, not x.
@@ -21,5 +22,40 @@ extern Kernel<Tensor(const Tensor& grad, const Tensor& y)> sigmoid_backward;
 // x * sigmoid(x) (Elfwing, Uchibe and Doya, arXiv 1702.03118; "swish").
 extern Kernel<Tensor(const Tensor& x)> silu;
 extern Kernel<Tensor(const Tensor& grad, const Tensor& x)> silu_backward;
+
+// --- Activations with up to three parameters, by kind. Those without parameters are above, or autograd sets the
+// parameters (selu, relu6). Floating dtypes; results are contiguous.
+
+// p, q, r: the parameters.
+enum class Activation : uint8_t {
+  Elu,          // q x where x > 0, p q (exp(r x) - 1) elsewhere
+  Softplus,     // log(1 + exp(p x)) / p, x itself where p x > q
+  Hardtanh,     // x between p and q
+  Hardsigmoid,  // (x + 3) / 6 between 0 and 1
+  Hardswish,    // x * hardsigmoid(x)
+  Mish,         // x tanh(softplus(x))
+  Softsign,     // x / (1 + |x|)
+  LogSigmoid,   // log(sigmoid(x))
+  Softshrink,   // x moved by p towards 0, 0 where |x| <= p
+  Hardshrink,   // x, 0 where |x| <= p
+};
+inline constexpr int kActivations = 10;
+
+struct ActivationParams {
+  double p = 0, q = 0, r = 0;
+};
+
+extern Kernel<Tensor(const Tensor& x, Activation kind, const ActivationParams& params)> parametric_activation;
+extern Kernel<Tensor(const Tensor& grad, const Tensor& x, Activation kind, const ActivationParams& params)>
+    parametric_activation_backward;
+
+// --- softmax and log_softmax along one dimension, with the row maximum subtracted first. Floating
+// dtypes.
+
+extern Kernel<Tensor(const Tensor& x, int dim)> softmax;
+// Takes the result y of the forward, not x.
+extern Kernel<Tensor(const Tensor& grad, const Tensor& y, int dim)> softmax_backward;
+extern Kernel<Tensor(const Tensor& x, int dim)> log_softmax;
+extern Kernel<Tensor(const Tensor& grad, const Tensor& y, int dim)> log_softmax_backward;
 
 }  // namespace brigade::kernels

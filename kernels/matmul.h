@@ -1,13 +1,15 @@
-// Matrix products. On the CPU, products with one row or one column use native loops that read the matrix once and add
-// up blocks in double (cpu/vector/vector_products.h). Other float32 products use oneDNN's sgemm where present; small
-// products, float64, and builds without oneDNN use native code. Half types are computed in float32. CUDA devices use
-// cuBLASLt, with float accumulation for half types; TF32 only where brigade::cuda::set_allow_tf32 allows it. Integers
-// (not bool) are multiplied on the CPU only, as in PyTorch, and wrap around.
+// Matrix products, and orthonormal columns of a matrix.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
 
 namespace brigade::kernels {
+
+// --- Matrix products. On the CPU, products with one row or one column use native loops that read the matrix once and
+// add up blocks in double (cpu/vector/vector_products.h). Other float32 products use oneDNN's sgemm where present;
+// small products, float64, and builds without oneDNN use native code. Half types are computed in float32. CUDA devices
+// use cuBLASLt, with float accumulation for half types; TF32 only where brigade::cuda::set_allow_tf32 allows it.
+// Integers (not bool) are multiplied on the CPU only, as in PyTorch, and wrap around.
 
 // op(a) x op(b) on the last two dimensions, where op transposes on request; leading dimensions broadcast. Both are at
 // least 2-d, of one dtype. When `out` is defined (contiguous, right shape and dtype) the result is written there (added
@@ -38,5 +40,14 @@ struct LinearActivation {
 extern Kernel<LinearActivation(const Tensor& x, const Tensor& weight, const Tensor& bias, FusedActivation activation,
                                bool keep_pre)>
     linear_activation;
+
+// --- Orthonormalizes the columns of a matrix.
+
+// Makes the columns of `matrix` (n x r, floating, contiguous) orthonormal, in place and from left to right. A column
+// that vanishes (such as one that depends on those before it) is replaced by that column of `fresh` (same sizes, dtype
+// and device, contiguous; may be undefined), orthonormalized as well, or by zeros where that vanishes too. Modified
+// Gram-Schmidt, twice for each column (Giraud et al., Numerische Mathematik 101, 2005); sums in float64. No host
+// synchronization. Throws ShapeError and DTypeError.
+extern Kernel<void(const Tensor& matrix, const Tensor& fresh)> orthogonalize;
 
 }  // namespace brigade::kernels

@@ -1,5 +1,4 @@
-// 2-d pooling over NCHW (or CHW) tensors: with sliding windows, or windows that divide the input into a given number of
-// parts (adaptive). Floating dtypes.
+// Pooling and interpolation of images.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -7,7 +6,17 @@
 #include <array>
 #include <optional>
 
-namespace brigade::kernels {
+namespace brigade {
+
+// Nearest: the element at the output's position. Linear and Bilinear: a weighted mean of the two nearest elements in
+// each dimension (one or two dimensions). Bicubic: of the four nearest in each dimension, with Keys' kernel with a =
+// -0.75 (Keys, IEEE Transactions on Acoustics, Speech, and Signal Processing 29, 1981).
+enum class InterpolateMode : uint8_t { Nearest, Linear, Bilinear, Bicubic };
+
+namespace kernels {
+
+// --- 2-d pooling over NCHW (or CHW) tensors: with sliding windows, or windows that divide the input into a given
+// number of parts (adaptive). Floating dtypes.
 
 struct Pool2dParams {
   std::array<int64_t, 2> kernel_size = {2, 2};
@@ -42,4 +51,22 @@ extern Kernel<Tensor(const Tensor& x, const Tensor& indices)> max_pool2d_gather;
 extern Kernel<Tensor(const Tensor& x, const Pool2dParams& params)> avg_pool2d;
 extern Kernel<Tensor(const Tensor& grad, const Shape& x_sizes, const Pool2dParams& params)> avg_pool2d_backward;
 
-}  // namespace brigade::kernels
+// --- Resizing images: [N, C, H, W] -> [N, C, H', W'], floating dtypes. Same values as PyTorch's interpolate.
+
+struct Interpolate2dParams {
+  std::array<int64_t, 2> size = {0, 0};         // of the result
+  std::array<double, 2> scale_factor = {0, 0};  // sets the positions, when `size` was computed from it; 0: none
+  InterpolateMode mode = InterpolateMode::Nearest;
+  // For all modes except Nearest: aligns the centers of the corner pixels instead of the corners of the images.
+  bool align_corners = false;
+  // The images are sequences (height 1). Nearest then always uses the scale factor; for images it does so only where
+  // the size is neither kept nor doubled, as in PyTorch.
+  bool is_1d = false;
+};
+// Throw ShapeError, ValueError, DTypeError. Half types are computed in float32 and rounded once.
+extern Kernel<Tensor(const Tensor& x, const Interpolate2dParams& params)> interpolate2d;
+extern Kernel<Tensor(const Tensor& grad, const Shape& x_sizes, const Interpolate2dParams& params)>
+    interpolate2d_backward;
+
+}  // namespace kernels
+}  // namespace brigade

@@ -1,7 +1,7 @@
 // Adadelta's check of options, and its step by one kernel for each batch of parameters.
 #include <brigade/optim/adadelta.h>
 
-#include <brigade/kernels/adaptive_optimizer.h>
+#include <brigade/kernels/optimizer.h>
 #include <brigade/optim/detail/option_checks.h>
 
 namespace brigade::optim {

@@ -1,7 +1,7 @@
 // Adagrad's check of options, and its step by one kernel for all parameters with the same step count.
 #include <brigade/optim/adagrad.h>
 
-#include <brigade/kernels/adaptive_optimizer.h>
+#include <brigade/kernels/optimizer.h>
 #include <brigade/optim/detail/option_checks.h>
 
 namespace brigade::optim {

@@ -3,7 +3,6 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/core/warning.h>
-#include <brigade/kernels/adam_clock.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/optimizer.h>
 #include <brigade/optim/detail/capture.h>

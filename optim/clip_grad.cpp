@@ -5,14 +5,11 @@
 #include <brigade/autograd/write_log.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
-#include <brigade/kernels/amax.h>
-#include <brigade/kernels/clamp.h>
-#include <brigade/kernels/common/number_argument.h>
-#include <brigade/kernels/concat.h>
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/foreach.h>
-#include <brigade/kernels/norm.h>
+#include <brigade/kernels/indexing.h>
+#include <brigade/kernels/optimizer.h>
 #include <brigade/kernels/reduce.h>
 #include <brigade/optim/detail/batches.h>
 #include <brigade/optim/detail/capture.h>

@@ -1,7 +1,7 @@
 // Lion's check of options, and its step by one kernel for each batch of parameters.
 #include <brigade/optim/lion.h>
 
-#include <brigade/kernels/adaptive_optimizer.h>
+#include <brigade/kernels/optimizer.h>
 #include <brigade/optim/detail/option_checks.h>
 
 namespace brigade::optim {

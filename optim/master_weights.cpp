@@ -2,7 +2,6 @@
 #include <brigade/optim/detail/master_weights.h>
 
 #include <brigade/kernels/elementwise.h>
-#include <brigade/kernels/where.h>
 
 #include <utility>
 

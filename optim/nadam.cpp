@@ -1,7 +1,7 @@
 // NAdam's check of options, and its step, which batches parameters by product of momenta as well.
 #include <brigade/optim/nadam.h>
 
-#include <brigade/kernels/adaptive_optimizer.h>
+#include <brigade/kernels/optimizer.h>
 #include <brigade/optim/detail/option_checks.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // RMSprop's check of options, and its step with the states that centering and momentum need.
 #include <brigade/optim/rmsprop.h>
 
-#include <brigade/kernels/adaptive_optimizer.h>
+#include <brigade/kernels/optimizer.h>
 #include <brigade/optim/detail/option_checks.h>
 
 namespace brigade::optim {

@@ -116,7 +116,7 @@ BUDGETS = [
     ("public functions of Round", lambda: public_functions(ROUND, "Round"), 38, 25),
     ("members of Round", lambda: members(ROUND, "Round"), 30, 14),
     ("arguments of StepCheck's constructor", lambda: constructor_arguments(STEP, "StepCheck"), 7, 4),
-    ("lines of the library", lambda: lines_of(files_of(*LIBRARY)), 97242, 80000),
+    ("lines of the library", lambda: lines_of(files_of(*LIBRARY)), 96887, 80000),
     ("lines of tests", lambda: lines_of(files_of("tests")), 76716, 55000),
     ("C++ files", lambda: len(files_of(*EVERYWHERE)), 1908, 1600),
     ("C++ files under 40 lines", lambda: tiny(files_of(*EVERYWHERE)), 460, 150),

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
-#include <brigade/kernels/loss_scale.h>
+#include <brigade/kernels/optimizer.h>
 
 #include <span>
 

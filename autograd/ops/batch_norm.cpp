@@ -7,8 +7,8 @@
 #include <brigade/autograd/detail/reduction.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
-#include <brigade/kernels/batch_norm.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/normalization.h>
 
 namespace brigade {
 

@@ -5,7 +5,6 @@
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
-#include <brigade/kernels/clamp.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/promotion.h>
 

@@ -7,9 +7,9 @@
 #include <brigade/autograd/ops/gather.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
-#include <brigade/kernels/common/concat.h>
-#include <brigade/kernels/concat.h>
+#include <brigade/kernels/common/indexing.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/kernels/indexing.h>
 
 namespace brigade {
 

@@ -11,9 +11,9 @@
 #include <brigade/autograd/ops/softmax.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
-#include <brigade/kernels/cross_entropy.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/kernels/loss.h>
 #include <brigade/kernels/promotion.h>
 #include <brigade/kernels/reduce.h>
 

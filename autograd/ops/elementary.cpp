@@ -6,7 +6,6 @@
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/record.h>
-#include <brigade/kernels/elementary.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 

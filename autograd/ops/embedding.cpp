@@ -7,9 +7,8 @@
 #include <brigade/autograd/ops/gather.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
-#include <brigade/kernels/embedding.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/gather.h>
+#include <brigade/kernels/indexing.h>
 
 namespace brigade {
 

@@ -6,7 +6,6 @@
 #include <brigade/autograd/detail/slices.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
-#include <brigade/kernels/amax.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/reduce.h>

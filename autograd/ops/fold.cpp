@@ -5,7 +5,7 @@
 #include <brigade/autograd/ops/shape.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
-#include <brigade/kernels/fold.h>
+#include <brigade/kernels/conv.h>
 
 namespace brigade {
 

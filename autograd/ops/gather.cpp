@@ -12,7 +12,7 @@
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/gather.h>
+#include <brigade/kernels/indexing.h>
 
 namespace brigade {
 

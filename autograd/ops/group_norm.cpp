@@ -10,9 +10,8 @@
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
-#include <brigade/kernels/batch_norm.h>
 #include <brigade/kernels/elementwise.h>
-#include <brigade/kernels/group_norm.h>
+#include <brigade/kernels/normalization.h>
 #include <brigade/kernels/reduce.h>
 
 #include <utility>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
-#include <brigade/kernels/interpolate.h>
+#include <brigade/kernels/pool.h>
 
 #include <optional>
 #include <vector>

@@ -8,7 +8,7 @@
 #include <brigade/autograd/detail/reduction.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
-#include <brigade/kernels/layer_norm.h>
+#include <brigade/kernels/normalization.h>
 
 #include <utility>
 

@@ -9,13 +9,11 @@
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
-#include <brigade/kernels/common/check_floating.h>
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/norm.h>
 #include <brigade/kernels/promotion.h>
 #include <brigade/kernels/reduce.h>
-#include <brigade/kernels/where.h>
 
 #include <algorithm>
 #include <cmath>

@@ -9,7 +9,7 @@
 #include <brigade/autograd/ops/rearrange.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/reversed.h>
+#include <brigade/kernels/common/strides.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/reduce.h>
 

@@ -9,7 +9,7 @@
 #include <brigade/autograd/ops/clamp.h>
 #include <brigade/autograd/ops/where.h>
 #include <brigade/autograd/record.h>
-#include <brigade/kernels/parametric_activation.h>
+#include <brigade/kernels/activation.h>
 
 namespace brigade {
 

@@ -4,7 +4,7 @@
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
-#include <brigade/kernels/common/check_floating.h>
+#include <brigade/kernels/common/arguments.h>
 
 namespace brigade {
 

@@ -8,8 +8,6 @@
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/elementary.h>
 #include <brigade/autograd/record.h>
-#include <brigade/kernels/binary_function.h>
-#include <brigade/kernels/elementary.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/promotion.h>

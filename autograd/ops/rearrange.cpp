@@ -6,7 +6,7 @@
 #include <brigade/autograd/ops/pad.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/reversed.h>
+#include <brigade/kernels/common/strides.h>
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade {

@@ -10,8 +10,6 @@
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/logsumexp.h>
-#include <brigade/kernels/prod.h>
 #include <brigade/kernels/reduce.h>
 
 namespace brigade {

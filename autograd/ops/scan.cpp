@@ -16,7 +16,7 @@
 #include <brigade/autograd/ops/pad.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/scan.h>
+#include <brigade/kernels/reduce.h>
 
 #include <limits>
 

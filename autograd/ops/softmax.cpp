@@ -6,7 +6,7 @@
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
-#include <brigade/kernels/softmax.h>
+#include <brigade/kernels/activation.h>
 
 namespace brigade {
 

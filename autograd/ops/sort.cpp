@@ -5,8 +5,7 @@
 #include <brigade/autograd/ops/gather.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/gather.h>
-#include <brigade/kernels/sort.h>
+#include <brigade/kernels/indexing.h>
 
 namespace brigade {
 

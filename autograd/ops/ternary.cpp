@@ -6,7 +6,7 @@
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/record.h>
-#include <brigade/kernels/ternary.h>
+#include <brigade/kernels/elementwise.h>
 
 namespace brigade {
 

@@ -3,7 +3,7 @@
 
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/record.h>
-#include <brigade/kernels/triangle.h>
+#include <brigade/kernels/elementwise.h>
 
 namespace brigade {
 

@@ -7,7 +7,7 @@
 #include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
-#include <brigade/kernels/variance.h>
+#include <brigade/kernels/reduce.h>
 
 #include <algorithm>
 

@@ -7,9 +7,9 @@
 #include <brigade/core/view.h>
 #include <brigade/dist/ddp/join.h>
 #include <brigade/dist/groups/group_memory.h>
-#include <brigade/kernels/batch_norm.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/kernels/normalization.h>
 
 #include <numeric>
 

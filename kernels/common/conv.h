@@ -1,9 +1,11 @@
-// Device-independent parts of convolution: checks, sizes, allocation of results.
+// Device-independent parts of convolution, unfold and fold: checks, sizes, allocation of results.
 #pragma once
 
 #include <brigade/kernels/conv.h>
 
 namespace brigade::kernels {
+
+// --- Convolution.
 
 struct ConvShape {
   int64_t batch, channels, height, width;
@@ -32,5 +34,22 @@ ConvPlan prepare_conv2d_backward_weight(const Tensor& grad, const Tensor& x, con
 
 // y += bias, one number per channel.
 void add_channel_bias(const Tensor& y, const Tensor& bias);
+
+// --- Unfold and fold.
+
+struct FoldPlan {
+  int64_t planes;  // N * C
+  int64_t height, width;
+  int64_t out_h, out_w;  // windows
+  FoldParams params;
+  Tensor result;
+
+  int64_t pixels() const { return height * width; }
+  // Elements of the columns of one plane.
+  int64_t elements() const { return params.kernel_size[0] * params.kernel_size[1] * out_h * out_w; }
+};
+// Throw ShapeError, ValueError.
+FoldPlan prepare_unfold(const Tensor& x, const FoldParams& params);
+FoldPlan prepare_fold(const Tensor& columns, const std::array<int64_t, 2>& output_size, const FoldParams& params);
 
 }  // namespace brigade::kernels

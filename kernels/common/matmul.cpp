@@ -1,4 +1,4 @@
-// Device-independent parts of the matrix products.
+// Device-independent parts of the matrix products and of orthogonalize.
 #include <brigade/kernels/common/matmul.h>
 
 #include <brigade/core/factory.h>
@@ -116,6 +116,22 @@ LinearActivation activate(Tensor pre, FusedActivation activation, bool keep_pre)
   if (activation == FusedActivation::Relu) return {.y = relu(pre), .pre = {}};
   Tensor y = gelu(pre, true);
   return {.y = std::move(y), .pre = keep_pre ? std::move(pre) : Tensor()};
+}
+
+// --- Argument checks of orthogonalize.
+
+void check_orthogonalize(const Tensor& matrix, const Tensor& fresh) {
+  if (matrix.dim() != 2 || !matrix.is_contiguous())
+    throw ShapeError("orthogonalize: expected a contiguous matrix, got {}", describe(matrix));
+  if (!is_floating_point(matrix.dtype()))
+    throw DTypeError("orthogonalize: expected a floating matrix, got {}", describe(matrix));
+  if (!fresh.defined()) return;
+  if (fresh.sizes() != matrix.sizes() || fresh.dtype() != matrix.dtype() || fresh.device() != matrix.device() ||
+      !fresh.is_contiguous()) {
+    throw ShapeError(
+        "orthogonalize: fresh columns for {} must be contiguous and of its sizes, dtype and device, got {}",
+        describe(matrix), describe(fresh));
+  }
 }
 
 }  // namespace brigade::kernels

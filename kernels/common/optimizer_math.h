@@ -1,16 +1,18 @@
-// The arithmetic of optimizer.h, one element at a time, for CPU and CUDA loops.
-//
-// An update functor takes the element's values v: v[0] is the parameter, v[1] the gradient, the others the optimizer
-// state. It writes the new values to v; the gradient is not stored.
+// The arithmetic of the optimizer steps, one element at a time, for CPU and CUDA loops.
 #pragma once
 
 #include <brigade/core/host_device.h>
-#include <brigade/kernels/common/data_or_null.h>
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/optimizer.h>
 
 #include <cmath>
 
 namespace brigade::kernels {
+
+// --- SGD and Adam.
+//
+// An update functor takes the element's values v: v[0] is the parameter, v[1] the gradient, the others the optimizer
+// state. It writes the new values to v; the gradient is not stored.
 
 // C: the compute type of a parameter.
 template <class C>
@@ -153,6 +155,186 @@ struct AdamUpdate {
     C* highest = &none;
     if constexpr (amsgrad) highest = &v[4];
     v[0] = step.template next<amsgrad>(v[0], v[1], v[2], v[3], *highest);
+  }
+};
+
+// --- RMSprop, Adagrad, Adadelta, RAdam, NAdam and Lion.
+
+// The gradient that a step uses: negated for maximize, with the weight decay added.
+template <class C>
+struct Slope {
+  C sign, weight_decay;
+
+  Slope(bool maximize, double decay) : sign(maximize ? C(-1) : C(1)), weight_decay(static_cast<C>(decay)) {}
+  BRIGADE_HOST_DEVICE C operator()(C value, C grad) const { return sign * grad + weight_decay * value; }
+};
+
+// A running mean: mean += (x - mean) * (1 - keep), in the form that PyTorch uses for squares.
+template <class C>
+struct RunningMean {
+  C keep, fresh;
+
+  explicit RunningMean(double decay) : keep(static_cast<C>(decay)), fresh(static_cast<C>(1 - decay)) {}
+  BRIGADE_HOST_DEVICE C operator()(C mean, C x) const { return keep * mean + fresh * x; }
+  BRIGADE_HOST_DEVICE C square(C mean, C x) const { return keep * mean + fresh * x * x; }
+};
+
+// v: parameter, gradient, square_avg, then grad_avg if centered, then the momentum buffer if has_buffer.
+template <class C, bool centered, bool has_buffer>
+struct RmspropUpdate {
+  static constexpr int kArrays = 3 + centered + has_buffer;
+  Slope<C> slope;
+  RunningMean<C> mean;
+  C lr, eps, momentum;
+
+  explicit RmspropUpdate(const RmspropParams& r)
+      : slope(r.maximize, r.weight_decay),
+        mean(r.alpha),
+        lr(static_cast<C>(r.lr)),
+        eps(static_cast<C>(r.eps)),
+        momentum(static_cast<C>(r.momentum)) {}
+  BRIGADE_HOST_DEVICE void operator()(C (&v)[kArrays]) const {
+    const C g = slope(v[0], v[1]);
+    v[2] = mean.square(v[2], g);
+    C variance = v[2];
+    if constexpr (centered) {
+      v[3] = mean(v[3], g);
+      variance = v[2] - v[3] * v[3];
+    }
+    C move = g / (std::sqrt(variance) + eps);
+    if constexpr (has_buffer) {
+      move += momentum * v[kArrays - 1];
+      v[kArrays - 1] = move;
+    }
+    v[0] = v[0] - lr * move;
+  }
+};
+
+template <class C>
+struct AdagradUpdate {
+  static constexpr int kArrays = 3;
+  Slope<C> slope;
+  C step_size, eps;
+
+  explicit AdagradUpdate(const AdagradParams& a)
+      : slope(a.maximize, a.weight_decay),
+        step_size(static_cast<C>(a.lr / (1 + static_cast<double>(a.step - 1) * a.lr_decay))),
+        eps(static_cast<C>(a.eps)) {}
+  BRIGADE_HOST_DEVICE void operator()(C (&v)[kArrays]) const {
+    const C g = slope(v[0], v[1]);
+    v[2] = v[2] + g * g;
+    v[0] = v[0] - step_size * g / (std::sqrt(v[2]) + eps);
+  }
+};
+
+template <class C>
+struct AdadeltaUpdate {
+  static constexpr int kArrays = 4;
+  Slope<C> slope;
+  RunningMean<C> mean;
+  C lr, eps;
+
+  explicit AdadeltaUpdate(const AdadeltaParams& a)
+      : slope(a.maximize, a.weight_decay), mean(a.rho), lr(static_cast<C>(a.lr)), eps(static_cast<C>(a.eps)) {}
+  BRIGADE_HOST_DEVICE void operator()(C (&v)[kArrays]) const {
+    const C g = slope(v[0], v[1]);
+    v[2] = mean.square(v[2], g);
+    const C delta = std::sqrt(v[3] + eps) / std::sqrt(v[2] + eps) * g;
+    v[3] = mean.square(v[3], delta);
+    v[0] = v[0] - lr * delta;
+  }
+};
+
+// Common parts of RAdam and NAdam: weight decay and moments.
+template <class C>
+struct AdamMoments {
+  Slope<C> slope;
+  C shrink;
+  RunningMean<C> first, second;
+
+  AdamMoments(double beta1, double beta2, double lr, double weight_decay, bool decoupled, bool maximize)
+      : slope(maximize, decoupled ? 0 : weight_decay),
+        shrink(static_cast<C>(decoupled ? 1 - lr * weight_decay : 1)),
+        first(beta1),
+        second(beta2) {}
+  // Updates the moments v[2] and v[3], decays the parameter v[0], and returns the slope.
+  BRIGADE_HOST_DEVICE C operator()(C (&v)[4]) const {
+    v[0] = v[0] * shrink;
+    const C g = slope(v[0], v[1]);
+    v[2] = first(v[2], g);
+    v[3] = second.square(v[3], g);
+    return g;
+  }
+};
+
+template <class C, bool rectified>
+struct RAdamUpdate {
+  static constexpr int kArrays = 4;
+  AdamMoments<C> moments;
+  C step_size, eps;  // step_size includes the rectification
+
+  RAdamUpdate(const RAdamParams& r, double rectification)
+      : moments(r.beta1, r.beta2, r.lr, r.weight_decay, r.decoupled_weight_decay, r.maximize),
+        step_size(static_cast<C>(r.lr / (1 - std::pow(r.beta1, static_cast<double>(r.step))) * rectification)),
+        eps(static_cast<C>(r.eps)) {}
+  BRIGADE_HOST_DEVICE void operator()(C (&v)[kArrays]) const {
+    moments(v);
+    C move = step_size * v[2];
+    if constexpr (rectified) move = move / (std::sqrt(v[3]) + eps);
+    v[0] = v[0] - move;
+  }
+};
+
+// sqrt(1 - beta2^t) times the rectification of step t (equation 5 of the paper), or 0 where the
+// variance is not tractable (the length of the mean is at most 5, as in PyTorch).
+inline double radam_rectification(double beta2, int64_t step) {
+  const auto t = static_cast<double>(step);
+  const double power = std::pow(beta2, t);
+  const double longest = 2 / (1 - beta2) - 1;
+  const double length = longest - 2 * t * power / (1 - power);
+  if (!(length > 5)) return 0;
+  return std::sqrt(1 - power) *
+         std::sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length));
+}
+
+template <class C>
+struct NAdamUpdate {
+  static constexpr int kArrays = 4;
+  AdamMoments<C> moments;
+  C by_gradient, by_mean, root, eps;
+
+  explicit NAdamUpdate(const NAdamParams& n)
+      : moments(n.beta1, n.beta2, n.lr, n.weight_decay, n.decoupled_weight_decay, n.maximize),
+        by_gradient(static_cast<C>(n.lr * (1 - nadam_mu(n.beta1, n.momentum_decay, n.step)) / (1 - n.mu_product))),
+        root(static_cast<C>(std::sqrt(1 - std::pow(n.beta2, static_cast<double>(n.step))))),
+        eps(static_cast<C>(n.eps)) {
+    const double next = nadam_mu(n.beta1, n.momentum_decay, n.step + 1);
+    by_mean = static_cast<C>(n.lr * next / (1 - n.mu_product * next));
+  }
+  BRIGADE_HOST_DEVICE void operator()(C (&v)[kArrays]) const {
+    const C g = moments(v);
+    v[0] = v[0] - (by_gradient * g + by_mean * v[2]) / (std::sqrt(v[3]) / root + eps);
+  }
+};
+
+template <class C>
+struct LionUpdate {
+  static constexpr int kArrays = 3;
+  C sign, shrink, lr;
+  RunningMean<C> direction, mean;
+
+  explicit LionUpdate(const LionParams& l)
+      : sign(l.maximize ? C(-1) : C(1)),
+        shrink(static_cast<C>(1 - l.lr * l.weight_decay)),
+        lr(static_cast<C>(l.lr)),
+        direction(l.beta1),
+        mean(l.beta2) {}
+  BRIGADE_HOST_DEVICE void operator()(C (&v)[kArrays]) const {
+    const C g = sign * v[1];
+    const C c = direction(v[2], g);
+    // c - c is 0, or NaN where c is NaN (or infinite, where the result is useless anyway).
+    v[0] = v[0] * shrink - (c > C(0) ? lr : c < C(0) ? -lr : c - c);
+    v[2] = mean(v[2], g);
   }
 };
 

@@ -1,4 +1,4 @@
-// Sizes of results and windows along an axis, sliding or adaptive, and their checks.
+// Sizes, windows and checks of pooling and interpolation.
 #include <brigade/kernels/pool.h>
 
 #include <brigade/core/factory.h>
@@ -8,6 +8,8 @@
 #include <string>
 
 namespace brigade::kernels {
+
+// --- Sizes of results and windows along an axis, sliding or adaptive, and their checks.
 
 namespace {
 
@@ -113,6 +115,31 @@ Tensor prepare_max_pool_gather(const Tensor& x, const Tensor& indices) {
   if (indices.dtype() != kInt64)
     throw DTypeError("max_pool2d gather: expected int64 indices, got {}", describe(indices));
   return empty(indices.sizes(), x.options());
+}
+
+// --- Checks the sizes, modes and gradients of interpolation.
+
+Shape check_interpolate(const Shape& x_sizes, const Interpolate2dParams& p) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  if (x_sizes.size() != 4) throw ShapeError("interpolate: expected [N, C, H, W], got {}", x_sizes);
+  for (size_t d = 0; d < 2; ++d) {
+    const int64_t in = x_sizes[static_cast<int>(d) + 2];
+    if (in < 1 || p.size[d] < 1 || in > kMost || p.size[d] > kMost) {
+      throw ShapeError("interpolate: height and width must be 1 to 2^30, got an input {} and a size [{}, {}]", x_sizes,
+                       p.size[0], p.size[1]);
+    }
+    if (!(p.scale_factor[d] >= 0))
+      throw ValueError("interpolate: a scale_factor must be above 0, got {}", p.scale_factor[d]);
+  }
+  if (p.align_corners && p.mode == InterpolateMode::Nearest)
+    throw ValueError("interpolate: align_corners is for the modes that weigh elements; leave it out for Nearest");
+  return {x_sizes[0], x_sizes[1], p.size[0], p.size[1]};
+}
+
+void check_interpolate_backward(const Tensor& grad, const Shape& x_sizes, const Interpolate2dParams& params) {
+  const Shape expected = check_interpolate(x_sizes, params);
+  if (grad.sizes() == expected) return;
+  throw ShapeError("interpolate backward: expected a gradient {}, got {}", expected, describe(grad));
 }
 
 }  // namespace brigade::kernels

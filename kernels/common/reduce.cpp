@@ -1,9 +1,11 @@
-// Device-independent parts of the reductions: shapes, layouts, and sum_to, which uses sum.
+// Device-independent parts of the reductions and scans: shapes, layouts, checks, and sum_to, which uses sum.
 #include <brigade/kernels/reduce.h>
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/reduce.h>
+#include <brigade/kernels/common/reducers.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
@@ -176,6 +178,101 @@ Tensor sum_to(const Tensor& x, const Shape& sizes, const Tensor& out, bool accum
   const Tensor result = sum(x, {.dims = dims, .keepdim = false, .out = out, .accumulate = accumulate});
   if (out.defined()) return out;
   return view::as_strided(result, sizes, contiguous_strides(sizes), 0);
+}
+
+// --- Argument checks of amax and amin: a reduction over no elements is an error.
+
+ReductionPlan prepare_extreme(const Tensor& x, const Shape& dims, bool keepdim, const char* what) {
+  ReductionPlan r = prepare_reduction(x, dims, keepdim, x.dtype());
+  if (r.reduced == 0 && r.out.numel() > 0) {
+    throw ShapeError("{}: expected at least one element along the reduced dimensions, got {}{}{}", what, describe(x),
+                     dims.empty() ? "" : " over ", dims.empty() ? "" : to_string(dims));
+  }
+  return r;
+}
+
+// --- Maps the order p to a kind of norm, and checks that a norm over no elements has a value.
+
+NormKind norm_kind(double p) {
+  if (std::isinf(p)) return p > 0 ? NormKind::Largest : NormKind::Smallest;
+  return p == 0 ? NormKind::Zero : p == 1 ? NormKind::One : p == 2 ? NormKind::Two : NormKind::Any;
+}
+
+ReductionPlan prepare_norm(const Tensor& x, double p, const Shape& dims, bool keepdim) {
+  check_floating(x.dtype(), "norm");
+  ReductionPlan r = prepare_reduction(x, dims, keepdim, x.dtype());
+  if (r.reduced == 0 && r.out.numel() > 0 && (p < 0 || std::isinf(p))) {
+    throw ShapeError("norm: the norm of order {} of no elements has no value, got {}{}{}", p, describe(x),
+                     dims.empty() ? "" : " over ", dims.empty() ? "" : to_string(dims));
+  }
+  return r;
+}
+
+// --- The reduction behind a variance, and a gradient's buffer permuted back to the shape of x.
+
+VariancePlan prepare_variance(const Tensor& x, const Shape& dims, bool keepdim) {
+  check_floating(x.dtype(), "var");
+  VariancePlan plan{.slices = prepare_reduction(x, dims, keepdim, x.dtype()), .mean = {}};
+  plan.mean = empty_like(plan.slices.out);
+  return plan;
+}
+
+VarianceBackwardPlan prepare_variance_backward(const Tensor& factor, const Tensor& x, const Tensor& mean,
+                                               const Shape& dims) {
+  check_floating(x.dtype(), "var backward");
+  VarianceBackwardPlan plan{.slices = prepare_reduction(x, dims, false, x.dtype()),
+                            .factor = contiguous(factor),
+                            .mean = contiguous(mean),
+                            .slope = {},
+                            .result = {}};
+  for (const Tensor* each : {&factor, &mean}) {
+    if (each->numel() == plan.slices.out.numel() && each->dtype() == x.dtype()) continue;
+    throw ShapeError("var backward: expected a factor and a mean like {}, got {} and {}", describe(plan.slices.out),
+                     describe(factor), describe(mean));
+  }
+  plan.slope = empty_like(plan.slices.x);
+  plan.result = plan.slope;
+  if (!plan.slices.order.empty()) {
+    Shape inverse = plan.slices.order;
+    for (int d = 0; d < inverse.size(); ++d)
+      inverse[static_cast<int>(plan.slices.order[d])] = d;
+    plan.result = view::permute(plan.slope, inverse);
+  }
+  return plan;
+}
+
+// --- Checks and dtypes of cumulative sums, products and linear recurrences.
+
+namespace {
+
+ScanPlan plan_slices(const Tensor& x, int dim) {
+  ScanPlan plan;
+  for (int d = 0; d < x.dim(); ++d)
+    (d < dim ? plan.outer : d == dim ? plan.length : plan.inner) *= x.sizes()[d];
+  plan.x = contiguous(x);
+  plan.result = empty(x.sizes(), x.options());
+  return plan;
+}
+
+}  // namespace
+
+ScanPlan prepare_scan(const Tensor& x, int dim, ScanOp op) {
+  if (op == ScanOp::LogSumExp) check_floating(x.dtype(), "logcumsumexp");
+  return plan_slices(is_floating_point(x.dtype()) ? x : cast(x, kInt64), dim);
+}
+
+ScanPlan prepare_linear_recurrence(const Tensor& b, const Tensor& a, int dim) {
+  check_floating(b.dtype(), "linear_recurrence");
+  if (a.sizes() != b.sizes() || a.dtype() != b.dtype()) {
+    throw ShapeError("linear_recurrence: expected two tensors of one shape and dtype, got {} and {}", describe(b),
+                     describe(a));
+  }
+  if (a.device() != b.device()) {
+    throw DeviceError("linear_recurrence: both tensors must be on one device, got {} and {}", describe(b), describe(a));
+  }
+  ScanPlan plan = plan_slices(b, dim);
+  plan.factor = contiguous(a);
+  return plan;
 }
 
 }  // namespace brigade::kernels

@@ -1,7 +1,7 @@
-// CPU kernels of adam_clock.h.
-#include <brigade/kernels/adam_clock.h>
+// CPU kernels of Adam's clock.
+#include <brigade/kernels/optimizer.h>
 
-#include <brigade/kernels/common/adam_clock.h>
+#include <brigade/kernels/common/optimizer.h>
 
 namespace brigade::kernels {
 

@@ -1,8 +1,8 @@
 // Each optimizer's step on the CPU is one loop over parameters, gradients and states together.
-#include <brigade/kernels/adaptive_optimizer.h>
+#include <brigade/kernels/optimizer.h>
 
-#include <brigade/kernels/common/adaptive_optimizer.h>
 #include <brigade/kernels/common/optimizer.h>
+#include <brigade/kernels/common/optimizer_math.h>
 #include <brigade/kernels/cpu/detail/multi_tensor.h>
 
 namespace brigade::kernels {

@@ -1,5 +1,5 @@
 // Largest and smallest elements on the CPU: one reduction over slices for each dtype.
-#include <brigade/kernels/amax.h>
+#include <brigade/kernels/reduce.h>
 
 #include <brigade/kernels/common/reducers.h>
 #include <brigade/kernels/cpu/detail/reduce_slices.h>

@@ -1,6 +1,6 @@
 // Batch norm on the CPU, a strip of channels at a time: moments, normalization and gradients.
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/batch_norm.h>
+#include <brigade/kernels/common/normalization.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/vector/sums.h>

@@ -1,7 +1,7 @@
 // Pow, atan2, remainder and fmod on the CPU, in loops of float32, float64 or int64.
-#include <brigade/kernels/binary_function.h>
+#include <brigade/kernels/elementwise.h>
 
-#include <brigade/kernels/common/binary_function.h>
+#include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/binary_functions.h>
 #include <brigade/kernels/factory.h>

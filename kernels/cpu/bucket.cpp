@@ -1,9 +1,8 @@
 // Bucket kernels on the CPU: scaled copies in and out, sums of squares, and a probe with fixed weights.
 #include <brigade/kernels/bucket.h>
 
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/bucket.h>
-#include <brigade/kernels/common/bucket_math.h>
-#include <brigade/kernels/common/data_or_null.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/vector/sums.h>

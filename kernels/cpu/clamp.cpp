@@ -1,5 +1,5 @@
 // Clamp on the CPU, and its gradient, in loops of float32, float64 or int64.
-#include <brigade/kernels/common/clamp.h>
+#include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/arithmetic.h>
 

@@ -1,9 +1,8 @@
 // Concatenation on the CPU by copies into slices, index_rows as block copies, and one_hot.
-#include <brigade/kernels/concat.h>
+#include <brigade/kernels/indexing.h>
 
 #include <brigade/core/view.h>
-#include <brigade/kernels/common/concat.h>
-#include <brigade/kernels/common/embedding.h>
+#include <brigade/kernels/common/indexing.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/elementwise.h>
 

@@ -1,9 +1,8 @@
 // Cross entropy on the CPU. Logits [N, C] are processed by rows; for logits [N, C, d1...] a thread takes kColumns
 // adjacent positions at a time, in adjacent vector lanes.
-#include <brigade/kernels/cross_entropy.h>
+#include <brigade/kernels/loss.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/cross_entropy.h>
 #include <brigade/kernels/common/loss.h>
 #include <brigade/kernels/cpu/detail/lane_sum.h>
 #include <brigade/kernels/cpu/detail/parallel.h>

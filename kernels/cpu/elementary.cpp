@@ -1,7 +1,7 @@
 // Elementary functions on the CPU: vectorized loops for float32, scalar loops for float64.
-#include <brigade/kernels/elementary.h>
+#include <brigade/kernels/elementwise.h>
 
-#include <brigade/kernels/common/elementary.h>
+#include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/functions.h>
 

@@ -1,7 +1,7 @@
 // Embedding on the CPU: rows are copied; backward adds up the gradients of each row in their order.
-#include <brigade/kernels/embedding.h>
+#include <brigade/kernels/indexing.h>
 
-#include <brigade/kernels/common/embedding.h>
+#include <brigade/kernels/common/indexing.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/elementwise.h>
 

@@ -1,8 +1,8 @@
 // Unfold and fold on the CPU, a plane at a time; half types are summed in float32.
-#include <brigade/kernels/fold.h>
+#include <brigade/kernels/conv.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/fold.h>
+#include <brigade/kernels/common/conv.h>
 #include <brigade/kernels/cpu/detail/columns.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/elementwise.h>

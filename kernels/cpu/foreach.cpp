@@ -1,9 +1,9 @@
 // Foreach kernels on the CPU: one pass over the memory of all tensors (cpu/detail/multi_tensor.h). Tensors that are not
 // contiguous are copied to a dense tensor and back.
-#include <brigade/kernels/foreach.h>
+#include <brigade/kernels/optimizer.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/foreach.h>
+#include <brigade/kernels/common/optimizer.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/multi_tensor.h>
 #include <brigade/kernels/cpu/vector/arithmetic.h>

@@ -1,9 +1,9 @@
 // Gather, scatter and nonzero on the CPU; each thread owns whole columns, so that sums keep their order.
-#include <brigade/kernels/gather.h>
+#include <brigade/kernels/indexing.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/bits.h>
-#include <brigade/kernels/common/gather.h>
+#include <brigade/kernels/common/elements.h>
+#include <brigade/kernels/common/indexing.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/elementwise.h>
 

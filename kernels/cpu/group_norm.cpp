@@ -2,9 +2,8 @@
 // of a sample): of grad and of grad * normalized x. The gradient of x uses the sums of its group, the gradients of the
 // parameters use the sums of all samples.
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/data_or_null.h>
-#include <brigade/kernels/common/group_norm.h>
-#include <brigade/kernels/common/layer_norm.h>
+#include <brigade/kernels/common/arguments.h>
+#include <brigade/kernels/common/normalization.h>
 #include <brigade/kernels/cpu/detail/lane_sum.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/vector/sums.h>

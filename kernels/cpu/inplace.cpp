@@ -1,7 +1,7 @@
 // The in-place kernels of elementwise.h: copies with casts, fills, sums and scalings.
+#include <brigade/kernels/common/elements.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/elementwise_functors.h>
-#include <brigade/kernels/common/scalar.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/detail/strided.h>

@@ -1,8 +1,8 @@
 // Interpolation on the CPU, row by row, and its gradients.
-#include <brigade/kernels/interpolate.h>
+#include <brigade/kernels/pool.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/interpolate.h>
+#include <brigade/kernels/common/pool.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/elementwise.h>
 

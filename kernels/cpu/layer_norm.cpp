@@ -1,7 +1,7 @@
 // Layer norm and RMS norm on the CPU; all gradients of a row are computed while it is in the cache.
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/data_or_null.h>
-#include <brigade/kernels/common/layer_norm.h>
+#include <brigade/kernels/common/arguments.h>
+#include <brigade/kernels/common/normalization.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/vector/norm_rows.h>

@@ -1,7 +1,7 @@
 // Logsumexp on the CPU: the largest element of a row, then the sum of exp(x - largest).
-#include <brigade/kernels/logsumexp.h>
+#include <brigade/kernels/reduce.h>
 
-#include <brigade/kernels/common/check_floating.h>
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/reducers.h>
 #include <brigade/kernels/cpu/detail/reduce_slices.h>
 #include <brigade/kernels/cpu/vector/exponentials.h>

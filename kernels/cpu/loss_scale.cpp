@@ -1,7 +1,7 @@
-// CPU kernels of loss_scale.h.
-#include <brigade/kernels/loss_scale.h>
+// CPU kernels of the loss scale.
+#include <brigade/kernels/optimizer.h>
 
-#include <brigade/kernels/common/loss_scale.h>
+#include <brigade/kernels/common/optimizer.h>
 
 namespace brigade::kernels {
 

@@ -1,5 +1,5 @@
 // Vector norms on the CPU: one reduction over slices for each kind of norm.
-#include <brigade/kernels/norm.h>
+#include <brigade/kernels/reduce.h>
 
 #include <brigade/kernels/common/reducers.h>
 #include <brigade/kernels/cpu/detail/reduce_slices.h>

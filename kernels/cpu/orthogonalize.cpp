@@ -1,8 +1,8 @@
 // Orthogonalization on the CPU, on one thread: the matrices of PowerSGD are narrow.
-#include <brigade/kernels/orthogonalize.h>
+#include <brigade/kernels/matmul.h>
 
-#include <brigade/kernels/common/data_or_null.h>
-#include <brigade/kernels/common/orthogonalize.h>
+#include <brigade/kernels/common/arguments.h>
+#include <brigade/kernels/common/matmul.h>
 
 namespace brigade::kernels {
 

@@ -1,7 +1,7 @@
 // Parametric activations on the CPU: vectorized loops for float32, scalar loops for float64.
-#include <brigade/kernels/parametric_activation.h>
+#include <brigade/kernels/activation.h>
 
-#include <brigade/kernels/common/parametric_activation.h>
+#include <brigade/kernels/common/activation.h>
 #include <brigade/kernels/cpu/detail/math.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/parametric_activation.h>

@@ -1,5 +1,5 @@
 // Products over dimensions on the CPU: one reduction over slices for each dtype.
-#include <brigade/kernels/prod.h>
+#include <brigade/kernels/reduce.h>
 
 #include <brigade/kernels/common/reducers.h>
 #include <brigade/kernels/cpu/detail/reduce_slices.h>

@@ -1,7 +1,7 @@
 // Sums, means, maxima and minima on the CPU, along rows or down strips of columns.
 #include <brigade/kernels/reduce.h>
 
-#include <brigade/kernels/common/check_floating.h>
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/reduce.h>
 #include <brigade/kernels/cpu/detail/reduce_slices.h>
 #include <brigade/kernels/cpu/vector/sums.h>

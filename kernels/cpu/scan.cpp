@@ -1,8 +1,8 @@
 // Scans on the CPU, element by element: a few rows at a time, or a strip of columns, whose loop vectorizes. float32 is
 // computed in double, since rounding errors of many small steps would add up.
-#include <brigade/kernels/scan.h>
+#include <brigade/kernels/reduce.h>
 
-#include <brigade/kernels/common/scan.h>
+#include <brigade/kernels/common/reduce.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 

@@ -1,5 +1,5 @@
 // Softmax and log_softmax on the CPU: contiguous rows, or strips of columns.
-#include <brigade/kernels/softmax.h>
+#include <brigade/kernels/activation.h>
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/conversion.h>

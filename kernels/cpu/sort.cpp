@@ -1,9 +1,9 @@
-// Sorting on the CPU. Each slice becomes entries of a key (common/sort.h) and a position, which order like the
+// Sorting on the CPU. Each slice becomes entries of a key (common/indexing.h) and a position, which order like the
 // elements and are all different, so that any sorting algorithm is stable. Short slices are sorted by comparison, long
 // ones by a radix sort from the lowest byte of the key, skipping bytes in which all keys agree.
-#include <brigade/kernels/sort.h>
+#include <brigade/kernels/indexing.h>
 
-#include <brigade/kernels/common/sort.h>
+#include <brigade/kernels/common/indexing.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 
 #include <algorithm>

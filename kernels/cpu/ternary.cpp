@@ -1,5 +1,5 @@
 // Addcmul, addcdiv and lerp on the CPU, in one pass in float32 or float64.
-#include <brigade/kernels/common/ternary.h>
+#include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/arithmetic.h>
 

@@ -1,7 +1,7 @@
 // Triangles on the CPU: part of each row is copied as bytes, the rest is set to zero.
-#include <brigade/kernels/triangle.h>
+#include <brigade/kernels/elementwise.h>
 
-#include <brigade/kernels/common/triangle.h>
+#include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 
 #include <cstring>

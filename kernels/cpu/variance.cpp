@@ -1,5 +1,5 @@
 // Variances on the CPU: moments of short blocks around a center near their mean, combined in float64.
-#include <brigade/kernels/variance.h>
+#include <brigade/kernels/reduce.h>
 
 #include <brigade/kernels/common/reducers.h>
 #include <brigade/kernels/cpu/detail/reduce_slices.h>

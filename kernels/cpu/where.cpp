@@ -1,6 +1,6 @@
 // Elementwise selection on the CPU: copies elements as words of their size, for any dtype.
 #include <brigade/core/view.h>
-#include <brigade/kernels/common/where.h>
+#include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cpu/detail/strided.h>
 
 namespace brigade::kernels {

@@ -1,7 +1,7 @@
-// CUDA kernels of adam_clock.h: a single thread.
-#include <brigade/kernels/adam_clock.h>
+// CUDA kernels of Adam's clock: a single thread.
+#include <brigade/kernels/optimizer.h>
 
-#include <brigade/kernels/common/adam_clock.h>
+#include <brigade/kernels/common/optimizer.h>
 #include <brigade/kernels/cuda/detail/launch.h>
 
 namespace brigade::kernels {

@@ -1,8 +1,8 @@
-// CUDA kernels of adaptive_optimizer.h.
-#include <brigade/kernels/adaptive_optimizer.h>
+// CUDA kernels of RMSprop, Adagrad, Adadelta, RAdam, NAdam and Lion.
+#include <brigade/kernels/optimizer.h>
 
-#include <brigade/kernels/common/adaptive_optimizer.h>
 #include <brigade/kernels/common/optimizer.h>
+#include <brigade/kernels/common/optimizer_math.h>
 #include <brigade/kernels/cuda/detail/update_rows.h>
 
 namespace brigade::kernels {

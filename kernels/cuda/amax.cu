@@ -1,6 +1,6 @@
-// CUDA kernels of amax.h.
-#include <brigade/kernels/amax.h>
+// CUDA kernels of amax and amin.
 #include <brigade/kernels/cuda/detail/reduce_slices.h>
+#include <brigade/kernels/reduce.h>
 
 namespace brigade::kernels {
 

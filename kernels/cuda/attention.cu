@@ -3,7 +3,7 @@
 #include <brigade/kernels/attention.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/data_or_null.h>
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/cuda/detail/attention_tiles.h>
 #include <brigade/kernels/cuda/detail/dynamic_shared.h>
 

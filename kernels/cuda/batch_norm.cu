@@ -1,7 +1,7 @@
-// CUDA kernels of batch_norm.h. Statistics take one pass: values are summed in chunks in the compute type, and the
+// CUDA kernels of batch norm. Statistics take one pass: values are summed in chunks in the compute type, and the
 // chunks in double (detail/channel_reduce.h). The rest is an elementwise pass with three or four constants per channel.
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/batch_norm.h>
+#include <brigade/kernels/common/normalization.h>
 #include <brigade/kernels/cuda/detail/channel_reduce.h>
 
 #include <algorithm>

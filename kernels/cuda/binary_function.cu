@@ -1,6 +1,6 @@
-// CUDA kernels of binary_function.h: the function is selected at run time and called instead of inlined, since a kernel
+// CUDA kernels of binary_function: the function is selected at run time and called instead of inlined, since a kernel
 // computes many elements and the functions are long.
-#include <brigade/kernels/common/binary_function.h>
+#include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/cuda/detail/map.h>
 

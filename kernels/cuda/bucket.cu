@@ -1,9 +1,8 @@
 // CUDA kernels of bucket.h. Each block processes a piece of a slot (detail/multi_tensor.h).
 #include <brigade/kernels/bucket.h>
 
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/bucket.h>
-#include <brigade/kernels/common/bucket_math.h>
-#include <brigade/kernels/common/data_or_null.h>
 #include <brigade/kernels/cuda/detail/map.h>
 #include <brigade/kernels/cuda/detail/multi_measure.h>
 

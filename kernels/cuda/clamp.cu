@@ -1,6 +1,5 @@
-// CUDA kernels of clamp.h.
+// CUDA kernels of clamp.
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/clamp.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cuda/detail/map.h>
 

@@ -1,10 +1,9 @@
-// CUDA kernels of concat.h. One launch joins up to kMostParts dense tensors; other tensors are copied into place one by
-// one.
-#include <brigade/kernels/concat.h>
+// CUDA kernels of cat, index_rows and one_hot. One launch joins up to kMostParts dense tensors; other tensors are
+// copied into place one by one.
+#include <brigade/kernels/indexing.h>
 
 #include <brigade/core/view.h>
-#include <brigade/kernels/common/concat.h>
-#include <brigade/kernels/common/embedding.h>
+#include <brigade/kernels/common/indexing.h>
 #include <brigade/kernels/cuda/detail/gather_rows.h>
 #include <brigade/kernels/cuda/detail/index_check.h>
 #include <brigade/kernels/cuda/detail/vector.h>

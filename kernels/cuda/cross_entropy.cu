@@ -2,10 +2,9 @@
 // processed by a warp or a block each (detail/rows.h); a row that fits in its threads' registers is read once. Logits
 // [N, C, d1...] are columns of stride d1 * ..., and each thread processes a few adjacent ones. Forward writes two
 // numbers per position, from which backward recomputes the probabilities.
-#include <brigade/kernels/cross_entropy.h>
+#include <brigade/kernels/loss.h>
 
-#include <brigade/kernels/common/cross_entropy.h>
-#include <brigade/kernels/common/data_or_null.h>
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/loss.h>
 #include <brigade/kernels/cuda/detail/class_targets.h>
 #include <brigade/kernels/cuda/detail/map.h>

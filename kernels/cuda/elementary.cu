@@ -1,9 +1,9 @@
-// CUDA kernels of elementary.h. float32 in dense memory has one kernel per function; other dtypes and layouts share a
-// kernel that selects the function at run time.
-#include <brigade/kernels/elementary.h>
+// CUDA kernels of the elementary functions. float32 in dense memory has one kernel per function; other dtypes and
+// layouts share a kernel that selects the function at run time.
+#include <brigade/kernels/elementwise.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/elementary.h>
+#include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {

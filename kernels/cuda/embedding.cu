@@ -1,8 +1,8 @@
-// CUDA kernels of embedding.h. Forward copies rows. Backward sorts the positions by row and sums the gradients of each
+// CUDA kernels of embedding. Forward copies rows. Backward sorts the positions by row and sums the gradients of each
 // row in position order: no atomics, and the same bits on each run.
-#include <brigade/kernels/embedding.h>
+#include <brigade/kernels/indexing.h>
 
-#include <brigade/kernels/common/embedding.h>
+#include <brigade/kernels/common/indexing.h>
 #include <brigade/kernels/cuda/detail/add_rows.h>
 #include <brigade/kernels/cuda/detail/gather_rows.h>
 #include <brigade/kernels/cuda/detail/map.h>

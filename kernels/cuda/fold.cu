@@ -1,8 +1,8 @@
-// CUDA kernels of fold.h: one thread per element of the result. Fold gathers: each pixel visits the windows that
-// contain it, in order, so that no two threads add to the same element.
-#include <brigade/kernels/fold.h>
+// CUDA kernels of fold and unfold: one thread per element of the result. Fold gathers: each pixel visits the windows
+// that contain it, in order, so that no two threads add to the same element.
+#include <brigade/kernels/conv.h>
 
-#include <brigade/kernels/common/fold.h>
+#include <brigade/kernels/common/conv.h>
 #include <brigade/kernels/cuda/detail/planes.h>
 #include <brigade/kernels/elementwise.h>
 

@@ -1,8 +1,8 @@
-// CUDA kernels of foreach.h: one block per piece of a tensor (detail/multi_tensor.h). Noncontiguous tensors are copied
-// to dense ones and back.
-#include <brigade/kernels/foreach.h>
+// CUDA kernels of the operations on many gradients: one block per piece of a tensor (detail/multi_tensor.h).
+// Noncontiguous tensors are copied to dense ones and back.
+#include <brigade/kernels/optimizer.h>
 
-#include <brigade/kernels/common/foreach.h>
+#include <brigade/kernels/common/optimizer.h>
 #include <brigade/kernels/cuda/detail/multi_measure.h>
 #include <brigade/kernels/elementwise.h>
 

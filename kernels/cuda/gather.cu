@@ -1,14 +1,14 @@
-// CUDA kernels of gather.h, except nonzero. One thread per element of the index.
+// CUDA kernels of gather and scatter. One thread per element of the index.
 //
 // If several indices name the same target, each bids with its position first, and the highest bid (an integer maximum,
 // independent of order) writes. For sums, the targets are sorted, and the sources of each are added in order
 // (detail/add_rows.h).
-#include <brigade/kernels/gather.h>
+#include <brigade/kernels/indexing.h>
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
-#include <brigade/kernels/common/bits.h>
-#include <brigade/kernels/common/gather.h>
+#include <brigade/kernels/common/elements.h>
+#include <brigade/kernels/common/indexing.h>
 #include <brigade/kernels/cuda/detail/add_rows.h>
 #include <brigade/kernels/elementwise.h>
 

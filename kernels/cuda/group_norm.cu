@@ -1,11 +1,10 @@
-// CUDA kernels of group_norm.h. A row is a group of a sample, processed by a warp or a block (detail/rows.h): first the
+// CUDA kernels of group norm. A row is a group of a sample, processed by a warp or a block (detail/rows.h): first the
 // mean, then the variance around it. Backward: two sums per plane (a channel of a sample), by a warp or a block each;
 // then each row adds the sums of its channels and goes over its elements once more. The gradients of the parameters are
 // sums of the planes' over the samples.
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/data_or_null.h>
-#include <brigade/kernels/common/group_norm.h>
-#include <brigade/kernels/common/layer_norm.h>
+#include <brigade/kernels/common/arguments.h>
+#include <brigade/kernels/common/normalization.h>
 #include <brigade/kernels/cuda/detail/rows.h>
 
 #include <cmath>

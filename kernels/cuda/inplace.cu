@@ -1,7 +1,7 @@
 // CUDA kernels of elementwise.h: operations that write to an existing tensor.
+#include <brigade/kernels/common/elements.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/elementwise_functors.h>
-#include <brigade/kernels/common/scalar.h>
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {

@@ -1,9 +1,9 @@
-// CUDA kernels of interpolate.h: one thread per element of the result. Backward gathers: each input element visits the
+// CUDA kernels of interpolation: one thread per element of the result. Backward gathers: each input element visits the
 // outputs that it may contribute to, in order, so that no two threads add to the same element.
-#include <brigade/kernels/interpolate.h>
+#include <brigade/kernels/pool.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/interpolate.h>
+#include <brigade/kernels/common/pool.h>
 #include <brigade/kernels/cuda/detail/planes.h>
 #include <brigade/kernels/elementwise.h>
 

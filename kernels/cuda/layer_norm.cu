@@ -1,10 +1,10 @@
-// CUDA kernels of layer_norm.h. Forward and the gradient of x use a warp or a block per row (detail/rows.h): first the
-// mean, then the variance around it. For gradients of parameters, a block sums a piece of the rows for some columns,
-// each of its groups every kGroups-th row; the pieces are then summed in order. RMS norm is layer norm with a mean of
-// 0.
+// CUDA kernels of layer norm and RMS norm. Forward and the gradient of x use a warp or a block per row (detail/rows.h):
+// first the mean, then the variance around it. For gradients of parameters, a block sums a piece of the rows for some
+// columns, each of its groups every kGroups-th row; the pieces are then summed in order. RMS norm is layer norm with a
+// mean of 0.
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/data_or_null.h>
-#include <brigade/kernels/common/layer_norm.h>
+#include <brigade/kernels/common/arguments.h>
+#include <brigade/kernels/common/normalization.h>
 #include <brigade/kernels/cuda/detail/rows.h>
 
 #include <algorithm>

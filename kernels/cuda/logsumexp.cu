@@ -1,7 +1,7 @@
-// CUDA kernels of logsumexp.h: maximum and sum in one pass (detail/row_reduce.h).
-#include <brigade/kernels/common/check_floating.h>
+// CUDA kernels of logsumexp: maximum and sum in one pass (detail/row_reduce.h).
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/cuda/detail/reduce_slices.h>
-#include <brigade/kernels/logsumexp.h>
+#include <brigade/kernels/reduce.h>
 
 namespace brigade::kernels {
 

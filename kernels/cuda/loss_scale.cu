@@ -1,7 +1,7 @@
-// CUDA kernels of loss_scale.h: a single thread.
-#include <brigade/kernels/loss_scale.h>
+// CUDA kernels of the loss scale: a single thread.
+#include <brigade/kernels/optimizer.h>
 
-#include <brigade/kernels/common/loss_scale.h>
+#include <brigade/kernels/common/optimizer.h>
 #include <brigade/kernels/cuda/detail/launch.h>
 
 namespace brigade::kernels {

@@ -3,7 +3,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/common/matmul.h>
-#include <brigade/kernels/common/strided_layout.h>
+#include <brigade/kernels/common/strides.h>
 #include <brigade/kernels/cuda/detail/gemm.h>
 #include <brigade/kernels/elementwise.h>
 

@@ -1,10 +1,9 @@
 // CUDA kernels of nll_loss: one thread per position. Backward fills the gradient with zeros and writes one element per
 // position.
-#include <brigade/kernels/cross_entropy.h>
+#include <brigade/kernels/loss.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/cross_entropy.h>
-#include <brigade/kernels/common/data_or_null.h>
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/loss.h>
 #include <brigade/kernels/cuda/detail/class_targets.h>
 #include <brigade/kernels/elementwise.h>

@@ -1,10 +1,10 @@
-// CUDA kernels of nonzero in gather.h: counts each tile, sums the counts, and lets each tile write where the preceding
+// CUDA kernels of nonzero: counts each tile, sums the counts, and lets each tile write where the preceding
 // ones end. The host waits for the total in between to allocate the result.
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/cuda/detail/sort_indices.h>
 #include <brigade/kernels/elementwise.h>
-#include <brigade/kernels/gather.h>
+#include <brigade/kernels/indexing.h>
 
 namespace brigade::kernels {
 

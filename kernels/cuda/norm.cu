@@ -1,6 +1,6 @@
-// CUDA kernels of norm.h. The kind of norm, one of six, is selected at run time, since the kernels are memory-bound.
+// CUDA kernels of norm. The kind of norm, one of six, is selected at run time, since the kernels are memory-bound.
 #include <brigade/kernels/cuda/detail/reduce_slices.h>
-#include <brigade/kernels/norm.h>
+#include <brigade/kernels/reduce.h>
 
 namespace brigade::kernels {
 

@@ -1,8 +1,8 @@
-// CUDA kernels of orthogonalize.h: one block, whose threads share the rows.
-#include <brigade/kernels/orthogonalize.h>
+// CUDA kernels of orthogonalize: one block, whose threads share the rows.
+#include <brigade/kernels/matmul.h>
 
-#include <brigade/kernels/common/data_or_null.h>
-#include <brigade/kernels/common/orthogonalize.h>
+#include <brigade/kernels/common/arguments.h>
+#include <brigade/kernels/common/matmul.h>
 #include <brigade/kernels/cuda/detail/map.h>
 #include <brigade/kernels/cuda/detail/row_reduce.h>
 

@@ -1,9 +1,9 @@
-// CUDA kernels of parametric_activation.h. float32 in dense memory has one kernel per kind; other dtypes and layouts
-// share a kernel that selects the kind at run time and calls the functions, since inlining ten functions for every
-// element would bloat it.
+// CUDA kernels of the activations with parameters. float32 in dense memory has one kernel per kind; other dtypes and
+// layouts share a kernel that selects the kind at run time and calls the functions, since inlining ten functions for
+// every element would bloat it.
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/activation.h>
 #include <brigade/kernels/common/elementwise.h>
-#include <brigade/kernels/common/parametric_activation.h>
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {

@@ -1,6 +1,6 @@
-// CUDA kernels of prod.h.
+// CUDA kernels of prod.
 #include <brigade/kernels/cuda/detail/reduce_slices.h>
-#include <brigade/kernels/prod.h>
+#include <brigade/kernels/reduce.h>
 
 namespace brigade::kernels {
 

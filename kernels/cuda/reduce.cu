@@ -3,7 +3,7 @@
 #include <brigade/kernels/reduce.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/check_floating.h>
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/reduce.h>
 #include <brigade/kernels/cuda/detail/row_reduce.h>
 #include <brigade/kernels/cuda/detail/vector.h>

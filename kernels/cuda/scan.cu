@@ -1,4 +1,4 @@
-// CUDA kernels of scan.h.
+// CUDA kernels of scans.
 //
 // A block processes a row, or a piece of a long one, tile by tile: each thread joins kItems adjacent elements, the
 // threads' states are scanned across the warp and the block, and the state at the end of a tile carries over to the
@@ -6,11 +6,11 @@
 // one thread per row joins these in sequence, and each block starts from the preceding state. (After Merrill and
 // Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016, section 2: reduce, then scan.) The order
 // is always fixed.
-#include <brigade/kernels/scan.h>
+#include <brigade/kernels/reduce.h>
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
-#include <brigade/kernels/common/scan.h>
+#include <brigade/kernels/common/reduce.h>
 #include <brigade/kernels/cuda/detail/row_reduce.h>
 #include <brigade/kernels/elementwise.h>
 

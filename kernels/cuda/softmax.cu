@@ -1,6 +1,6 @@
-// CUDA kernels of softmax.h: a warp per short row, a block per long one (detail/rows.h). A row that fits in its
+// CUDA kernels of softmax: a warp per short row, a block per long one (detail/rows.h). A row that fits in its
 // threads' registers is read once, a longer one twice, the second time mostly from cache. Each row is written once.
-#include <brigade/kernels/softmax.h>
+#include <brigade/kernels/activation.h>
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>

@@ -1,9 +1,9 @@
 // CUDA kernels of sort. Short rows: a block sorts one or several rows in shared memory. Long rows are sorted all at
 // once by the radix sort of detail/sort_indices.h: by the bytes of the keys, lowest first, and then by row.
-#include <brigade/kernels/sort.h>
+#include <brigade/kernels/indexing.h>
 
 #include <brigade/core/view.h>
-#include <brigade/kernels/common/sort.h>
+#include <brigade/kernels/common/indexing.h>
 #include <brigade/kernels/cuda/detail/bitonic.h>
 #include <brigade/kernels/cuda/detail/sort_indices.h>
 #include <brigade/kernels/cuda/detail/sorted_slices.h>

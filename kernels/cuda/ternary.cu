@@ -1,5 +1,5 @@
-// CUDA kernels of ternary.h: one kernel per dtype and layout; the operation is selected at run time.
-#include <brigade/kernels/common/ternary.h>
+// CUDA kernels of ternary and lerp: one kernel per dtype and layout; the operation is selected at run time.
+#include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {

@@ -2,9 +2,9 @@
 // remaining candidates; collects the elements before that key and the first of its equals; and sorts these in shared
 // memory. (After Alabi, Blanchard, Gordon and Steinbach, "Fast k-selection algorithms for graphics processing units",
 // 2012: radixSelect.) For more than kMostKept, whole rows are sorted.
-#include <brigade/kernels/sort.h>
+#include <brigade/kernels/indexing.h>
 
-#include <brigade/kernels/common/sort.h>
+#include <brigade/kernels/common/indexing.h>
 #include <brigade/kernels/cuda/detail/bitonic.h>
 #include <brigade/kernels/cuda/detail/sort_indices.h>
 #include <brigade/kernels/cuda/detail/sorted_slices.h>

@@ -1,9 +1,9 @@
-// CUDA kernels of triangle.h: copy bits of any dtype, in vectors if rows consist of whole vectors. Elements set to zero
+// CUDA kernels of triangle: copy bits of any dtype, in vectors if rows consist of whole vectors. Elements set to zero
 // are not read.
-#include <brigade/kernels/triangle.h>
+#include <brigade/kernels/elementwise.h>
 
-#include <brigade/kernels/common/bits.h>
-#include <brigade/kernels/common/triangle.h>
+#include <brigade/kernels/common/elements.h>
+#include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {

@@ -1,6 +1,6 @@
-// CUDA kernels of variance.h.
+// CUDA kernels of variance and its gradient.
 #include <brigade/kernels/cuda/detail/reduce_slices.h>
-#include <brigade/kernels/variance.h>
+#include <brigade/kernels/reduce.h>
 
 namespace brigade::kernels {
 

@@ -1,6 +1,6 @@
-// CUDA kernels of where.h: one kernel per element size.
+// CUDA kernels of where: one kernel per element size.
 #include <brigade/core/view.h>
-#include <brigade/kernels/common/where.h>
+#include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {

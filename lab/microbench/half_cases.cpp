@@ -5,8 +5,7 @@
 #include <brigade/kernels/activation.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/layer_norm.h>
-#include <brigade/kernels/softmax.h>
+#include <brigade/kernels/normalization.h>
 #include <brigade/lab/microbench/micro_case.h>
 
 namespace brigade::lab {

@@ -1,4 +1,4 @@
-// The step count, on the device (kernels/adam_clock.h), of parameters that have always moved together.
+// The step count, on the device (kernels/optimizer.h), of parameters that have always moved together.
 #pragma once
 
 #include <brigade/core/tensor.h>

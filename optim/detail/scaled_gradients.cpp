@@ -2,7 +2,7 @@
 #include <brigade/optim/detail/scaled_gradients.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/foreach.h>
+#include <brigade/kernels/optimizer.h>
 
 namespace brigade::optim::detail {
 

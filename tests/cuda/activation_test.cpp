@@ -6,7 +6,6 @@
 #include <brigade/kernels/activation.h>
 #include <brigade/kernels/dropout.h>
 #include <brigade/kernels/optimizer.h>
-#include <brigade/kernels/softmax.h>
 
 #include <functional>
 #include <limits>

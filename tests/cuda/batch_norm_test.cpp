@@ -1,7 +1,7 @@
 // Batch norm: CUDA kernels, compared with the CPU's; the separate parts, compared with the whole.
 #include "on_device.h"
 
-#include <brigade/kernels/batch_norm.h>
+#include <brigade/kernels/normalization.h>
 
 namespace brigade::test::batch_norm_test {
 using namespace brigade::kernels;

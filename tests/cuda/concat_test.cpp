@@ -2,7 +2,7 @@
 #include "on_device.h"
 
 #include <brigade/core/cuda/device.h>
-#include <brigade/kernels/concat.h>
+#include <brigade/kernels/indexing.h>
 
 namespace brigade::test::concat_test {
 using namespace brigade::kernels;

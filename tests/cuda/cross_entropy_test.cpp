@@ -3,7 +3,7 @@
 #include "on_device.h"
 
 #include <brigade/core/cuda/stream.h>
-#include <brigade/kernels/cross_entropy.h>
+#include <brigade/kernels/loss.h>
 
 #include <limits>
 

@@ -5,7 +5,7 @@
 #include <brigade/core/cuda/device_error.h>
 #include <brigade/core/cuda/error.h>
 #include <brigade/core/cuda/stream.h>
-#include <brigade/kernels/cross_entropy.h>
+#include <brigade/kernels/loss.h>
 
 #include <cstdlib>
 #include <filesystem>

@@ -1,8 +1,8 @@
-// CUDA kernels of elementary.h and binary_function.h, compared with the CPU's: every function, dtype, and layout.
+// CUDA kernels of the elementary functions and binary_function, compared with the CPU's: every function, dtype, and
+// layout.
 #include "on_device.h"
 
-#include <brigade/kernels/binary_function.h>
-#include <brigade/kernels/elementary.h>
+#include <brigade/kernels/elementwise.h>
 
 namespace brigade::test::elementary_test {
 using namespace brigade::kernels;

@@ -2,7 +2,7 @@
 #include "on_device.h"
 
 #include <brigade/core/cuda/device.h>
-#include <brigade/kernels/embedding.h>
+#include <brigade/kernels/indexing.h>
 
 namespace brigade::test::embedding_test {
 using namespace brigade::kernels;

@@ -1,7 +1,7 @@
 // unfold and fold: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
-#include <brigade/kernels/fold.h>
+#include <brigade/kernels/conv.h>
 
 namespace brigade::test::fold_test {
 using namespace brigade::kernels;

@@ -1,7 +1,6 @@
 // Kernels over many tensors: CUDA, compared with the CPU's. (Optimizer steps: optimizer_test.cpp.)
 #include "tensor_pairs.h"
 
-#include <brigade/kernels/foreach.h>
 #include <brigade/kernels/optimizer.h>
 
 #include <limits>

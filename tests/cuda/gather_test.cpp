@@ -2,7 +2,7 @@
 #include "on_device.h"
 
 #include <brigade/core/cuda/device.h>
-#include <brigade/kernels/gather.h>
+#include <brigade/kernels/indexing.h>
 
 #include <functional>
 

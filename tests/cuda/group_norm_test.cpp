@@ -1,7 +1,7 @@
 // Group norm: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
-#include <brigade/kernels/group_norm.h>
+#include <brigade/kernels/normalization.h>
 
 namespace brigade::test::group_norm_test {
 using namespace brigade::kernels;

@@ -1,7 +1,7 @@
 // Resizing: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
-#include <brigade/kernels/interpolate.h>
+#include <brigade/kernels/pool.h>
 
 namespace brigade::test::interpolate_test {
 using namespace brigade::kernels;

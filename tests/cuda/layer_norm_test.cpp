@@ -1,7 +1,7 @@
 // Layer norm and RMS norm: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
-#include <brigade/kernels/layer_norm.h>
+#include <brigade/kernels/normalization.h>
 
 namespace brigade::test::layer_norm_test {
 using namespace brigade::kernels;

@@ -2,7 +2,6 @@
 // CPU.
 #include "tensor_pairs.h"
 
-#include <brigade/kernels/loss_scale.h>
 #include <brigade/kernels/optimizer.h>
 
 #include <limits>

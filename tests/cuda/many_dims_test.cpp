@@ -1,10 +1,9 @@
 // Tensors of more than eight dimensions that cannot be merged, compared with the CPU.
 #include "on_device.h"
 
-#include <brigade/kernels/amax.h>
-#include <brigade/kernels/gather.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/indexing.h>
 #include <brigade/kernels/reduce.h>
-#include <brigade/kernels/where.h>
 
 namespace brigade::test::many_dims_test {
 using namespace brigade::kernels;

@@ -3,9 +3,6 @@
 
 #include <near.h>
 
-#include <brigade/kernels/adam_clock.h>
-#include <brigade/kernels/adaptive_optimizer.h>
-#include <brigade/kernels/foreach.h>
 #include <brigade/kernels/optimizer.h>
 
 namespace brigade::test::optimizer_test {

@@ -1,7 +1,7 @@
 // Orthonormalization of columns: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
-#include <brigade/kernels/orthogonalize.h>
+#include <brigade/kernels/matmul.h>
 
 namespace brigade::test::orthogonalize_test {
 using namespace brigade::kernels;

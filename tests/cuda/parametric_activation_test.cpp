@@ -1,7 +1,7 @@
-// CUDA kernels of parametric_activation.h, compared with the CPU's: every kind, dtype, and layout.
+// CUDA kernels of the activations with parameters, compared with the CPU's: every kind, dtype, and layout.
 #include "on_device.h"
 
-#include <brigade/kernels/parametric_activation.h>
+#include <brigade/kernels/activation.h>
 
 namespace brigade::test::parametric_activation_test {
 using namespace brigade::kernels;

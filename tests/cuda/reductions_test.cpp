@@ -1,11 +1,7 @@
 // Products, extremes, norms, variances, and logsumexp over dimensions: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
-#include <brigade/kernels/amax.h>
-#include <brigade/kernels/logsumexp.h>
-#include <brigade/kernels/norm.h>
-#include <brigade/kernels/prod.h>
-#include <brigade/kernels/variance.h>
+#include <brigade/kernels/reduce.h>
 
 #include <limits>
 

@@ -1,7 +1,7 @@
 // Scans: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
-#include <brigade/kernels/scan.h>
+#include <brigade/kernels/reduce.h>
 
 namespace brigade::test::scan_test {
 using namespace brigade::kernels;

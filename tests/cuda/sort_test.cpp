@@ -1,7 +1,7 @@
 // Sorting and topk: CUDA kernels, compared with the CPU's. The result is unique, so nothing may differ.
 #include "on_device.h"
 
-#include <brigade/kernels/sort.h>
+#include <brigade/kernels/indexing.h>
 
 namespace brigade::test::sort_test {
 using namespace brigade::kernels;

@@ -1,8 +1,8 @@
 // Triangles, and copies of reversed views: CUDA kernels, compared with the CPU's.
 #include "on_device.h"
 
-#include <brigade/kernels/common/reversed.h>
-#include <brigade/kernels/triangle.h>
+#include <brigade/kernels/common/strides.h>
+#include <brigade/kernels/elementwise.h>
 
 namespace brigade::test::triangle_test {
 using namespace brigade::kernels;

@@ -1,9 +1,7 @@
-// CUDA kernels of where.h, clamp.h, and ternary.h, compared with the CPU's: every dtype and layout.
+// CUDA kernels of where, clamp, ternary and lerp, compared with the CPU's: every dtype and layout.
 #include "on_device.h"
 
-#include <brigade/kernels/clamp.h>
-#include <brigade/kernels/ternary.h>
-#include <brigade/kernels/where.h>
+#include <brigade/kernels/elementwise.h>
 
 namespace brigade::test::where_test {
 using namespace brigade::kernels;

@@ -2,7 +2,6 @@
 #include <brigade/kernels/activation.h>
 #include <brigade/kernels/cpu/detail/math.h>
 #include <brigade/kernels/elementwise.h>
-#include <brigade/kernels/softmax.h>
 
 #include <kernels/values.h>
 

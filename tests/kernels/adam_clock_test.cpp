@@ -1,6 +1,5 @@
 // Adam with a step count in memory gives the same result as with a step count on the host.
 #include <brigade/core/factory.h>
-#include <brigade/kernels/adam_clock.h>
 #include <brigade/kernels/optimizer.h>
 
 #include <kernels/steps.h>

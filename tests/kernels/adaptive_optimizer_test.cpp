@@ -1,6 +1,6 @@
 // Steps of RMSprop, Adagrad, Adadelta, RAdam, NAdam and Lion over many parameters, against plain loops in double.
 #include <brigade/core/factory.h>
-#include <brigade/kernels/adaptive_optimizer.h>
+#include <brigade/kernels/optimizer.h>
 
 #include <kernels/steps.h>
 

@@ -1,6 +1,6 @@
 // The largest and the smallest elements over dimensions, against plain loops.
 #include <brigade/core/factory.h>
-#include <brigade/kernels/amax.h>
+#include <brigade/kernels/reduce.h>
 
 #include <kernels/slices.h>
 

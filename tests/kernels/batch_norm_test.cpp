@@ -1,7 +1,7 @@
 // Batch norm, compared with its definition, in one piece and in parts.
 #include <brigade/core/view.h>
-#include <brigade/kernels/batch_norm.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/normalization.h>
 
 #include <kernels/values.h>
 

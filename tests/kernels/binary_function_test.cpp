@@ -1,6 +1,5 @@
 // pow, atan2, remainder and fmod against the standard library's in float64, and integers against plain loops.
 #include <brigade/core/view.h>
-#include <brigade/kernels/binary_function.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 

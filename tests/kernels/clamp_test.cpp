@@ -1,6 +1,6 @@
 // clamp and its gradient against plain loops.
 #include <brigade/core/view.h>
-#include <brigade/kernels/clamp.h>
+#include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 
 #include <kernels/values.h>

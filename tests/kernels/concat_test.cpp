@@ -1,7 +1,6 @@
 // Joining tensors, and taking rows.
 #include <brigade/core/view.h>
-#include <brigade/kernels/concat.h>
-#include <brigade/kernels/embedding.h>
+#include <brigade/kernels/indexing.h>
 
 #include <kernels/values.h>
 

@@ -1,9 +1,9 @@
 // Cross entropy and negative log likelihood, compared with their definitions in double.
 #include <brigade/core/view.h>
-#include <brigade/kernels/cross_entropy.h>
+#include <brigade/kernels/activation.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/softmax.h>
+#include <brigade/kernels/loss.h>
 
 #include <near.h>
 

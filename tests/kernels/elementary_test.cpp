@@ -1,9 +1,8 @@
 // Elementary functions, compared with the standard library in float64: float32 accuracy over the whole range, other
 // dtypes, layouts, edge cases.
 #include <brigade/core/view.h>
-#include <brigade/kernels/common/elementary.h>
+#include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/cpu/detail/math.h>
-#include <brigade/kernels/elementary.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 

@@ -1,8 +1,8 @@
 // Embedding gradients: sparse rows, mean reduction, padding, accumulation, compared with a plain loop.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
-#include <brigade/kernels/embedding.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/kernels/indexing.h>
 
 #include <kernels/values.h>
 #include <near.h>

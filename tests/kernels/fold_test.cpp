@@ -2,9 +2,9 @@
 #include <brigade/core/factory.h>
 #include <brigade/core/random.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/conv.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/fold.h>
 
 #include <kernels/values.h>
 

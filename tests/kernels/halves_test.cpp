@@ -2,17 +2,11 @@
 // functions with their own half-precision implementation, lie within one place of it.
 #include <brigade/core/view.h>
 #include <brigade/kernels/activation.h>
-#include <brigade/kernels/amax.h>
-#include <brigade/kernels/batch_norm.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/matmul.h>
-#include <brigade/kernels/norm.h>
-#include <brigade/kernels/prod.h>
+#include <brigade/kernels/normalization.h>
 #include <brigade/kernels/reduce.h>
-#include <brigade/kernels/softmax.h>
-#include <brigade/kernels/ternary.h>
-#include <brigade/kernels/variance.h>
 
 #include <kernels/values.h>
 

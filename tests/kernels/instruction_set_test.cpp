@@ -2,10 +2,9 @@
 // vector, and bit-exact conversions of halves. CTest runs all tests of this folder with each instruction set.
 #include <brigade/core/half.h>
 #include <brigade/kernels/activation.h>
-#include <brigade/kernels/common/elementary.h>
+#include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/cpu/vector/half.h>
 
-#include <brigade/kernels/elementary.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/instruction_set.h>

@@ -2,7 +2,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/interpolate.h>
+#include <brigade/kernels/pool.h>
 #include <brigade/kernels/reduce.h>
 
 #include <doctest/doctest.h>

@@ -2,7 +2,7 @@
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/layer_norm.h>
+#include <brigade/kernels/normalization.h>
 
 #include <near.h>
 

@@ -1,6 +1,6 @@
 // Logarithms of sums of exponentials over dimensions, against plain loops in float64.
 #include <brigade/core/factory.h>
-#include <brigade/kernels/logsumexp.h>
+#include <brigade/kernels/reduce.h>
 
 #include <kernels/slices.h>
 

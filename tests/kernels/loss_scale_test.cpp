@@ -1,6 +1,5 @@
 // Updates of a loss scale in device memory: growth, backoff, and the growth interval.
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/loss_scale.h>
 #include <brigade/kernels/optimizer.h>
 
 #include <core/error_of.h>

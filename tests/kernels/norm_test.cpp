@@ -1,6 +1,6 @@
 // Vector norms over dimensions, against plain loops in float64.
 #include <brigade/core/factory.h>
-#include <brigade/kernels/norm.h>
+#include <brigade/kernels/reduce.h>
 
 #include <kernels/slices.h>
 

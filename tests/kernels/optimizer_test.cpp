@@ -2,7 +2,6 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/foreach.h>
 #include <brigade/kernels/optimizer.h>
 
 #include <kernels/steps.h>

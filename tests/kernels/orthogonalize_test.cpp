@@ -4,7 +4,7 @@
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/orthogonalize.h>
+#include <brigade/kernels/matmul.h>
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,6 @@
 #include <brigade/kernels/activation.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/parametric_activation.h>
 
 #include <near.h>
 

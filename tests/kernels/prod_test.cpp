@@ -1,6 +1,6 @@
 // Products over dimensions, against plain loops.
 #include <brigade/core/factory.h>
-#include <brigade/kernels/prod.h>
+#include <brigade/kernels/reduce.h>
 
 #include <kernels/slices.h>
 

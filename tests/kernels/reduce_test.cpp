@@ -1,7 +1,5 @@
 // Sums, means, and extremes, compared with plain loops in double.
 #include <brigade/core/view.h>
-#include <brigade/kernels/amax.h>
-#include <brigade/kernels/norm.h>
 #include <brigade/kernels/reduce.h>
 
 #include <kernels/values.h>

@@ -3,7 +3,7 @@
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/scan.h>
+#include <brigade/kernels/reduce.h>
 
 #include <kernels/values.h>
 #include <near.h>

@@ -1,5 +1,5 @@
 // Softmax along any dimension.
-#include <brigade/kernels/softmax.h>
+#include <brigade/kernels/activation.h>
 
 #include <kernels/values.h>
 

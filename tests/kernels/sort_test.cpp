@@ -3,7 +3,7 @@
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/sort.h>
+#include <brigade/kernels/indexing.h>
 
 #include <kernels/values.h>
 

@@ -1,7 +1,7 @@
 // Triangles of matrices, compared with plain loops.
 #include <brigade/core/view.h>
+#include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/triangle.h>
 
 #include <kernels/values.h>
 

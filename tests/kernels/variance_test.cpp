@@ -1,7 +1,7 @@
 // Variances and their gradients over dimensions, against plain loops in float64.
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
-#include <brigade/kernels/variance.h>
+#include <brigade/kernels/reduce.h>
 
 #include <kernels/slices.h>
 

@@ -2,7 +2,6 @@
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/where.h>
 
 #include <kernels/values.h>
 

@@ -2,7 +2,7 @@
 #include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/reducer/comm_hook.h>
 #include <brigade/kernels/elementwise.h>
-#include <brigade/kernels/foreach.h>
+#include <brigade/kernels/optimizer.h>
 
 #include <fmt/format.h>
 

@@ -20,7 +20,6 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/matmul.h>
-#include <brigade/kernels/orthogonalize.h>
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 
 namespace brigade::kernels::cpu {
 
-// to[i] = from[i] for n elements, as as_element (common/scalar.h) does through the compute_type of
+// to[i] = from[i] for n elements, as as_element (common/elements.h) does through the compute_type of
 // `from_dtype`. The arrays do not overlap.
 void convert(DType from_dtype, const void* from, DType to_dtype, void* to, int64_t n);
 // The address of element i of a dense tensor.

@@ -1,7 +1,7 @@
 // Row-by-row loops over several tensors with different strides.
 #pragma once
 
-#include <brigade/kernels/common/strided_layout.h>
+#include <brigade/kernels/common/strides.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 
 #include <array>

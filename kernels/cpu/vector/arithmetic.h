@@ -3,7 +3,6 @@
 
 #include <brigade/kernels/cpu/vector/float_arrays.h>
 #include <brigade/kernels/elementwise.h>
-#include <brigade/kernels/ternary.h>
 
 namespace brigade::kernels::cpu {
 

@@ -4,7 +4,7 @@
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/binary_functions.cpp>
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
-#include <brigade/kernels/common/binary_function.h>
+#include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cpu/vector/binary_functions.h>
 #include <brigade/kernels/cpu/vector/wide_math.inl.h>
 

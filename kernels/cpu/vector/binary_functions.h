@@ -2,7 +2,7 @@
 // be one of the inputs.
 #pragma once
 
-#include <brigade/kernels/binary_function.h>
+#include <brigade/kernels/elementwise.h>
 
 #include <cstdint>
 

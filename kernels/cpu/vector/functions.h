@@ -3,7 +3,6 @@
 #pragma once
 
 #include <brigade/kernels/cpu/vector/float_arrays.h>
-#include <brigade/kernels/elementary.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/parametric_activation.cpp>
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
-#include <brigade/kernels/common/parametric_activation.h>
+#include <brigade/kernels/common/activation.h>
 #include <brigade/kernels/cpu/detail/math.h>
 #include <brigade/kernels/cpu/vector/parametric_activation.h>
 

@@ -1,8 +1,8 @@
-// The activations of parametric_activation.h over dense arrays of float32, compiled for each
+// The activations with parameters over dense arrays of float32, compiled for each
 // instruction set. `out` may be one of the inputs.
 #pragma once
 
-#include <brigade/kernels/parametric_activation.h>
+#include <brigade/kernels/activation.h>
 
 #include <cstdint>
 

@@ -1,7 +1,6 @@
 // The steps of the optimizers over dense arrays of float32, compiled for each instruction set.
 #pragma once
 
-#include <brigade/kernels/common/adaptive_optimizer.h>
 #include <brigade/kernels/common/optimizer_math.h>
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 // All entries differ in their position, which makes the sort stable.
 #pragma once
 
-#include <brigade/kernels/common/sort.h>
+#include <brigade/kernels/common/indexing.h>
 #include <brigade/kernels/cuda/detail/row_reduce.h>
 
 namespace brigade::kernels::cuda {

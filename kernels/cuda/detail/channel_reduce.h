@@ -8,7 +8,7 @@
 #pragma once
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/batch_norm.h>
+#include <brigade/kernels/common/normalization.h>
 #include <brigade/kernels/cuda/detail/row_reduce.h>
 #include <brigade/kernels/cuda/detail/vector.h>
 

@@ -1,7 +1,7 @@
 // Targets of the losses against class indices: which are valid, and the last step of a reduced loss.
 #pragma once
 
-#include <brigade/kernels/common/cross_entropy.h>
+#include <brigade/kernels/common/loss.h>
 #include <brigade/kernels/cuda/detail/index_check.h>
 #include <brigade/kernels/cuda/detail/loss_sums.h>
 

@@ -3,7 +3,7 @@
 // Elements are computed in the compute_type of their input and rounded once.
 #pragma once
 
-#include <brigade/kernels/common/strided_layout.h>
+#include <brigade/kernels/common/strides.h>
 #include <brigade/kernels/cuda/detail/vector.h>
 
 #include <algorithm>

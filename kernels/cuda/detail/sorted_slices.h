@@ -3,7 +3,7 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
-#include <brigade/kernels/common/sort.h>
+#include <brigade/kernels/common/indexing.h>
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade::kernels::cuda {

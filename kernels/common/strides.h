@@ -1,11 +1,14 @@
-// Several tensors with different strides under one shape: broadcasts them, then merges adjacent dimensions.
+// Tensors by their strides: several under one shape, and a reversed view.
 #pragma once
 
 #include <brigade/core/tensor.h>
+#include <brigade/core/view.h>
 
 #include <array>
 
 namespace brigade::kernels {
+
+// --- Several tensors with different strides under one shape: broadcasts them, then merges adjacent dimensions.
 
 // N operands broadcast to one shape. Strides in elements; 0 where an operand is broadcast.
 template <int N>
@@ -55,5 +58,15 @@ struct StridedLayout {
     }
   }
 };
+
+// --- A view that reverses a dimension with a negative stride.
+
+inline Tensor reversed(const Tensor& x, int dim) {
+  if (x.numel() == 0) return x;
+  Shape strides = x.strides();
+  const int64_t last = (x.sizes()[dim] - 1) * strides[dim];
+  strides[dim] = -strides[dim];
+  return view::as_strided(x, x.sizes(), strides, x.storage_offset() + last);
+}
 
 }  // namespace brigade::kernels

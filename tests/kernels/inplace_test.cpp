@@ -1,4 +1,4 @@
-// Copies and casts against plain loops.
+// Copies, casts and arithmetic in place, against plain loops.
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -8,7 +8,7 @@
 
 #include <vector>
 
-namespace brigade::test::copy_test {
+namespace brigade::test::inplace_test {
 using namespace brigade::kernels;
 using test::at;
 using test::numbers;
@@ -38,4 +38,4 @@ TEST_CASE("copies cast between all dtypes, through any strides") {
   CHECK_THROWS_AS(add_inplace(x, zeros({2, 2, 3}), 1), ShapeError);
 }
 
-}  // namespace brigade::test::copy_test
+}  // namespace brigade::test::inplace_test

@@ -1,5 +1,5 @@
 // Checks of tensors that hold a single number.
-#include <brigade/kernels/common/number_argument.h>
+#include <brigade/kernels/common/arguments.h>
 
 namespace brigade::kernels {
 

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <brigade/core/tensor_list.h>
-#include <brigade/dist/checks/stale_buffers.h>
+#include <brigade/dist/checks/replaced_buffers.h>
 #include <brigade/dist/checks/step.h>
 #include <brigade/dist/ddp/explanation.h>
 #include <brigade/dist/ddp/join.h>

@@ -1,10 +1,13 @@
-// The message of an error: its text, the arguments that replace {}, and the user's line at its end.
+// Errors: the message with its text, arguments and the user's line; places in the user's source; captured warnings.
 #include <brigade/core/error.h>
+#include <brigade/core/place.h>
 #include <brigade/core/shape.h>
+#include <brigade/core/warning_collector.h>
 
 #include <doctest/doctest.h>
 
 #include <string>
+#include <thread>
 
 namespace brigade::test::error_test {
 
@@ -45,6 +48,60 @@ TEST_CASE("a message ends with the user's line, once") {
 TEST_CASE("an error of any kind takes its words in each of these ways") {
   CHECK(std::string(TimeoutError("rank {}", 3).what()) == "rank 3");
   CHECK_THROWS_AS(throw TimeoutError("rank {}", 3), DistError);
+}
+
+TEST_CASE("a place made from a location has its line, and the file with its folder as messages name it") {
+  const int here = __LINE__ + 1;
+  const Place place = SourceLocation::current();
+  CHECK(place);
+  CHECK(place.file == "core/error_test.cpp");
+  CHECK(place.line == static_cast<uint32_t>(here));
+  CHECK(to_string(place) == "core/error_test.cpp:" + std::to_string(here));
+}
+
+TEST_CASE("a place and its location have the same text") {
+  const SourceLocation where = SourceLocation::current();
+  CHECK(to_string(Place(where)) == to_string(where));
+  CHECK(to_string(Place(SourceLocation())) == to_string(SourceLocation()));
+}
+
+TEST_CASE("the place of no location is not known, and has no text") {
+  const Place place = SourceLocation();
+  CHECK(!place);
+  CHECK(place == Place());
+  CHECK(place.file.empty());
+  CHECK(place.line == 0);
+  CHECK(to_string(place).empty());
+}
+
+TEST_CASE("places are equal in file and line") {
+  CHECK(Place("train.cpp", 12) == Place("train.cpp", 12));
+  CHECK(Place("train.cpp", 12) != Place("train.cpp", 13));
+  CHECK(Place("train.cpp", 12) != Place("model.cpp", 12));
+}
+
+TEST_CASE("a collector keeps each warning of its thread once, also one that was told before") {
+  std::vector<std::string> told;
+  const auto before = set_warning_handler([&](const Warning& warning) { told.push_back(warning.message); });
+  warn({"collector test: first", "advice"});
+  {
+    const WarningCollector outer;
+    warn({"collector test: first", "advice"});
+    warn({"collector test: first", "advice"});
+    {
+      const WarningCollector inner;
+      tell({"collector test: second", "advice"});
+      CHECK(inner.warnings().size() == 1);
+    }
+    std::thread([] { warn({"collector test: third", "advice"}); }).join();
+    REQUIRE(outer.warnings().size() == 1);
+    CHECK(outer.warnings()[0].message == "collector test: first");
+    CHECK(outer.warnings()[0].advice == "advice");
+  }
+  // A warning that a collector captured does not count as reported: it reaches the handler when it is repeated.
+  warn({"collector test: second", "advice"});
+  set_warning_handler(before);
+  CHECK(told == std::vector<std::string>{"collector test: first", "collector test: third", "collector test: second"});
 }
 
 }  // namespace brigade::test::error_test

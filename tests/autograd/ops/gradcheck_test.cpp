@@ -1,5 +1,5 @@
-// Checks every differentiable operation against central differences in float64. The last test case fails when an
-// operation of autograd/ops is not in the table (cases/).
+// Checks every differentiable operation, and its second derivatives, against central differences in float64. One test
+// case fails when an operation of autograd/ops is not in the table (cases/).
 #include "cases.h"
 #include "operations.h"
 
@@ -73,6 +73,38 @@ TEST_CASE("no differentiable operation is missing from the table") {
   CHECK(operations.size() > 40);
   for (const std::string& operation : operations)
     CHECK_MESSAGE(covered.contains(operation), "operation '" << operation << "' has no row in cases/");
+}
+
+TEST_CASE("the second derivative of every operation agrees with central differences") {
+  for (const Case& each : cases()) {
+    if (!each.options.central_differences) continue;
+    CAPTURE(each.name);
+    const autograd::GradcheckResult result = autograd::gradgradcheck(each.function, each.inputs);
+    CHECK_MESSAGE(result.ok, each.name << ": " << result.report);
+  }
+}
+
+namespace {
+
+// Its backward takes a different path when it is recorded, and gives a different result.
+struct TwoWays : autograd::Function<TwoWays> {
+  static Tensor forward(autograd::AutogradContext& ctx, const Tensor& x) {
+    ctx.save_for_backward({x});
+    return x * x;
+  }
+  static Inputs backward(autograd::AutogradContext& ctx, const Inputs& grads) {
+    const Tensor x = ctx.get_saved_variables()[0];
+    return {grads[0] * x * (autograd::GradMode::is_enabled() ? 2.5 : 2.0)};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("gradgradcheck finds gradients that differ with create_graph, though their derivative is right") {
+  const autograd::GradcheckResult result =
+      autograd::gradgradcheck([](const Inputs& i) { return TwoWays::apply(i[0]); }, {input({3}, 1)});
+  CHECK_FALSE(result.ok);
+  CHECK(result.report.find("without create_graph") != std::string::npos);
 }
 
 }  // namespace brigade::test::gradcheck_test

@@ -1,9 +1,23 @@
-// The backwards in which a parameter was used, in words.
+// Places and histories of uses, as ranks exchange them and as texts.
+#include <brigade/core/error.h>
+#include <brigade/core/place.h>
+#include <brigade/dist/errors/json.h>
 #include <brigade/dist/errors/use_history.h>
 
 #include <doctest/doctest.h>
 
-namespace brigade::test::use_history_test {
+namespace brigade::test::evidence_texts_test {
+
+TEST_CASE("a place goes through text unharmed: colons and quotes in the file, and no place at all") {
+  for (const Place& place : {Place("train.cpp", 12), Place("a:7/\"b\":3.cpp", 4294967295u), Place()})
+    CHECK(dist::decoded<Place>(dist::to_text(place)) == place);
+  CHECK(dist::to_text(Place("train.cpp", 12)) == R"({"file":"train.cpp","line":12})");
+}
+
+TEST_CASE("what is no place is refused") {
+  CHECK_THROWS_AS(dist::decoded<Place>(R"("train.cpp:12")"), DistError);
+  CHECK_THROWS_AS(dist::decoded<Place>(R"({"file":"train.cpp"})"), DistError);
+}
 
 using brigade::dist::UseHistory;
 
@@ -32,4 +46,4 @@ TEST_CASE("the history of uses tells ranges and the gaps between them, and of ma
   CHECK(twice.in_words("ready", 5) == "ready in backward 4, not in 5");
 }
 
-}  // namespace brigade::test::use_history_test
+}  // namespace brigade::test::evidence_texts_test

@@ -54,7 +54,7 @@ TEST_CASE(
     dist::Fabric fabric({.accelerator = "cpu"}, group);
     lab::DigitsGan net;
     lab::GanTraining training(net, fabric, "expect", 1e-3);
-    for (const dist::NamedParameter& parameter : training.reducer().parameters())
+    for (const dist::NamedParameter& parameter : training.wrapper().reducer().parameters())
       CHECK(parameter.name.find("perception") == std::string::npos);
     const std::vector<Tensor> frozen = copies_of(net->perception->parameters());
     const std::vector<Tensor> trained = copies_of(net->generator->parameters());

@@ -33,7 +33,7 @@ const AddFault add(Fault{.id = "BUF-02",
 
 }  // namespace used_in_two_forwards
 
-// BUF-03: forward assigns the member that holds a buffer anew: what is broadcast and saved is the tensor from before.
+// BUF-03: forward assigns another tensor to the member that holds a buffer: the old tensor is broadcast and saved.
 namespace member_assigned_anew {
 
 // Keeps a moving average of the size of its inputs.
@@ -69,7 +69,7 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "BUF-03",
                          .name = "member_assigned_anew",
-                         .title = "the member that holds a buffer is assigned anew in forward",
+                         .title = "the member that holds a buffer gets another tensor in forward",
                          .expected = {.kind = "stale_buffer",
                                       .parameters = {"spread"},
                                       .ranks = {kAnyRanks},

@@ -10,7 +10,7 @@ using namespace mechanisms;  // NOLINT: the cases are about this network
 
 namespace {
 
-// Counts what it is told.
+// Counts the events it receives.
 struct Counter final : dist::ReducerObserver {
   int begun = 0, ready = 0, finished = 0, errors = 0;
   void on_begin(const dist::Round&, const autograd::Plan*) override { ++begun; }

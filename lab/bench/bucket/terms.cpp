@@ -90,8 +90,7 @@ MeasuredBucket::MeasuredBucket(const BucketCase& what, dist::ProcessGroupPtr gro
       ddp_(wrapped_, group_, ddp_options(what)),
       advice_(dist::make_all_advice()),
       setup_(setup_of(plain_, group_, what.hook)) {
-  for (const dist::NamedAdvice& each : advice_)
-    if (dist::Statistic* const statistic = each.advice->statistic()) setup_.statistics.push_back(statistic);
+  setup_.statistics = dist::statistics_of(advice_);
   if (dist::CommHookPtr hook = make_hook(what.hook)) ddp_.register_comm_hook(std::move(hook));
   buckets_.emplace(setup_);
   for (const Tensor& gradient : plain_->gradients)

@@ -63,7 +63,7 @@ const AddFault add(Fault{.id = "DIV-20",
 
 }  // namespace buffers_read_before_broadcast
 
-// DIV-27: rank 1 alone measures the size of its inputs anew and puts it into a buffer, with broadcast_buffers off.
+// DIV-27: rank 1 alone measures the size of its inputs again and writes it to a buffer, with broadcast_buffers off.
 namespace buffer_replaced_on_one_rank {
 
 std::vector<Tensor> run(const FaultContext& context) {
@@ -88,7 +88,7 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "DIV-27",
                          .name = "buffer_replaced_on_one_rank",
-                         .title = "a buffer that rank 1 alone has measured anew, broadcast_buffers off",
+                         .title = "a buffer that rank 1 alone has measured again, broadcast_buffers off",
                          .expected = {.kind = "buffers_written",
                                       .parameters = {"spread"},
                                       .ranks = {1},

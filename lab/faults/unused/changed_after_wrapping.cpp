@@ -48,7 +48,7 @@ const AddFault add(Fault{
 
 }  // namespace layer_replaced_after_wrapping
 
-// UNU-31: a head is renewed for the next task by assigning its handle anew; the old one stays registered.
+// UNU-31: for the next task, another head is assigned to the handle; the old one stays registered.
 namespace handle_assigned_anew {
 
 std::vector<Tensor> run(const FaultContext& context) {
@@ -66,7 +66,7 @@ std::vector<Tensor> run(const FaultContext& context) {
 const AddFault add(Fault{
     .id = "UNU-31",
     .name = "handle_assigned_anew",
-    .title = "a layer's handle assigned anew between two steps",
+    .title = "another layer assigned to a handle between two steps",
     .expected = {.kind = "unused_parameters", .parameters = {"b.weight"}, .cause = "replaced", .module = "b"},
     .run = &run});
 

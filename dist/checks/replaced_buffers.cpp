@@ -15,15 +15,24 @@ namespace {
 // Handles held by the module's list of buffers and by the wrapper's.
 constexpr uint32_t kOwnHandles = 2;
 
+bool reads(const autograd::Tape& tape, const autograd::Tape::Record& record, uint64_t id) {
+  return std::ranges::find(tape.inputs(record), id) != tape.inputs(record).end();
+}
+
 // A forward may also look the buffer up in the module by name.
 bool is_read_since(const autograd::Tape& tape, uint64_t position, uint64_t id) {
   const auto records = tape.records();
   const size_t first = position > tape.first_position() ? position - tape.first_position() : 0;
   return std::any_of(records.begin() + static_cast<std::ptrdiff_t>(std::min(first, records.size())), records.end(),
-                     [&](const autograd::Tape::Record& record) {
-                       const auto inputs = tape.inputs(record);
-                       return std::find(inputs.begin(), inputs.end(), id) != inputs.end();
-                     });
+                     [&](const autograd::Tape::Record& record) { return reads(tape, record, id); });
+}
+
+// A buffer for logging or a copy for evaluation may differ by rank; an input of a forward may not.
+bool is_read_in_forward(uint64_t id) {
+  const autograd::Tape* const tape = autograd::Tape::current();
+  return tape && std::ranges::any_of(tape->records(), [&](const autograd::Tape::Record& record) {
+           return record.call != 0 && reads(*tape, record, id);
+         });
 }
 
 }  // namespace
@@ -49,19 +58,6 @@ std::optional<size_t> StaleBuffers::look_at(std::span<const Tensor> buffers) {
   }
   return std::nullopt;
 }
-
-namespace {
-
-// A buffer for logging or a copy for evaluation may differ by rank; an input of a forward may not.
-bool is_read_in_forward(uint64_t id) {
-  const autograd::Tape* const tape = autograd::Tape::current();
-  return tape && std::ranges::any_of(tape->records(), [&](const autograd::Tape::Record& record) {
-           const auto inputs = tape->inputs(record);
-           return record.call != 0 && std::find(inputs.begin(), inputs.end(), id) != inputs.end();
-         });
-}
-
-}  // namespace
 
 std::vector<StepOnRank::Edit> replaced_buffers(std::span<const NamedParameter> buffers, uint64_t since) {
   std::vector<StepOnRank::Edit> found;

@@ -13,7 +13,6 @@
 #include <brigade/dist/groups/wrapper_history.h>
 #include <brigade/dist/observers/advisor.h>
 #include <brigade/dist/observers/hook_check.h>
-#include <brigade/dist/observers/missed_wrappers.h>
 #include <brigade/dist/observers/recorder.h>
 
 #include <fmt/format.h>
@@ -202,17 +201,7 @@ void DistributedDataParallelBase::check_steps(std::unordered_set<const TensorImp
       *reducer_, *log_, StepCheckOptions{static_cast<uint64_t>(options_.verify_every), !options_.broadcast_buffers},
       CheckedModule{*module_, [this] { return current(module_->named_parameters()); },
                     [this] { return current(module_->named_buffers()); }, std::move(ignored)});
-  reducer_->before_optimizer_step([this](const autograd::Update& update) {
-    const uint32_t local = reducer_->accumulation().local_backwards();
-    const RankActivity step{
-        .doing = Doing::Step, .owner = {Name(update.name)}, .local_backwards = local, .where = update.where};
-    if (local > 0) {
-      group_->note_activity(step);
-    } else {
-      MissedWrappers::of_this_thread().note(step, *group_);
-    }
-    (*step_check_)(update);
-  });
+  reducer_->before_optimizer_step([this](const autograd::Update& update) { (*step_check_)(update); });
 }
 
 void DistributedDataParallelBase::note_at_construction(SourceLocation where) {

@@ -32,11 +32,16 @@ std::vector<NamedAdvice> make_all_advice() {
   return made;
 }
 
+std::vector<Statistic*> statistics_of(std::span<const NamedAdvice> advice) {
+  std::vector<Statistic*> found;
+  for (const NamedAdvice& each : advice)
+    if (Statistic* const statistic = each.advice->statistic()) found.push_back(statistic);
+  return found;
+}
+
 std::vector<Statistic::Kind> statistics_of_all_advice() {
-  std::vector<Statistic::Kind> kinds;
-  for (const NamedAdvice& each : make_all_advice())
-    if (const Statistic* const statistic = each.advice->statistic()) kinds.push_back(statistic->kind());
-  return kinds;
+  const std::vector<NamedAdvice> all = make_all_advice();
+  return kinds_of(statistics_of(all));
 }
 
 }  // namespace brigade::dist

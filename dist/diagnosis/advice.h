@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,7 +62,9 @@ struct NamedAdvice {
 };
 // One instance of each kind, in the order of the names. Throws ValueError if a maker returns null.
 std::vector<NamedAdvice> make_all_advice();
-// The statistics of all registered advice, in the same order.
+// Those that have one, in the same order; they live as long as `advice`.
+std::vector<Statistic*> statistics_of(std::span<const NamedAdvice> advice);
+// The kinds of the statistics of all registered advice.
 std::vector<Statistic::Kind> statistics_of_all_advice();
 
 }  // namespace brigade::dist

@@ -7,6 +7,8 @@
 #include <brigade/core/place.h>
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 namespace brigade::dist {
 
@@ -50,5 +52,12 @@ class Statistic {
   // Called for each bucket, in order, if every rank took part in the backward with gradients and none has failed.
   virtual void read(const StatisticReading& reading) = 0;
 };
+
+inline std::vector<Statistic::Kind> kinds_of(std::span<Statistic* const> statistics) {
+  std::vector<Statistic::Kind> kinds;
+  for (const Statistic* const each : statistics)
+    kinds.push_back(each->kind());
+  return kinds;
+}
 
 }  // namespace brigade::dist

@@ -28,8 +28,16 @@ void ActivityNotes::on_passed_by(const autograd::Plan& plan) {
 
 void ActivityNotes::on_refused() { group_->note_activity({.doing = Doing::RefusedBackward, .owner = owner_}); }
 
-void ActivityNotes::on_step(const autograd::Update& update) {
-  stepping_ = {.doing = Doing::AfterStep, .owner = {Name(update.name)}, .after = update.where};
+void ActivityNotes::on_step(const autograd::Update& update, uint32_t local_backwards) {
+  const Owner optimizer{Name(update.name)};
+  stepping_ = {.doing = Doing::AfterStep, .owner = optimizer, .after = update.where};
+  const RankActivity step{
+      .doing = Doing::Step, .owner = optimizer, .local_backwards = local_backwards, .where = update.where};
+  if (local_backwards > 0) {
+    group_->note_activity(step);
+  } else {
+    MissedWrappers::of_this_thread().note(step, *group_);
+  }
 }
 
 void ActivityNotes::on_step_end() noexcept {

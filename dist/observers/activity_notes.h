@@ -20,7 +20,7 @@ class ActivityNotes final : public ReducerObserver {
   void on_forward_end() noexcept override;
   void on_passed_by(const autograd::Plan& plan) override;
   void on_refused() override;
-  void on_step(const autograd::Update& update) override;
+  void on_step(const autograd::Update& update, uint32_t local_backwards) override;
   void on_step_end() noexcept override;
   void on_begin(const Round& round, const autograd::Plan* plan) override;
   void on_backward_end(const autograd::Plan& plan) noexcept override;

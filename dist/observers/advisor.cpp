@@ -53,13 +53,6 @@ class RoundView final : public FinishedBackward {
 Advisor::Advisor(std::shared_ptr<WrapperLog> log, std::shared_ptr<const Recorder> recorder)
     : log_(std::move(log)), recorder_(std::move(recorder)), advice_(make_all_advice()) {}
 
-std::vector<Statistic*> Advisor::statistics() {
-  std::vector<Statistic*> found;
-  for (const NamedAdvice& each : advice_)
-    if (Statistic* const statistic = each.advice->statistic()) found.push_back(statistic);
-  return found;
-}
-
 void Advisor::on_begin(const Round& round, const autograd::Plan*) {
   if (!round.setup().options.gradient_as_bucket_view || round.setup().hook) return;
   for (uint32_t i = 0; i < round.setup().parameters.size() && !told_of_kept_; ++i)

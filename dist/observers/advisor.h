@@ -19,7 +19,7 @@ class Advisor final : public ReducerObserver {
   // Throws ValueError if a maker of advice returns null.
   Advisor(std::shared_ptr<WrapperLog> log, std::shared_ptr<const Recorder> recorder);
 
-  std::vector<Statistic*> statistics() override;
+  std::vector<Statistic*> statistics() override { return statistics_of(advice_); }
   // Warns, once, if the user has kept a gradient that its parameter no longer holds and that is a view of a bucket
   // this backward will overwrite.
   void on_begin(const Round& round, const autograd::Plan* plan) override;

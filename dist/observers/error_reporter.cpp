@@ -127,11 +127,11 @@ void ErrorReporter::on_finish(const Round& round) {
 std::exception_ptr ErrorReporter::on_error(const Round& round, const TracedBackward* backward,
                                            const std::string& failure) {
   used_by_rank_.clear();
-  const RankReport own = own_report(round, backward, failure);
-  remember(round);
   // The observer that has rejected the gradients says why.
-  if (round.outcome().rejected && round.outcome().failed == 0) return nullptr;
-  return error_of_all(round, own);
+  const bool is_explained = round.outcome().rejected && round.outcome().failed == 0;
+  const RankReport own = is_explained ? RankReport() : own_report(round, backward, failure);
+  remember(round);
+  return is_explained ? nullptr : error_of_all(round, own);
 }
 
 }  // namespace brigade::dist

@@ -45,10 +45,7 @@ Payload Buckets::new_payload(const BucketLayout& layout) {
     if (!known) known = device_runtime(layout.device).new_stream(layout.device.index);
     reading = known;
   }
-  std::vector<Statistic::Kind> kinds;
-  for (const Statistic* const each : setup_.statistics)
-    kinds.push_back(each->kind());
-  return Payload(*setup_.group, layout, kinds, std::move(reading), setup_.options.diagnosis);
+  return Payload(*setup_.group, layout, kinds_of(setup_.statistics), std::move(reading), setup_.options.diagnosis);
 }
 
 void Buckets::build(std::vector<BucketLayout> layouts) {

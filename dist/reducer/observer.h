@@ -36,8 +36,8 @@ class ReducerObserver {
   virtual void on_passed_by(const autograd::Plan&) {}
   // The root of a backward was refused. This rank takes part in the backward of its peers as one that fails.
   virtual void on_refused() {}
-  // The check of an optimizer's step begins; the step has ended.
-  virtual void on_step(const autograd::Update&) {}
+  // The check of an optimizer's step begins, with gradients that hold that many local backwards; the step has ended.
+  virtual void on_step(const autograd::Update&, uint32_t /*local_backwards*/) {}
   virtual void on_step_end() noexcept {}
 
   // --- In a reduced backward

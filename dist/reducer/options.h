@@ -43,10 +43,10 @@ struct ReducerOptions {
   std::optional<uint32_t> trigger = {};
   // Returns the current parameters of the module, to explain one that was replaced. May be empty.
   std::function<std::vector<NamedParameter>()> current_parameters = {};
-  // The same kinds in the same order on every rank.
-  std::vector<std::shared_ptr<ReducerObserver>> observers = {};
   // Returns the current WrappedModule::paths. May be empty.
   std::function<std::unordered_map<const void*, std::string>()> module_paths = {};
+  // The same kinds in the same order on every rank.
+  std::vector<std::shared_ptr<ReducerObserver>> observers = {};
 };
 
 // Moves parameters while backward runs. All callbacks are optional.
@@ -96,12 +96,6 @@ struct ReducerSetup {
 
   size_t count() const noexcept { return parameters.size(); }
   bool is_elsewhere(uint32_t parameter) const { return sharing[parameter] == Sharing::Elsewhere; }
-  std::vector<Statistic::Kind> kinds_of_statistics() const {
-    std::vector<Statistic::Kind> kinds;
-    for (const Statistic* const each : statistics)
-      kinds.push_back(each->kind());
-    return kinds;
-  }
   // Calls f for each observer, in order.
   template <class F>
   void notify(F&& f) const {

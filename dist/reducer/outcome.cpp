@@ -4,7 +4,6 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/core/factory.h>
-#include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/spread.h>
 #include <brigade/dist/reducer/accumulation.h>
 #include <brigade/dist/reducer/launch_order.h>
@@ -127,8 +126,8 @@ void Round::read_words(uint32_t index) {
   if (!payload.all_equal(Word::Round)) outcome_.same_round = false;
   bool silent = payload.count(Word::Silent) > 0;
   if (is_measured_on_the_way(payload)) silent = !read_sums(index) || silent;
-  for (size_t i = 0; i < setup_.statistics.size(); ++i) {
-    if (outcome_.present < size || outcome_.failed > 0 || outcome_.joined > 0) break;
+  const bool all_took_part = outcome_.present == size && outcome_.failed == 0 && outcome_.joined == 0;
+  for (size_t i = 0; i < setup_.statistics.size() && all_took_part; ++i) {
     StatisticReading reading = payload.read_statistic(i);
     // If numbers are reported in the next round, silence concerns those of an earlier backward.
     reading.all_have_gradients = reports_numbers_next_round_ || !silent;

@@ -80,19 +80,19 @@ CountLayout::CountLayout(DType dtype, int ranks) noexcept
   if (ranks > 2 * most) shares = (ranks + most - 1) / most;
 }
 
-TailLayout::TailLayout(DType dtype, int ranks, size_t parameters, std::span<const dist::Statistic::Kind> kinds)
+TailLayout::TailLayout(DType dtype, int ranks, size_t parameters, std::span<const Statistic::Kind> kinds)
     : counts(dtype, ranks), flags(static_cast<int64_t>(parameters)), bits(kTruths + kNumbers * kNumberBits) {
   if (is_half(dtype)) digit_bits = digits_of(dtype, ranks);
-  for (const dist::Statistic::Kind kind : kinds) {
+  for (const Statistic::Kind kind : kinds) {
     statistics.push_back({kind, bits});
-    if (kind == dist::Statistic::Kind::Number) bits += kNumberBits;
+    if (kind == Statistic::Kind::Number) bits += kNumberBits;
   }
   const auto width = [&](int whole) {
     return digit_bits == 0 ? 1 : (whole + digit_bits - 1) / digit_bits * counts.shares;
   };
   int64_t next = flags * counts.shares + counts.numel(bits);
-  for (Statistic& each : statistics) {
-    if (each.kind == dist::Statistic::Kind::Number) continue;
+  for (Position& each : statistics) {
+    if (each.kind == Statistic::Kind::Number) continue;
     each.first = next;
     each.square = next + width(kWholeBits);
     next = each.square + width(2 * kWholeBits);
@@ -250,7 +250,7 @@ void Payload::set_whole(int64_t first, int bits, uint64_t value) {
 }
 
 void Payload::set_statistic(size_t index, uint64_t value) {
-  const TailLayout::Statistic& place = layout_.statistics[index];
+  const TailLayout::Position& place = layout_.statistics[index];
   if (place.kind == Statistic::Kind::Number) return set_bits(place.first, kNumberBits, value);
   value = std::min(value, (uint64_t{1} << kWholeBits) - 1);
   set_whole(place.first, kWholeBits, value);
@@ -312,7 +312,7 @@ double Payload::mean_of_whole(int64_t first, int bits) const {
 }
 
 StatisticReading Payload::read_statistic(size_t index) const {
-  const TailLayout::Statistic& place = layout_.statistics[index];
+  const TailLayout::Position& place = layout_.statistics[index];
   StatisticReading reading{.ranks = ranks_};
   if (place.kind == Statistic::Kind::Number) {
     reading.all_equal = all_equal_at(place.first);

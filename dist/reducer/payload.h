@@ -73,8 +73,8 @@ struct TailLayout {
   TailLayout(DType dtype, int ranks, size_t parameters, std::span<const Statistic::Kind> kinds);
 
   // Of a number: its first bit. Of a measure: its first element, and that of its square.
-  struct Statistic {
-    dist::Statistic::Kind kind;
+  struct Position {
+    Statistic::Kind kind;
     int64_t first = 0, square = 0;
   };
   CountLayout counts;
@@ -83,7 +83,7 @@ struct TailLayout {
   int digit_bits = 0;      // per digit of a measure; 0 if each measure is one element
   int64_t first_word = 0;  // position of Word::Norm
   int64_t numel = 0;
-  std::vector<Statistic> statistics;
+  std::vector<Position> statistics;
 };
 
 class Payload {

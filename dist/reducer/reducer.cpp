@@ -620,7 +620,7 @@ void Reducer::end_round() noexcept {
 
 void Reducer::on_update(const autograd::Update& update) {
   if (!optimizer_step_) return;
-  setup_.notify([&](ReducerObserver& each) { each.on_step(update); });
+  setup_.notify([&](ReducerObserver& each) { each.on_step(update, accumulation_.local_backwards()); });
   try {
     optimizer_step_(update);
   } catch (const ConsistencyError&) {

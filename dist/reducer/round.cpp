@@ -4,6 +4,7 @@
 #include <brigade/autograd/detail/non_finite.h>
 #include <brigade/autograd/gradient_scale.h>
 #include <brigade/autograd/meta.h>
+#include <brigade/core/fnv.h>
 #include <brigade/core/view.h>
 #include <brigade/dist/diagnosis/scaled.h>
 #include <brigade/dist/reducer/accumulation.h>
@@ -18,17 +19,6 @@
 #include <cmath>
 
 namespace brigade::dist {
-
-namespace {
-
-// Every bit of the result depends on every bit of `value`.
-uint64_t mixed(uint64_t hash, double value) {
-  hash = (hash ^ std::bit_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15U;
-  hash = (hash ^ (hash >> 32)) * 0xBF58476D1CE4E5B9U;
-  return hash ^ (hash >> 29);
-}
-
-}  // namespace
 
 Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumulation, const RecordedGraph& recorded,
              Start start)
@@ -300,8 +290,8 @@ void Round::fill_words(uint32_t index) {
   payload.set(Word::Scaled, looks_at_hook && autograd::has_scalers() && any_is_scaled(setup_.parameters) ? 1 : 0);
   payload.set_number(Word::Round, start_.number + start_.averages);
   // Gradients of different data may have the same norm, but not also the same probe.
-  uint64_t likeness = mixed(0, progress.sum_of_squares);
-  if (start_.was_alike && !payload.on_device()) likeness = mixed(likeness, payload.probe());
+  uint64_t likeness = mix(std::bit_cast<uint64_t>(progress.sum_of_squares));
+  if (start_.was_alike && !payload.on_device()) likeness = mix(likeness ^ std::bit_cast<uint64_t>(payload.probe()));
   payload.set_number(Word::Likeness, likeness);
   for (size_t i = 0; i < setup_.statistics.size(); ++i)
     payload.set_statistic(i, setup_.statistics[i]->value());

@@ -166,7 +166,6 @@ ReducerOptions DistributedDataParallelBase::make_reducer_options(const std::vect
   result.find_unused_parameters = options_.find_unused_parameters;
   result.static_graph = options_.static_graph;
   result.gradient_as_bucket_view = options_.gradient_as_bucket_view;
-  result.diagnosis = options_.diagnosis;
   result.limits.first_bytes = bytes_of(options_.first_bucket_mb);
   result.limits.cap_bytes = bytes_of(options_.bucket_cap_mb);
   result.report_at = options_.report_at;
@@ -186,12 +185,14 @@ ReducerOptions DistributedDataParallelBase::make_reducer_options(const std::vect
 void DistributedDataParallelBase::observe(ReducerOptions& options) {
   log_ = std::make_shared<WrapperLog>(group_->rank());
   notes_ = std::make_shared<ActivityNotes>(group_, owner_);
-  const auto recorder = std::make_shared<Recorder>(log_);
+  const auto meter = options_.diagnosis ? std::make_shared<NormMeter>() : nullptr;
+  options.meter = meter;
+  const auto recorder = std::make_shared<Recorder>(log_, meter);
   errors_ = std::make_shared<ErrorReporter>();
   options.observers = {notes_, errors_};
   if (options_.diagnosis) {
     options.observers.push_back(std::make_shared<HookCheck>(log_));
-    options.observers.push_back(std::make_shared<Advisor>(log_, recorder));
+    options.observers.push_back(std::make_shared<Advisor>(log_, meter, recorder));
   }
   options.observers.push_back(recorder);  // after the advisor, which reads what it has recorded
 }

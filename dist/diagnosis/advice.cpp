@@ -39,9 +39,4 @@ std::vector<Statistic*> statistics_of(std::span<const NamedAdvice> advice) {
   return found;
 }
 
-std::vector<Statistic::Kind> statistics_of_all_advice() {
-  const std::vector<NamedAdvice> all = make_all_advice();
-  return kinds_of(statistics_of(all));
-}
-
 }  // namespace brigade::dist

@@ -8,7 +8,7 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/finished_backward.h>
-#include <brigade/dist/diagnosis/statistic.h>
+#include <brigade/dist/reducer/statistic.h>
 #include <brigade/dist/errors/verdict.h>
 
 #include <functional>
@@ -64,7 +64,5 @@ struct NamedAdvice {
 std::vector<NamedAdvice> make_all_advice();
 // Those that have one, in the same order; they live as long as `advice`.
 std::vector<Statistic*> statistics_of(std::span<const NamedAdvice> advice);
-// The kinds of the statistics of all registered advice.
-std::vector<Statistic::Kind> statistics_of_all_advice();
 
 }  // namespace brigade::dist

@@ -1,9 +1,9 @@
 // Finds on the tape why one parameter never became ready in a backward.
 #pragma once
 
-#include <brigade/autograd/listener.h>
 #include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/errors/verdict.h>
+#include <brigade/dist/reducer/traced_backward.h>
 
 #include <cstdint>
 #include <span>
@@ -11,25 +11,6 @@
 #include <unordered_map>
 
 namespace brigade::dist {
-
-// The backward in which a parameter is missing: one that is running, or one that has ended.
-class TracedBackward {
- public:
-  explicit TracedBackward(const autograd::Plan& plan)
-      : roots_(plan.roots()), where_(plan.where()), number_(plan.number()) {}
-  // Plan::where and Plan::number.
-  TracedBackward(SourceLocation where, uint64_t number) : where_(where), number_(number) {}
-
-  SourceLocation where() const noexcept { return where_; }
-  bool has_ended() const noexcept { return roots_.empty(); }
-  std::span<const Tensor> roots() const noexcept { return roots_; }
-  uint64_t number() const noexcept { return number_; }
-
- private:
-  std::span<const Tensor> roots_;
-  SourceLocation where_;
-  uint64_t number_;
-};
 
 // What the wrapper knows of its module as a whole.
 struct WrappedModule {

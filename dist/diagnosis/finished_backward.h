@@ -2,8 +2,10 @@
 // own observations, and a way to exchange texts with the other ranks.
 #pragma once
 
-#include <brigade/dist/diagnosis/moment.h>
+#include <brigade/dist/diagnosis/numbers.h>
+#include <brigade/dist/diagnosis/verdict_at.h>
 #include <brigade/dist/errors/named_parameter.h>
+#include <brigade/dist/reducer/past.h>
 #include <brigade/dist/timeline/timeline.h>
 
 #include <cstddef>
@@ -14,32 +16,6 @@
 
 namespace brigade::dist {
 
-// What the reduced payloads say about a backward as a whole.
-struct Outcome {
-  std::vector<int> users;  // per parameter: ranks that used it
-  int present = 0;         // ranks whose backward reached a parameter
-  int failed = 0;          // ranks whose backward failed
-  int joined = 0;          // ranks that only send zeros
-  int changed = 0;         // ranks whose graph changed (static_graph)
-  int non_finite = 0;      // ranks with an infinite or NaN gradient
-  bool same_round = true;
-  // Derived from means and variances, which rounding blurs: these only warrant a closer look.
-  bool outlier = false;   // one rank's gradients are much larger
-  size_t alike = 0;       // buckets whose gradients seem bitwise equal on all ranks
-  bool rejected = false;  // an observer does not trust the gradients
-};
-
-// What this rank observed about non-finite numbers.
-struct NonFinite {
-  std::vector<uint32_t> parameters;
-  std::vector<Tensor> device_losses;  // not read, since that would wait for the device
-  bool loss = false;
-  Cause cause;
-
-  // `where`: the call of the backward.
-  void blame_loss(SourceLocation where);
-};
-
 // A backward whose gradients are sound and in place.
 class FinishedBackward {
  public:
@@ -49,6 +25,7 @@ class FinishedBackward {
 
   virtual Moment moment() const = 0;  // the line of the call is this rank's
   virtual const Outcome& outcome() const = 0;
+  virtual const Measured& measured() const = 0;
   // The parameters that the reducer manages. "Per parameter" refers to their positions here.
   virtual std::span<const NamedParameter> parameters() const = 0;
   virtual bool find_unused_parameters() const = 0;  // the option
@@ -62,9 +39,9 @@ class FinishedBackward {
   virtual int64_t rows() const = 0;                             // samples in its batch, 0 when not known
   virtual std::span<const double> sums_of_squares() const = 0;  // of its gradients, per parameter; 0 without a gradient
   virtual const NonFinite& non_finite() const = 0;
-  // The backward that sums_of_squares(), non_finite(), and `non_finite` and `outlier` of the
-  // outcome refer to. With nccl it is the previous one, since the host does not wait for the
-  // device's numbers.
+  // The backward that sums_of_squares(), non_finite(), and `non_finite` and `outlier` of measured()
+  // refer to. With nccl it is the previous one, since the host does not wait for the device's
+  // numbers.
   virtual Moment moment_of_numbers() const { return moment(); }
   virtual const RoundEvents& events() const = 0;
 

@@ -1,7 +1,7 @@
 // Compares the times at which the ranks' gradients became ready.
 #include <brigade/dist/diagnosis/slow_rank.h>
 
-#include <brigade/dist/diagnosis/spread.h>
+#include <brigade/dist/diagnosis/numbers.h>
 
 #include <algorithm>
 

@@ -23,10 +23,12 @@ namespace {
 // Presents a round to advice.
 class RoundView final : public FinishedBackward {
  public:
-  RoundView(const Round& round, const RoundEvents& events) : round_(round), events_(events) {}
+  RoundView(const Round& round, const NormMeter& meter, const RoundEvents& events)
+      : round_(round), meter_(meter), events_(events) {}
 
   Moment moment() const override { return round_.moment(); }
   const Outcome& outcome() const override { return round_.outcome(); }
+  const Measured& measured() const override { return meter_.measured(); }
   std::span<const NamedParameter> parameters() const override { return round_.setup().parameters; }
   bool find_unused_parameters() const override { return round_.setup().options.find_unused_parameters; }
   size_t buckets() const override { return round_.buckets().size(); }
@@ -35,9 +37,9 @@ class RoundView final : public FinishedBackward {
   }
   int rank() const override { return round_.setup().group->rank(); }
   int64_t rows() const override { return round_.rows(); }
-  std::span<const double> sums_of_squares() const override { return round_.numbers().sums_of_squares; }
-  const NonFinite& non_finite() const override { return round_.numbers().non_finite; }
-  Moment moment_of_numbers() const override { return round_.numbers().moment; }
+  std::span<const double> sums_of_squares() const override { return meter_.numbers().sums_of_squares; }
+  const NonFinite& non_finite() const override { return meter_.numbers().non_finite; }
+  Moment moment_of_numbers() const override { return meter_.numbers().moment; }
   const RoundEvents& events() const override { return events_; }
   std::vector<std::string> exchange(const std::string& mine, const char* about) override {
     return round_.exchange(mine, about);
@@ -45,13 +47,15 @@ class RoundView final : public FinishedBackward {
 
  private:
   const Round& round_;
+  const NormMeter& meter_;
   const RoundEvents& events_;
 };
 
 }  // namespace
 
-Advisor::Advisor(std::shared_ptr<WrapperLog> log, std::shared_ptr<const Recorder> recorder)
-    : log_(std::move(log)), recorder_(std::move(recorder)), advice_(make_all_advice()) {}
+Advisor::Advisor(std::shared_ptr<WrapperLog> log, std::shared_ptr<const NormMeter> meter,
+                 std::shared_ptr<const Recorder> recorder)
+    : log_(std::move(log)), meter_(std::move(meter)), recorder_(std::move(recorder)), advice_(make_all_advice()) {}
 
 void Advisor::on_begin(const Round& round, const autograd::Plan*) {
   if (!round.setup().options.gradient_as_bucket_view || round.setup().hook) return;
@@ -62,7 +66,7 @@ void Advisor::on_begin(const Round& round, const autograd::Plan*) {
 void Advisor::on_finish(const Round& round) {
   if (!round.hook_sends()) return;
   warn_of_emptied(round);
-  RoundView backward(round, recorder_->events());
+  RoundView backward(round, *meter_, recorder_->events());
   std::exception_ptr failure;
   for (const NamedAdvice& each : advice_) {
     try {
@@ -91,7 +95,7 @@ void Advisor::warn_of_emptied(const Round& round) {
     if (found == round.setup().parameters.end()) continue;
     const auto position = static_cast<uint32_t>(found - round.setup().parameters.begin());
     const bool others_have_some = kernels::sum_of_squares(round.buckets().slot(position).view) > 0;
-    if (round.numbers().sums_of_squares[position] != 0 || !others_have_some) continue;
+    if (meter_->numbers().sums_of_squares[position] != 0 || !others_have_some) continue;
     Emptied& emptied = emptied_[position];
     if (emptied.latest == round.number()) continue;  // already counted, for another hook
     emptied.in_a_row = emptied.latest + 1 == round.number() ? emptied.in_a_row + 1 : 1;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/advice.h>
+#include <brigade/dist/observers/norm_meter.h>
 #include <brigade/dist/observers/recorder.h>
 #include <brigade/dist/observers/wrapper_log.h>
 #include <brigade/dist/reducer/observer.h>
@@ -17,7 +18,8 @@ namespace brigade::dist {
 class Advisor final : public ReducerObserver {
  public:
   // Throws ValueError if a maker of advice returns null.
-  Advisor(std::shared_ptr<WrapperLog> log, std::shared_ptr<const Recorder> recorder);
+  Advisor(std::shared_ptr<WrapperLog> log, std::shared_ptr<const NormMeter> meter,
+          std::shared_ptr<const Recorder> recorder);
 
   std::vector<Statistic*> statistics() override { return statistics_of(advice_); }
   // Warns, once, if the user has kept a gradient that its parameter no longer holds and that is a view of a bucket
@@ -35,6 +37,7 @@ class Advisor final : public ReducerObserver {
   void warn_of_emptied(const Round& round);
 
   std::shared_ptr<WrapperLog> log_;
+  std::shared_ptr<const NormMeter> meter_;
   std::shared_ptr<const Recorder> recorder_;
   std::vector<NamedAdvice> advice_;
   bool told_of_kept_ = false;

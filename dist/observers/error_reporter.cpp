@@ -62,7 +62,7 @@ RankReport ErrorReporter::own_report(const Round& round, const TracedBackward* b
   mine.failure = failure;
   mine.recorded.assign(round.recorded().used.begin(), round.recorded().used.end());
   mine.recorded_at = round.recorded().where;
-  WrappedModule wrapped{.reached_any = round.reaches_any(), .diagnosis = setup.options.diagnosis};
+  WrappedModule wrapped{.reached_any = round.reaches_any(), .diagnosis = setup.options.meter != nullptr};
   for (const NamedParameter& each : setup.parameters)
     wrapped.newest = std::max(wrapped.newest, each.tensor.id());
   if (setup.options.module_paths) wrapped.paths = setup.options.module_paths();

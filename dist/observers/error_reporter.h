@@ -16,6 +16,9 @@ class ErrorReporter final : public ReducerObserver {
   // By rank and parameter: whether it was used in the latest reduced backward. Empty unless its error has exchanged it.
   const std::vector<std::vector<bool>>& used_by_rank() const noexcept { return used_by_rank_; }
 
+  bool is_meant(std::span<const NamedParameter> parameters, const TracedBackward& backward) const override {
+    return was_cut_off(parameters, backward);
+  }
   void on_finish(const Round& round) override;
   std::exception_ptr on_error(const Round& round, const TracedBackward* backward, const std::string& failure) override;
 

@@ -1,6 +1,8 @@
 // Compares the probe of each bucket with the mean of the ranks' probes.
 #include <brigade/dist/observers/hook_check.h>
 
+#include <brigade/core/factory.h>
+#include <brigade/dist/observers/norm_meter.h>
 #include <brigade/dist/reducer/round.h>
 #include <brigade/kernels/bucket.h>
 
@@ -8,6 +10,18 @@
 #include <utility>
 
 namespace brigade::dist {
+
+namespace {
+
+// kernels::probe(); waits for a device.
+double probe_of(const Tensor& gradients) {
+  if (gradients.device() == Device()) return kernels::probe(gradients);
+  const Tensor value = empty({1}, {kFloat64, gradients.device()});
+  kernels::bucket_probe(gradients, value);
+  return brigade::detail::element_as_double(value, 0);
+}
+
+}  // namespace
 
 void HookCheck::on_begin(const Round& round, const autograd::Plan*) {
   probes_.assign(round.setup().hook ? round.buckets().size() : 0, 0);
@@ -17,14 +31,15 @@ void HookCheck::on_begin(const Round& round, const autograd::Plan*) {
 
 HookResult HookCheck::result_of(const Round& round, uint32_t bucket) const {
   const CommHook& hook = *round.setup().hook;
-  const Payload& payload = round.buckets()[bucket].payload;
+  const Tensor& reduced = round.buckets()[bucket].payload.gradients();
+  const NormMeter::Reading sent = NormMeter::reading_of(round.buckets()[bucket].payload);
   HookResult found{.hook = hook.name(),
                    .bucket = round.describe(bucket),
                    // 0 disables the check of the scale.
-                   .expected_probe = hook.is_approximate() ? 0 : payload.mean(Word::Probe),
-                   .found_probe = payload.probe(),
-                   .norm = std::exp2(payload.mean(Word::Norm) / 2),
-                   .was_finite = payload.count(Word::NonFinite) == 0,
+                   .expected_probe = hook.is_approximate() ? 0 : sent.probe,
+                   .found_probe = probe_of(reduced),
+                   .norm = sent.norm,
+                   .was_finite = sent.finite,
                    .parameters = {}};
   const bool is_finite = std::isfinite(found.found_probe);
   if (!is_finite && !found.was_finite) return found;
@@ -44,7 +59,7 @@ bool HookCheck::accepts(const Round& round, uint32_t bucket) {
     undecided_.push_back(bucket);
     return true;
   }
-  if (verdict->cause.kind == CauseKind::Overflow && round.buckets()[bucket].payload.count(Word::Scaled) > 0) {
+  if (verdict->cause.kind == CauseKind::Overflow && NormMeter::reading_of(round.buckets()[bucket].payload).scaled) {
     // The scaler skips the step on every rank, and lowers its scale.
     verdict->severity = Severity::Note;
     log_->advisories.add("hook_result overflow", std::move(*verdict));

@@ -84,8 +84,8 @@ void Recorder::on_finish(const Round& round) {
   for (uint32_t b = 0; b < buckets.size(); ++b)
     events_.buckets[b].parameters = buckets[b].layout.parameters;
   events_.rebuilt = !buckets.is_rebuilt();
-  const Cause& cause = round.own_numbers().non_finite.cause;
-  if (!cause.op.empty()) events_.non_finite = fmt::format("{} at {}", cause.op, to_string(cause.place));
+  const NonFinite* const found = meter_ ? &meter_->own_numbers().non_finite : nullptr;
+  if (found && !found->op.empty()) events_.non_finite = fmt::format("{} at {}", found->op, to_string(found->place));
   Timeline::Complete complete;
   if (device_times_) complete = [times = device_times_](RoundEvents& events) { return times->complete(events); };
   log_->timeline.add(std::move(events_), std::move(complete));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/core/device_runtime.h>
+#include <brigade/dist/observers/norm_meter.h>
 #include <brigade/dist/observers/wrapper_log.h>
 #include <brigade/dist/reducer/observer.h>
 
@@ -31,7 +32,9 @@ class DeviceTimes {
 
 class Recorder final : public ReducerObserver {
  public:
-  explicit Recorder(std::shared_ptr<WrapperLog> log) noexcept : log_(std::move(log)) {}
+  // `meter`: knows the first operation that was not finite; may be null.
+  Recorder(std::shared_ptr<WrapperLog> log, std::shared_ptr<const NormMeter> meter) noexcept
+      : log_(std::move(log)), meter_(std::move(meter)) {}
 
   // Of the backward that runs.
   const RoundEvents& events() const noexcept { return events_; }
@@ -47,6 +50,7 @@ class Recorder final : public ReducerObserver {
 
  private:
   std::shared_ptr<WrapperLog> log_;
+  std::shared_ptr<const NormMeter> meter_;
   RoundEvents events_;
   std::shared_ptr<DeviceTimes> device_times_;  // if a device runs the collectives
   int64_t forward_began_ = 0;

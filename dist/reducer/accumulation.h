@@ -3,7 +3,7 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
-#include <brigade/dist/diagnosis/statistic.h>
+#include <brigade/dist/reducer/statistic.h>
 #include <brigade/dist/errors/named_parameter.h>
 
 #include <cstdint>

@@ -45,7 +45,7 @@ Payload Buckets::new_payload(const BucketLayout& layout) {
     if (!known) known = device_runtime(layout.device).new_stream(layout.device.index);
     reading = known;
   }
-  return Payload(*setup_.group, layout, kinds_of(setup_.statistics), std::move(reading), setup_.options.diagnosis);
+  return Payload(*setup_.group, layout, setup_.registered, std::move(reading), setup_.options.meter != nullptr);
 }
 
 void Buckets::build(std::vector<BucketLayout> layouts) {
@@ -67,6 +67,7 @@ void Buckets::build(std::vector<BucketLayout> layouts) {
     buckets_.push_back({std::move(layout), std::move(payload)});
   }
   if (setup_.hook) setup_.hook->on_rebuild();
+  if (setup_.options.meter) setup_.options.meter->on_build(*this);
 }
 
 std::vector<BucketLayout> Buckets::layouts() const {
@@ -83,16 +84,6 @@ bool Buckets::are_captured() const {
   });
 }
 
-void Buckets::receive(Numbers& numbers) const {
-  for (uint32_t i = 0; i < numbers.on_the_way.size(); ++i) {
-    if (!std::exchange(numbers.on_the_way[i], uint8_t{0})) continue;
-    const Slot& slot = slots_[i];
-    const Payload& payload = buckets_[slot.bucket].payload;
-    payload.receive_sums();
-    numbers.take(i, payload.sum_of_squares(slot.index));
-  }
-}
-
 bool Buckets::rebuild(std::span<const uint32_t> ready_order, SourceLocation where) {
   rebuilt_ = true;
   std::vector<int64_t> order(ready_order.begin(), ready_order.end());
@@ -106,6 +97,7 @@ bool Buckets::rebuild(std::span<const uint32_t> ready_order, SourceLocation wher
   std::memcpy(shared.raw_data(), order.data(), order.size() * sizeof(int64_t));
   setup_.group->broadcast(shared, {.root = 0, .topic = setup_.topic(Phase::Backward, "ready order")}, where)->wait();
   std::memcpy(order.data(), shared.raw_data(), order.size() * sizeof(int64_t));
+  if (setup_.options.meter) setup_.options.meter->on_rebuild(*this);
   std::vector<BucketLayout> fresh = cut(std::vector<uint32_t>(order.begin(), order.end()));
   if (fresh == layouts()) return false;
   build(std::move(fresh));

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <brigade/core/device_runtime.h>
-#include <brigade/dist/reducer/numbers.h>
 #include <brigade/dist/reducer/options.h>
 #include <brigade/dist/reducer/payload.h>
 
@@ -47,8 +46,6 @@ class Buckets {
 
   // Whether work for their device is being captured into a graph, so that nothing may wait for it.
   bool are_captured() const;
-  // Reads the numbers of the latest backward that are still on the device; waits until it has computed them.
-  void receive(Numbers& numbers) const;
 
  private:
   std::vector<BucketLayout> cut(std::span<const uint32_t> order) const;

@@ -1,5 +1,4 @@
-// ReducerObserver: what a reducer reports to those who watch it, such as the timeline and the diagnosis
-// (dist/observers). A reducer works without observers: it averages, and its errors name no cause.
+// ReducerObserver: what a reducer reports to those who watch it (dist/observers). A reducer works without observers: it averages, and its errors name no cause.
 //
 // Observers are called in the order of ReducerOptions::observers, which must be the same on every rank: some exchange
 // texts.
@@ -11,6 +10,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +19,7 @@ namespace brigade::dist {
 class Round;
 class Statistic;
 class TracedBackward;
+struct NamedParameter;
 
 class ReducerObserver {
  public:
@@ -34,6 +35,8 @@ class ReducerObserver {
   virtual void on_forward_end() noexcept {}
   // A backward has reached no parameter of the reducer, although a forward waits for its backward.
   virtual void on_passed_by(const autograd::Plan&) {}
+  // Whether such a backward was to reach one of them: its path was cut.
+  virtual bool is_meant(std::span<const NamedParameter>, const TracedBackward&) const { return false; }
   // The root of a backward was refused. This rank takes part in the backward of its peers as one that fails.
   virtual void on_refused() {}
   // The check of an optimizer's step begins, with gradients that hold that many local backwards; the step has ended.

@@ -1,14 +1,17 @@
 // The options of a reducer, and the state that its parts share.
 #pragma once
 
-#include <brigade/dist/diagnosis/statistic.h>
+#include <brigade/dist/reducer/statistic.h>
 #include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/reducer/bucket.h>
 #include <brigade/dist/reducer/comm_hook.h>
+#include <brigade/dist/reducer/meter.h>
 #include <brigade/dist/reducer/observer.h>
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,9 +35,8 @@ struct ReducerOptions {
   // parameters: there is no error once each parameter was reached. A gradient that is not the mean is an error at once.
   enum class ReportAt : uint8_t { Backward, NextForward };
   ReportAt report_at = ReportAt::Backward;
-  // Check the numbers as well: non-finite gradients, a rank with gradients of another size, a hook that does not
-  // average, a late rank.
-  bool diagnosis = true;
+  // Measures the gradients on their way. Null: nothing does.
+  std::shared_ptr<GradientMeter> meter = {};
   // The name of the module in messages.
   std::string module_name = "module";
   Owner owner = {Name("DDP(module)"), 1};  // identifies this wrapper, the same on every rank
@@ -93,6 +95,17 @@ struct ReducerSetup {
   bool divide_by_participants = false;  // see Reducer::divide_by_participants
   BucketFollower follower = {};
   std::vector<Statistic*> statistics = {};  // of the observers
+  std::vector<WordKind> registered = {};    // words of a payload: of the meter, then of the statistics
+
+  // Collects them.
+  void register_words() {
+    notify([&](ReducerObserver& each) { std::ranges::copy(each.statistics(), std::back_inserter(statistics)); });
+    if (options.meter) registered = options.meter->words();
+    for (const Statistic* const each : statistics)
+      registered.push_back(each->kind());
+  }
+  // The position of a statistic among the registered words.
+  size_t word_of(size_t statistic) const noexcept { return registered.size() - statistics.size() + statistic; }
 
   size_t count() const noexcept { return parameters.size(); }
   bool is_elsewhere(uint32_t parameter) const { return sharing[parameter] == Sharing::Elsewhere; }

@@ -4,7 +4,6 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/core/factory.h>
-#include <brigade/dist/diagnosis/spread.h>
 #include <brigade/dist/reducer/accumulation.h>
 #include <brigade/dist/reducer/launch_order.h>
 #include <brigade/kernels/bucket.h>
@@ -13,7 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace brigade::dist {
@@ -33,21 +31,8 @@ void Round::poll() {
 // See waits_for_numbers().
 void Round::send_waiting_tail(uint32_t index) {
   if (!waits_for_numbers(index) || progress_[index].tail_work) return;
-  if (setup_.options.diagnosis && !captured_) {
-    take_sums(index);
-    fill_numbers(index);
-    buckets_[index].payload.set_probe();
-  }
+  setup_.options.meter->write_late(*this, index, buckets_[index].payload);
   send_tail(index);
-}
-
-void Round::take_sums(uint32_t index) {
-  const Bucket& bucket = buckets_[index];
-  bucket.payload.receive_sums();
-  const std::vector<int64_t>& measured = progress_[index].measured;
-  for (size_t k = 0; k < measured.size(); ++k) {
-    if (measured[k] != 0) own_.take(bucket.layout.parameters[k], bucket.payload.sum_of_squares(k));
-  }
 }
 
 // Reads flags and words once they are reduced.
@@ -57,7 +42,6 @@ void Round::receive(uint32_t index) {
   send_waiting_tail(index);
   Payload& payload = buckets_[index].payload;
   payload.receive(progress.tail_work ? *progress.tail_work : *progress.work);
-  if (payload.on_device() && !payload.has_tail_on_host()) take_sums(index);
 }
 
 void Round::complete(uint32_t index) {
@@ -121,56 +105,19 @@ void Round::read_words(uint32_t index) {
   keep_largest(outcome_.failed, Word::Failed);
   keep_largest(outcome_.joined, Word::Joined);
   keep_largest(outcome_.changed, Word::Changed);
-  keep_largest(outcome_.non_finite, Word::NonFinite);
   if (!hook_sends_) return;
   if (!payload.all_equal(Word::Round)) outcome_.same_round = false;
-  bool silent = payload.count(Word::Silent) > 0;
-  if (is_measured_on_the_way(payload)) silent = !read_sums(index) || silent;
+  GradientMeter* const meter = setup_.options.meter.get();
+  const bool measured = !meter || meter->read(*this, index, payload);
   const bool all_took_part = outcome_.present == size && outcome_.failed == 0 && outcome_.joined == 0;
   for (size_t i = 0; i < setup_.statistics.size() && all_took_part; ++i) {
-    StatisticReading reading = payload.read_statistic(i);
-    // If numbers are reported in the next round, silence concerns those of an earlier backward.
-    reading.all_have_gradients = reports_numbers_next_round_ || !silent;
+    StatisticReading reading = payload.read_word(setup_.word_of(i));
+    reading.all_have_gradients = measured || meter->is_late();
     setup_.statistics[i]->read(reading);
   }
-  if (silent) return;
-  if (size > 1 && !payload.on_device() && progress_[index].same_sums && payload.all_equal(Word::Likeness))
-    ++outcome_.alike;
-  const double variance = is_measured_on_the_way(payload) ? progress_[index].variance : payload.variance_of_norm();
-  outcome_.outlier = outcome_.outlier || distance_of_one(variance, size) > 9;  // 22 times the norm
-  // Checking the result would wait for a device: done later, when it is idle.
-  if (!payload.on_device()) judge(index);
-}
-
-bool Round::read_sums(uint32_t index) {
-  const Bucket& bucket = buckets_[index];
-  const SlotSums& sums = *bucket.payload.slot_sums();
-  if (!sums.taken()) return false;
-  Progress& progress = progress_[index];
-  const int size = setup_.group->size();
-  int non_finite = 0;
-  bool all_have_some = true;
-  double first = 0, mean = 0, of_squares = 0;
-  for (int r = 0; r < size; ++r) {
-    double total = 0;
-    bool finite = true;
-    for (size_t k = 0; k < sums.slots(); ++k) {
-      const double sum = sums.sum(r, k);
-      if (r == setup_.group->rank() && sum != 0) own_.take(bucket.layout.parameters[k], sum);
-      finite = finite && std::isfinite(sum);
-      total += sum;
-    }
-    if (!finite) ++non_finite;
-    if (total == 0) all_have_some = false;
-    if (r == 0) first = total;
-    if (total != first) progress.same_sums = false;
-    const double norm = logarithm(total);
-    mean += norm / size;
-    of_squares += norm * norm / size;
-  }
-  progress.variance = std::max(0.0, of_squares - mean * mean);
-  outcome_.non_finite = std::max(outcome_.non_finite, non_finite);
-  return all_have_some;
+  // Checking the result would wait for a device.
+  progress_[index].to_judge = measured && payload.on_device();
+  if (measured && !payload.on_device()) judge(index);
 }
 
 // Whether no rank reached anything; then every rank stops after the first bucket.
@@ -214,10 +161,8 @@ void Round::finish() {
     complete(i);
     hand_over(i + 1);
   }
-  for (uint32_t i = 0; i < buckets_.size() && hook_sends_; ++i) {
-    const Payload& payload = buckets_[i].payload;
-    if (payload.on_device() && payload.count(Word::Silent) == 0) judge(i);
-  }
+  for (uint32_t i = 0; i < buckets_.size(); ++i)
+    if (progress_[i].to_judge) judge(i);
 }
 
 void Round::judge(uint32_t index) {

@@ -1,12 +1,37 @@
-// What a reducer remembers of the backwards it has reduced.
+// What the ranks have told each other about a backward, and what a reducer remembers of those it has reduced.
 #pragma once
 
 #include <brigade/core/place.h>
 
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 namespace brigade::dist {
+
+// Which backward: its number among the reduced ones, the line of its call, and the number of ranks of the group.
+struct Moment {
+  uint64_t iteration = 0;
+  SourceLocation where;
+  int ranks = 1;
+
+  std::vector<int> every_rank() const {
+    std::vector<int> all(static_cast<size_t>(ranks));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+};
+
+// What the reduced payloads say about a backward as a whole.
+struct Outcome {
+  std::vector<int> users;  // per parameter: ranks that used it
+  int present = 0;         // ranks whose backward reached a parameter
+  int failed = 0;          // ranks whose backward failed
+  int joined = 0;          // ranks that only send zeros
+  int changed = 0;         // ranks whose graph changed (static_graph)
+  bool same_round = true;
+  bool rejected = false;  // an observer does not trust the gradients
+};
 
 // The latest backward whose buckets all came back. "Per parameter" is indexed by the reducer's parameters.
 struct ReducedBackward {
@@ -26,8 +51,6 @@ struct Past {
   uint64_t collectives = 0;
   std::vector<int> users;             // per parameter, of the latest sound one
   std::vector<uint32_t> ready_order;  // of the latest
-  bool alike = false;                 // all ranks' gradients seemed the same
-  int non_finite_in_a_row = 0;        // up to the latest, whose gradients were not finite
   ReducedBackward backward;
   std::vector<uint64_t> last_used;  // per parameter: number of the latest backward in which a rank used it; 0: none
 };

@@ -56,16 +56,7 @@ DType dtype_of_tail(const ProcessGroup& group, const BucketLayout& layout) {
   return has_tail_apart(group, layout) ? kFloat32 : layout.dtype;
 }
 
-constexpr int64_t kTruths = static_cast<int64_t>(Word::Round);
-constexpr int64_t kNumbers = static_cast<int64_t>(Word::Norm) - kTruths;  // without those of statistics
-
-bool is_truth(Word word) { return word < Word::Round; }
-
-// The bit of a truth, or the first bit of a number.
-int64_t first_bit(Word word) {
-  const auto index = static_cast<int64_t>(word);
-  return is_truth(word) ? index : kTruths + (index - kTruths) * kNumberBits;
-}
+constexpr int64_t kTruths = static_cast<int64_t>(Word::Round);  // of the reducer; its number follows them
 
 }  // namespace
 
@@ -80,34 +71,34 @@ CountLayout::CountLayout(DType dtype, int ranks) noexcept
   if (ranks > 2 * most) shares = (ranks + most - 1) / most;
 }
 
-TailLayout::TailLayout(DType dtype, int ranks, size_t parameters, std::span<const Statistic::Kind> kinds)
-    : counts(dtype, ranks), flags(static_cast<int64_t>(parameters)), bits(kTruths + kNumbers * kNumberBits) {
+TailLayout::TailLayout(DType dtype, int ranks, size_t parameters, std::span<const WordKind> kinds)
+    : counts(dtype, ranks), flags(static_cast<int64_t>(parameters)), bits(kTruths + kNumberBits) {
   if (is_half(dtype)) digit_bits = digits_of(dtype, ranks);
-  for (const Statistic::Kind kind : kinds) {
-    statistics.push_back({kind, bits});
-    if (kind == Statistic::Kind::Number) bits += kNumberBits;
+  for (const WordKind kind : kinds) {
+    registered.push_back({kind, bits});
+    if (kind == WordKind::Truth) ++bits;
+    if (kind == WordKind::Number) bits += kNumberBits;
   }
   const auto width = [&](int whole) {
     return digit_bits == 0 ? 1 : (whole + digit_bits - 1) / digit_bits * counts.shares;
   };
-  int64_t next = flags * counts.shares + counts.numel(bits);
-  for (Position& each : statistics) {
-    if (each.kind == Statistic::Kind::Number) continue;
-    each.first = next;
-    each.square = next + width(kWholeBits);
-    next = each.square + width(2 * kWholeBits);
+  numel = flags * counts.shares + counts.numel(bits);
+  for (Position& each : registered) {
+    if (each.kind != WordKind::Measure) continue;
+    each.first = numel;
+    each.square = numel + width(kWholeBits);
+    numel = each.square + width(2 * kWholeBits);
   }
-  first_word = next;
-  numel = next + static_cast<int64_t>(Word::Probe) + 1 - static_cast<int64_t>(Word::Norm);
+  for (Position& each : registered)
+    if (each.kind == WordKind::Real) each.first = numel++;
 }
 
-Payload::Payload(ProcessGroup& group, const BucketLayout& layout, std::span<const Statistic::Kind> statistics,
+Payload::Payload(ProcessGroup& group, const BucketLayout& layout, std::span<const WordKind> registered,
                  std::shared_ptr<DeviceStream> reading, bool measured)
     : rank_(group.rank()),
       ranks_(group.size()),
-      layout_(dtype_of_tail(group, layout), ranks_, layout.parameters.size(), statistics),
+      layout_(dtype_of_tail(group, layout), ranks_, layout.parameters.size(), registered),
       own_bits_(static_cast<size_t>(layout_.counts.numel(layout_.bits) / layout_.counts.shares)),
-      offsets_(layout.offsets),
       reading_(std::move(reading)) {
   const bool on_device = layout.device != Device();
   const bool apart = has_tail_apart(group, layout);
@@ -132,60 +123,18 @@ Payload::Payload(ProcessGroup& group, const BucketLayout& layout, std::span<cons
     host_tail_ = empty_pinned(runtime, tail_.sizes(), tail_.dtype());
     kernels::fill(host_tail_, 0.0);
   }
-  sums_ = empty({layout_.flags + 1}, {kFloat64, layout.device});
-  host_sums_ = empty_pinned(runtime, sums_.sizes(), kFloat64);
   arrived_ = runtime.new_event(layout.device.index);
 }
 
-void Payload::send(std::span<const int64_t> measured, bool non_finite) {
-  if (!on_device()) return;
+void Payload::send() {
+  if (!on_device() || has_tail_on_host()) return;
   const Device device = whole_.device();
-  if (!has_tail_on_host())
-    device_runtime(device).copy_async(tail_.raw_data(), host_tail_.raw_data(), tail_.nbytes(), device.index);
-  if (measured.empty()) return;
-  kernels::bucket_sums_of_squares(gradients_, offsets_, measured, sums_of_slots());
-  if (has_tail_on_host()) return copy_sums_to_host();
-  const int64_t first = position(Word::Norm);
-  kernels::bucket_words(view::slice(tail_, 0, first, first + 4), sums_of_slots(), non_finite);
+  device_runtime(device).copy_async(tail_.raw_data(), host_tail_.raw_data(), tail_.nbytes(), device.index);
 }
 
-Tensor Payload::sums_of_slots() const { return view::slice(sums_, 0, 0, layout_.flags); }
-
-void Payload::copy_sums_to_host() {
-  const Device device = whole_.device();
-  device_runtime(device).copy_async(host_sums_.raw_data(), sums_.raw_data(), sums_.nbytes(), device.index);
-  arrived_->record();
-}
-
-void Payload::receive_sums() const {
-  if (arrived_) arrived_->synchronize();
-}
-
-void Payload::set_probe() {
-  const double sent = host_sums_.data_ptr<double>()[layout_.flags];
-  set(Word::Probe, std::isfinite(sent) ? sent : 0);
-}
-
-void Payload::send_probe() {
-  if (!on_device()) {
-    const double sent = probe();
-    set(Word::Probe, std::isfinite(sent) ? sent : 0);
-    return;
-  }
-  if (has_tail_on_host()) {
-    kernels::bucket_probe(gradients_, view::slice(sums_, 0, layout_.flags, layout_.flags + 1));
-    return copy_sums_to_host();
-  }
-  const Tensor value = empty({1}, {kFloat64, whole_.device()});
-  kernels::bucket_probe(gradients_, value);
-  kernels::copy(view::slice(tail_, 0, position(Word::Probe), position(Word::Probe) + 1), value);
-}
-
-double Payload::probe() const {
-  if (!on_device()) return kernels::probe(gradients_);
-  const Tensor value = empty({1}, {kFloat64, whole_.device()});
-  kernels::bucket_probe(gradients_, value);
-  return brigade::detail::element_as_double(value, 0);
+Tensor Payload::reals(size_t index, int64_t count) const {
+  const int64_t first = layout_.registered[index].first;
+  return view::slice(tail_, 0, first, first + count);
 }
 
 void Payload::receive(Work& reduced) {
@@ -198,12 +147,10 @@ void Payload::receive(Work& reduced) {
     const DeviceStreamGuard guard(*reading_);
     reduced.wait();
     device_runtime(device).copy_async(host_tail_.raw_data(), tail_.raw_data(), tail_.nbytes(), device.index);
-    copy_sums_to_host();
+    arrived_->record();
   }
-  receive_sums();
+  arrived_->synchronize();
 }
-
-double Payload::sum_of_squares(size_t index) const { return host_sums_.data_ptr<double>()[index]; }
 
 // Clears the other shares, which hold the average of the previous backward.
 void Payload::write_share(int64_t first, double value) {
@@ -228,18 +175,9 @@ void Payload::set_bits(int64_t first, int64_t count, uint64_t bits) {
   }
 }
 
-void Payload::set(Word word, double value) {
-  if (is_truth(word)) return set_bits(first_bit(word), 1, value != 0 ? 1 : 0);
-  write(host_tail_, position(word), value);
-}
+void Payload::set(Word truth, bool on) { set_bits(static_cast<int64_t>(truth), 1, on ? 1 : 0); }
 
-void Payload::set_number(Word word, uint64_t number) { set_bits(first_bit(word), kNumberBits, number); }
-
-void Payload::set_norm(double value) {
-  set(Word::Norm, value);
-  const double sent = read(host_tail_, position(Word::Norm));  // a half type rounds it
-  set(Word::NormSquared, sent * sent);
-}
+void Payload::set_number(Word number, uint64_t value) { set_bits(static_cast<int64_t>(number), kNumberBits, value); }
 
 void Payload::set_whole(int64_t first, int bits, uint64_t value) {
   if (layout_.digit_bits == 0) return write(host_tail_, first, static_cast<double>(value));
@@ -249,12 +187,19 @@ void Payload::set_whole(int64_t first, int bits, uint64_t value) {
   }
 }
 
-void Payload::set_statistic(size_t index, uint64_t value) {
-  const TailLayout::Position& place = layout_.statistics[index];
-  if (place.kind == Statistic::Kind::Number) return set_bits(place.first, kNumberBits, value);
+void Payload::set_word(size_t index, uint64_t value) {
+  const TailLayout::Position& place = layout_.registered[index];
+  if (place.kind == WordKind::Truth) return set_bits(place.first, 1, value != 0 ? 1 : 0);
+  if (place.kind == WordKind::Number) return set_bits(place.first, kNumberBits, value);
   value = std::min(value, (uint64_t{1} << kWholeBits) - 1);
   set_whole(place.first, kWholeBits, value);
   set_whole(place.square, 2 * kWholeBits, value * value);
+}
+
+double Payload::set_real(size_t index, double value) {
+  const int64_t position = layout_.registered[index].first;
+  write(host_tail_, position, value);
+  return read(host_tail_, position);
 }
 
 uint64_t Payload::sum_of_shares(int64_t first) const {
@@ -282,25 +227,19 @@ bool Payload::for_counts(int64_t first, int64_t count, F&& f) const {
   return true;
 }
 
-int Payload::count(Word word) const {
-  if (!is_truth(word)) return static_cast<int>(std::lround(mean(word) * ranks_));
+int Payload::count_at(int64_t bit) const {
   int found = 0;
-  for_counts(first_bit(word), 1, [&](int ranks) { return (found = ranks, true); });
+  for_counts(bit, 1, [&](int ranks) { return (found = ranks, true); });
   return found;
 }
+
+int Payload::count(Word truth) const { return count_at(static_cast<int64_t>(truth)); }
 
 bool Payload::all_equal_at(int64_t first) const {
   return for_counts(first, kNumberBits, [&](int ranks) { return ranks == 0 || ranks == ranks_; });
 }
 
-bool Payload::all_equal(Word number) const { return all_equal_at(first_bit(number)); }
-
-double Payload::mean(Word word) const { return read(host_tail_, position(word)); }
-
-double Payload::variance_of_norm() const {
-  const double average = mean(Word::Norm);
-  return std::max(0.0, mean(Word::NormSquared) - average * average);
-}
+bool Payload::all_equal(Word number) const { return all_equal_at(static_cast<int64_t>(number)); }
 
 double Payload::mean_of_whole(int64_t first, int bits) const {
   if (layout_.digit_bits == 0) return read(host_tail_, first);
@@ -311,12 +250,14 @@ double Payload::mean_of_whole(int64_t first, int bits) const {
   return total / ranks_;
 }
 
-StatisticReading Payload::read_statistic(size_t index) const {
-  const TailLayout::Position& place = layout_.statistics[index];
+StatisticReading Payload::read_word(size_t index) const {
+  const TailLayout::Position& place = layout_.registered[index];
   StatisticReading reading{.ranks = ranks_};
-  if (place.kind == Statistic::Kind::Number) {
-    reading.all_equal = all_equal_at(place.first);
-    return reading;
+  switch (place.kind) {
+    case WordKind::Truth: reading.count = count_at(place.first); return reading;
+    case WordKind::Number: reading.all_equal = all_equal_at(place.first); return reading;
+    case WordKind::Real: reading.mean = read(host_tail_, place.first); return reading;
+    case WordKind::Measure: break;
   }
   reading.mean = mean_of_whole(place.first, kWholeBits);
   const double of_squares = mean_of_whole(place.square, 2 * kWholeBits);

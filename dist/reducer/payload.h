@@ -1,8 +1,7 @@
 // The payload of a bucket, carried by one all-reduce: [gradient slots | one flag per parameter | words].
 //
 // The flags count the ranks that used a parameter; the words describe the rank: whether its backward reached
-// anything, failed, or is a shadow of join(), how far it is, how large its gradients are. All travel as averages in
-// the bucket's own dtype.
+// anything, failed, or is a shadow of join(), and how far it is. All travel as averages in the bucket's own dtype.
 //
 // Whether ranks communicate further is decided from the averages alone, never by comparing them with this rank's own
 // values: averages are the same bits on every rank, so all ranks decide alike.
@@ -12,8 +11,8 @@
 // holds: 11 in float32 between two ranks, one in bfloat16 from 8 ranks on. From 257 ranks on a bfloat16 count is
 // spread over several elements, each for some of the ranks.
 //
-// Besides the words of the reducer there are those of statistics (diagnosis/statistic.h): numbers, and measures.
-// Measures and norms travel with their squares, and their variance is compared with a threshold. A half type is too
+// Besides the words of the reducer there are registered ones (statistic.h), of its meter and of statistics.
+// Measures travel with their squares, and their variance is compared with a threshold. A half type is too
 // coarse for measures: there they travel as the digits of a whole number. The base is the largest power of two whose
 // digits, summed over the ranks, survive the average exactly: 128 for two ranks in bfloat16 (8 bits of precision), so
 // a measure takes 3 elements and its square 6.
@@ -24,7 +23,7 @@
 #pragma once
 
 #include <brigade/core/device_runtime.h>
-#include <brigade/dist/diagnosis/statistic.h>
+#include <brigade/dist/reducer/statistic.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/slot_sums.h>
 #include <brigade/dist/reducer/bucket.h>
@@ -41,20 +40,9 @@ enum class Word : uint8_t {
   Failed,   // the backward ended with an error
   Joined,   // a shadow: this rank has no data left
   Changed,  // the used set differs from the recorded one (static_graph)
-  Scaled,   // a gradient comes from a scaled loss; set only if a communication hook is checked
-  // Numbers, modulo 2^kNumberBits: compared for equality on all ranks.
-  Round,     // of the reduced backward, and which shared parameters are averaged in it
-  Likeness,  // hash of this rank's gradients
-  // The next four are as kernels::bucket_words writes them. If the host reduces flags and words, they describe the
-  // previous backward, because the host does not wait for the numbers of this one. If the all-reduce measures
-  // (slot_sums()), they hold what was known before it: no norm, and an infinite loss.
-  Norm,         // log2 of the sum of squares of this rank's gradients
-  NormSquared,  //
-  Silent,       // no statement about the numbers
-  NonFinite,    // a gradient of this rank is infinite or NaN
-  Probe,        // kernels::probe() of this rank's gradients
+  // A number: of the reduced backward, and which shared parameters are averaged in it.
+  Round,
 };
-inline constexpr int kNumberBits = 11;
 
 // How counts of ranks are encoded exactly in elements of a dtype.
 struct CountLayout {
@@ -70,27 +58,27 @@ struct CountLayout {
 // Where flags and words are in the tail of a payload.
 struct TailLayout {
   // Of a bucket of `parameters`, if the tail has that dtype.
-  TailLayout(DType dtype, int ranks, size_t parameters, std::span<const Statistic::Kind> kinds);
+  TailLayout(DType dtype, int ranks, size_t parameters, std::span<const WordKind> registered);
 
-  // Of a number: its first bit. Of a measure: its first element, and that of its square.
+  // Of a truth or number: its first bit. Of the others: its first element; of a measure also that of its square.
   struct Position {
-    Statistic::Kind kind;
+    WordKind kind;
     int64_t first = 0, square = 0;
   };
   CountLayout counts;
   int64_t flags;           // how many
   int64_t bits;            // of truths and numbers, which follow the flags
   int digit_bits = 0;      // per digit of a measure; 0 if each measure is one element
-  int64_t first_word = 0;  // position of Word::Norm
   int64_t numel = 0;
-  std::vector<Position> statistics;
+  std::vector<Position> registered;  // reals that follow each other there do so here
 };
 
 class Payload {
  public:
-  // Allocates cleared memory of the group. On a device, `reading` is the stream on which receive() reads. `measured`:
-  // adds room for sums of squares, if the group computes them (slot_sums()).
-  Payload(ProcessGroup& group, const BucketLayout& layout, std::span<const Statistic::Kind> statistics = {},
+  // Allocates cleared memory of the group. `registered`: words besides those of `Word`. On a device, `reading` is the
+  // stream on which receive() reads. `measured`: adds room for sums of squares, if the group computes them
+  // (slot_sums()).
+  Payload(ProcessGroup& group, const BucketLayout& layout, std::span<const WordKind> registered = {},
           std::shared_ptr<DeviceStream> reading = nullptr, bool measured = false);
 
   // Without flags and words if the host reduces them.
@@ -104,59 +92,37 @@ class Payload {
 
   // --- Before the all-reduce. On a device flags and words are kept in host memory until send().
   void set_flag(size_t index, bool on);
-  // Sets a word; a truth is on if `value` is not 0. Not for numbers.
-  void set(Word word, double value);
-  void set_number(Word word, uint64_t number);
-  // Sets Word::Norm and its square.
-  void set_norm(double value);
-  // Sets the value of a statistic; `index`: its position among those given to the constructor.
-  void set_statistic(size_t index, uint64_t value);
+  void set(Word truth, bool on);
+  void set_number(Word number, uint64_t value);
+  // Registered words; `index`: the position among those given to the constructor. set_real() returns what is sent: a
+  // half type rounds it.
+  void set_word(size_t index, uint64_t value);
+  double set_real(size_t index, double value);
 
   // What the all-reduce itself measures, passed to it in its options; null if it does not measure.
   const std::shared_ptr<SlotSums>& slot_sums() const noexcept { return slot_sums_; }
 
   bool on_device() const noexcept { return whole_.device() != Device(); }
-  // On a device: queues the copy of flags and words behind the work of the gradients, without waiting. `measured`
-  // (empty: none): the number of elements to measure in each slot; the device then computes the words Norm, Silent
-  // and NonFinite. `non_finite`: something else of this rank is not finite. If the host reduces the words, this only
-  // measures.
-  void send(std::span<const int64_t> measured, bool non_finite);
-  // Computes the word Probe from the current contents of the slots; call after send(). If the host reduces the words,
-  // it is only measured, and set by set_probe().
-  void send_probe();
-  // Only if the host reduces the words; call once receive_sums() has returned.
-  void set_probe();
-  // Call once `reduced` is known to be launched: waits for flags and words. On a device it also waits for sums, on a
-  // separate stream, without waiting for the current one; if the host reduces the words, it waits for `reduced`
-  // alone.
+  // On a device: queues the copy of flags and words behind the work of the gradients, without waiting.
+  void send();
+  // `count` reals from `index` on, 1-d, where a kernel can set them after send().
+  Tensor reals(size_t index, int64_t count) const;
+  // Call once `reduced` is known to be launched: waits for flags and words. On a device it reads them on a separate
+  // stream, without waiting for the current one; if the host reduces them, it waits for `reduced` alone.
   void receive(Work& reduced);
-  // Waits for the sums of squares of the latest send(). receive() has already done so, unless the host reduces the
-  // words.
-  void receive_sums() const;
-  // The sum of squares of a slot of this rank, as measured by send().
-  double sum_of_squares(size_t index) const;
-
-  // kernels::probe() of the current contents of the slots; waits for a device.
-  double probe() const;
 
   // --- After the all-reduce (Avg over `ranks`) and receive(). Results are the same on all ranks.
   int flag_count(size_t index) const;
-  // Number of ranks with that truth; for Silent and NonFinite only zero or not zero is exact.
-  int count(Word word) const;
+  // Number of ranks with that truth.
+  int count(Word truth) const;
   // Whether all ranks have set the number to the same value, modulo 2^kNumberBits.
   bool all_equal(Word number) const;
-  double mean(Word word) const;
-  // The variance of Word::Norm over the ranks, at least 0.
-  double variance_of_norm() const;
-  // All members but all_have_gradients.
-  StatisticReading read_statistic(size_t index) const;
+  // A registered word. All members but all_have_gradients.
+  StatisticReading read_word(size_t index) const;
 
  private:
-  // The position of a word after the measures.
-  int64_t position(Word word) const noexcept {
-    return layout_.first_word + static_cast<int64_t>(word) - static_cast<int64_t>(Word::Norm);
-  }
   void set_bits(int64_t first, int64_t count, uint64_t bits);
+  int count_at(int64_t bit) const;
   bool all_equal_at(int64_t first_bit) const;
   // A whole number below 2^bits.
   void set_whole(int64_t first, int bits, uint64_t value);
@@ -166,8 +132,6 @@ class Payload {
   // write_share() writes this rank's element of the shares at `first`; sum_of_shares() sums them over the ranks.
   void write_share(int64_t first, double value);
   uint64_t sum_of_shares(int64_t first) const;
-  Tensor sums_of_slots() const;
-  void copy_sums_to_host();
 
   Tensor whole_;
   Tensor gradients_;
@@ -177,12 +141,8 @@ class Payload {
   TailLayout layout_;
   std::vector<uint64_t> own_bits_;  // of truths and numbers, by element, in their encoding
   Tensor host_tail_;                // tail_ itself if that is on the CPU
-  // On a device: sums of squares per slot, and the probe, [flags + 1] float64, on the device and on the host.
-  Tensor sums_;
-  Tensor host_sums_;
-  std::vector<int64_t> offsets_;
   std::shared_ptr<DeviceStream> reading_;
-  std::unique_ptr<DeviceEvent> arrived_;  // the sums are in host memory
+  std::unique_ptr<DeviceEvent> arrived_;  // what receive() reads is in host memory
 };
 
 }  // namespace brigade::dist

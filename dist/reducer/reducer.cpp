@@ -30,10 +30,7 @@ ReducerSetup filled(ReducerSetup setup) {
   setup.covered.assign(setup.count(), 0);
   setup.reached.assign(setup.count(), 0);
   setup.sharing.assign(setup.count(), Sharing::None);
-  setup.notify([&](ReducerObserver& each) {
-    for (Statistic* const statistic : each.statistics())
-      setup.statistics.push_back(statistic);
-  });
+  setup.register_words();
   return setup;
 }
 
@@ -224,15 +221,10 @@ Round& Reducer::start_round(Round::Start start) {
   start.number = ++last_.round;
   shared_.take_unclaimed(start.of_others);
   if (!is_in_join()) start.averages = shared_.averages(start.number);
-  start.was_alike = last_.alike;
   start.rows = forward_.rows;
-  if (pending_numbers_ && !buckets_.are_captured()) {
-    buckets_.receive(*pending_numbers_);
-    start.earlier = std::move(pending_numbers_);
-  }
-  pending_numbers_.reset();
   const autograd::Plan* const plan = start.plan;
   round_.emplace(setup_, buckets_, accumulation_, recorded_, std::move(start));
+  if (setup_.options.meter) setup_.options.meter->begin(*round_, plan);
   setup_.notify([&](ReducerObserver& each) { each.on_begin(*round_, plan); });
   return *round_;
 }
@@ -279,7 +271,6 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   if (absent) forward_.unreached_by.emplace(plan.where(), plan.number());
   for (Forward::Nodes& each : forward_.nodes)
     if (each.from == each.to || plan.holds_recorded(each.from, each.to)) each.passed_by = 0;
-  if (setup_.options.diagnosis) round.look_at_loss(plan);
   if (setup_.follower.begins) setup_.follower.begins(round.planned());
   round.take_turns(LaunchOrder::of_this_thread(), forward ? forward->number : 0);
   round.begin();
@@ -301,11 +292,16 @@ bool Reducer::is_wanted(std::span<const Tensor> leaves) const {
 
 uint64_t Reducer::left_out_by() const noexcept { return open_forward(forward_.passed_by.back().number()).passed_by; }
 
+bool Reducer::is_meant(const TracedBackward& backward) const {
+  return std::ranges::any_of(setup_.options.observers,
+                             [&](const auto& each) { return each->is_meant(setup_.parameters, backward); });
+}
+
 TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
   if (broken_) std::rethrow_exception(broken_);
   const std::vector<TracedBackward> passed_by = std::exchange(forward_.passed_by, {});
   const auto cut_off = std::find_if(passed_by.rbegin(), passed_by.rend(),
-                                    [&](const TracedBackward& each) { return was_cut_off(setup_.parameters, each); });
+                                    [&](const TracedBackward& each) { return is_meant(each); });
   const Forward::Nodes open = open_forward(passed_by.back().number());
   const auto first = std::find_if(passed_by.begin(), passed_by.end() - 1,
                                   [&](const TracedBackward& each) { return each.number() >= open.passed_by; });
@@ -368,15 +364,11 @@ void Reducer::on_grad_ready(uint32_t tag, bool defined) {
 }
 
 bool Reducer::looks_for_non_finite() const {
-  // If the loss is finite, look only in backwards that follow a non-finite one: with a loss scaler the next ones are
-  // often non-finite too, but many in a row only if something is wrong.
-  constexpr int kBackwards = 24;
-  const int before = last_.non_finite_in_a_row;
-  return round_ && (round_->own_numbers().non_finite.loss ? before == 0 : before > 0 && before <= kBackwards);
+  return round_ && setup_.options.meter && setup_.options.meter->looks_for_non_finite();
 }
 
 void Reducer::on_non_finite(const char* op, SourceLocation where, DType dtype) {
-  if (round_) round_->on_non_finite(op, where, dtype);
+  if (round_) setup_.options.meter->on_non_finite(op, where, dtype);
 }
 
 void Reducer::on_finish(const autograd::Plan& plan) {
@@ -481,7 +473,7 @@ void Reducer::settle() {
   if (round_->outcome().present == 0) return;
   forget_forward();
   last_.users = round_->outcome().users;
-  last_.alike = round_->outcome().alike == buckets_.size();
+  if (setup_.options.meter) setup_.options.meter->settle(*round_);
   accumulation_.all_reduced(setup_.parameters);
   shared_.reduced(last_.users);
 }
@@ -531,12 +523,9 @@ void Reducer::conclude() {
         if (!failure) failure = std::current_exception();
       }
     });
-    if (setup_.options.diagnosis && round_->hook_sends())
-      last_.non_finite_in_a_row = round_->outcome().non_finite > 0 ? last_.non_finite_in_a_row + 1 : 0;
     // Earlier backwards and this one together have reached every parameter.
     if (std::find(setup_.covered.begin(), setup_.covered.end(), 1) != setup_.covered.end()) take_kept_back();
   }
-  if (present && round_->reports_numbers_next_round()) pending_numbers_ = std::move(round_->own_numbers());
   end_round();
   if (present && !buckets_.is_rebuilt()) rebuild(where);
   if (failure) std::rethrow_exception(failure);
@@ -544,7 +533,6 @@ void Reducer::conclude() {
 
 void Reducer::rebuild(SourceLocation where) {
   or_give_up([&] {  // the peers may have cut different buckets
-    if (pending_numbers_) buckets_.receive(*pending_numbers_);
     if (buckets_.rebuild(last_.ready_order, where)) accumulation_.pass_over_writes(setup_.parameters);
   });
 }

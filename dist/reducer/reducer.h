@@ -2,10 +2,10 @@
 //
 // It listens to the backwards of its threads (autograd::Listener) and holds the state that outlasts them: the buckets
 // (buckets.h) and what is local under no_sync (accumulation.h). A backward that is reduced is a Round (round.h), which
-// lives from on_plan to on_finish. Timeline and diagnosis are observers (observer.h).
+// lives from on_plan to on_finish. Whatever else looks at a backward is an observer (observer.h).
 //
-// One all-reduce averages the payload of a bucket (payload.h); there is no other communication, unless the verdict is
-// an error.
+// One all-reduce averages the payload of a bucket (payload.h); there is no other communication, unless observers need
+// some, for example to compose an error.
 #pragma once
 
 #include <brigade/autograd/listener.h>
@@ -166,6 +166,8 @@ class Reducer final : public autograd::Listener {
   bool is_wanted(std::span<const Tensor> leaves) const;
   // The number of the backward that left out a forward of this reducer, which needs one; 0: there is none.
   uint64_t left_out_by() const noexcept;
+  // Whether an observer knows that the backward was to reach this reducer.
+  bool is_meant(const TracedBackward& backward) const;
   // Starts that round and returns the backward it is attributed to. `wanted`: all reducers that do so.
   TracedBackward begin_wanted(std::span<Reducer* const> wanted);
   void forget_forward() noexcept;
@@ -208,7 +210,6 @@ class Reducer final : public autograd::Listener {
   std::function<void(const autograd::Update&)> optimizer_step_;
   std::function<void(SourceLocation)> round_begins_;
   std::function<bool()> round_waits_;
-  std::optional<Numbers> pending_numbers_;  // of the latest backward, if the next one reports them
   std::exception_ptr kept_back_;
   std::exception_ptr broken_;  // the error with which the group failed; nothing can be exchanged
 };

@@ -1,12 +1,8 @@
 // Runs a backward: gradients become ready, and buckets are launched. outcome.cpp handles the results.
 #include <brigade/dist/reducer/round.h>
 
-#include <brigade/autograd/detail/non_finite.h>
-#include <brigade/autograd/gradient_scale.h>
 #include <brigade/autograd/meta.h>
-#include <brigade/core/fnv.h>
 #include <brigade/core/view.h>
-#include <brigade/dist/diagnosis/scaled.h>
 #include <brigade/dist/reducer/accumulation.h>
 #include <brigade/dist/reducer/launch_order.h>
 #include <brigade/kernels/bucket.h>
@@ -15,8 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 
 namespace brigade::dist {
 
@@ -30,8 +24,6 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
       hook_sends_(!setup.hook || setup.hook->begin_round(start_.number)),
       captured_(buckets.are_captured()),
       progress_(buckets.size()) {
-  own_.moment = moment();
-  own_.sums_of_squares.assign(setup_.count(), 0);
   outcome_.users.assign(setup_.count(), 0);
   if (!setup_.statistics.empty()) begin_statistics();
   // A path that the plan sees may carry no gradient: planned parameters are compared when they are ready.
@@ -40,9 +32,6 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
   }
   const std::optional<uint32_t>& trigger = setup_.options.trigger;
   for (uint32_t b = 0; b < buckets_.size(); ++b) {
-    reports_numbers_next_round_ =
-        reports_numbers_next_round_ || (buckets_[b].payload.has_tail_on_host() && !setup_.hook);
-    if (const auto& sums = buckets_[b].payload.slot_sums()) sums->want_none();
     for (const uint32_t parameter : buckets_[b].layout.parameters)
       progress_[b].pending += start_.planned[parameter];
     // A delayed bucket waits for its trigger as well.
@@ -103,43 +92,8 @@ std::vector<std::string> Round::exchange(const std::string& text, const char* ab
   return setup_.group->all_gather_text(text, setup_.topic(phase, about), start_.where);
 }
 
-namespace {
-// Names the dtype in the message if it is a half type, whose range may have been exceeded.
-std::string made_in(DType dtype) { return is_half(dtype) ? std::string(" in ") + name(dtype) : ""; }
-}  // namespace
-
-void Round::look_at_loss(const autograd::Plan& plan) {
-  for (const Tensor& root : plan.roots()) {
-    if (root.numel() != 1) continue;
-    if (root.device() != Device()) {
-      if (!captured_) own_.non_finite.device_losses.push_back(view::alias(root));
-    } else {
-      own_.non_finite.loss = own_.non_finite.loss || !std::isfinite(brigade::detail::element_as_double(root, 0));
-    }
-  }
-  if (!own_.non_finite.loss) return;
-  own_.non_finite.blame_loss(plan.where());
-  const auto first = autograd::detail::first_non_finite(plan.roots());
-  if (!first.op) return;
-  Cause& cause = own_.non_finite.cause;
-  cause.op = first.op;
-  cause.place = first.where;
-  cause.text += fmt::format("; the first value that is not finite is {} {}{} at {}",
-                            first.is_result ? "the result of" : "what goes into, or comes out of,", first.op,
-                            made_in(first.dtype), to_string(first.where));
-}
-
-void Round::on_non_finite(const char* op, SourceLocation where, DType dtype) {
-  Cause& cause = own_.non_finite.cause;
-  if (!cause.op.empty()) return;
-  cause.op = op;
-  if (where.line() != 0) cause.place = where;
-  cause.text += fmt::format("; the first operation whose derivative is not finite is {}{} at {}", op, made_in(dtype),
-                            to_string(where));
-}
-
 void Round::fail() noexcept {
-  // Buckets that were already launched look sound to the peers, so the verdict is the same on all ranks. If the first
+  // Buckets that were already launched look sound to the peers, so all ranks judge alike. If the first
   // bucket has reported that this rank reaches nothing, the peers rely on that: if no rank reaches anything, no other
   // bucket follows.
   start_.failed = true;
@@ -193,22 +147,6 @@ void Round::take_gradient(uint32_t parameter) {
     kernels::copy(slot.view, meta.grad);  // in separate memory, or set by hand while backward ran
   }
   if (setup_.options.gradient_as_bucket_view) meta.hold(slot.view);
-}
-
-void Round::measure(uint32_t parameter) {
-  if (!setup_.options.diagnosis) return;
-  const Slot& slot = buckets_.slot(parameter);
-  const Bucket& bucket = buckets_[slot.bucket];
-  Progress& progress = progress_[slot.bucket];
-  if (bucket.payload.on_device()) {
-    progress.measured.resize(bucket.layout.parameters.size());
-    progress.measured[slot.index] = slot.view.numel();
-    return;
-  }
-  if (is_measured_on_the_way(bucket.payload)) return bucket.payload.slot_sums()->want(slot.index);
-  const double sum = kernels::sum_of_squares(slot.view);
-  own_.take(parameter, sum);
-  progress.sum_of_squares += sum;
 }
 
 void Round::on_grad_ready(uint32_t parameter, bool defined) {
@@ -281,53 +219,24 @@ void Round::fill_words(uint32_t index) {
   Bucket& bucket = buckets_[index];
   Payload& payload = bucket.payload;
   Progress& progress = progress_[index];
-  payload.set(Word::Present, start_.absent ? 0 : 1);
-  payload.set(Word::Failed, start_.failed ? 1 : 0);
-  payload.set(Word::Joined, start_.joined ? 1 : 0);
-  payload.set(Word::Changed, changed_ ? 1 : 0);
-  // The hook's result is checked: if it has overflowed, a scaler on any rank will handle it.
-  const bool looks_at_hook = setup_.hook && setup_.options.diagnosis;
-  payload.set(Word::Scaled, looks_at_hook && autograd::has_scalers() && any_is_scaled(setup_.parameters) ? 1 : 0);
+  payload.set(Word::Present, !start_.absent);
+  payload.set(Word::Failed, start_.failed);
+  payload.set(Word::Joined, start_.joined);
+  payload.set(Word::Changed, changed_);
   payload.set_number(Word::Round, start_.number + start_.averages);
-  // Gradients of different data may have the same norm, but not also the same probe.
-  uint64_t likeness = mix(std::bit_cast<uint64_t>(progress.sum_of_squares));
-  if (start_.was_alike && !payload.on_device()) likeness = mix(likeness ^ std::bit_cast<uint64_t>(payload.probe()));
-  payload.set_number(Word::Likeness, likeness);
   for (size_t i = 0; i < setup_.statistics.size(); ++i)
-    payload.set_statistic(i, setup_.statistics[i]->value());
+    payload.set_word(setup_.word_of(i), setup_.statistics[i]->value());
   if (!progress.to_copy.empty()) kernels::bucket_flatten(payload.whole(), progress.to_copy, bucket.layout.offsets, 1.0);
   progress.to_copy.clear();
-  const bool may_wait = !(captured_ && payload.has_tail_on_host());
-  if (!setup_.options.diagnosis || start_.absent || start_.failed || !may_wait) progress.measured.clear();
-  if (reports_numbers_next_round_ && !progress.measured.empty()) {
-    own_.on_the_way.resize(setup_.count());
-    for (size_t k = 0; k < progress.measured.size(); ++k)
-      own_.on_the_way[bucket.layout.parameters[k]] = progress.measured[k] != 0;
-  }
-  fill_numbers(index);
-  payload.send(progress.measured, own_.any_non_finite());
+  GradientMeter* const meter = setup_.options.meter.get();
+  if (meter) meter->write(*this, index, payload);
+  payload.send();
+  if (meter) meter->on_send(*this, index, payload);
 }
 
-// Fills Norm, NonFinite and Silent. A device computes them itself if they travel with the gradients.
-void Round::fill_numbers(uint32_t index) {
-  Bucket& bucket = buckets_[index];
-  Payload& payload = bucket.payload;
-  double sum = 0;
-  for (const uint32_t parameter : bucket.layout.parameters)
-    sum += numbers().sums_of_squares[parameter];
-  const bool unknown = reports_numbers_next_round_ && !start_.earlier;
-  const bool silent =
-      !setup_.options.diagnosis || unknown || (!reports_numbers_next_round_ && (start_.absent || start_.failed));
-  const bool by_device = payload.on_device() && !payload.has_tail_on_host();
-  const bool measured = by_device ? !progress_[index].measured.empty() : sum != 0 || is_measured_on_the_way(payload);
-  payload.set(Word::Silent, silent || !measured ? 1 : 0);
-  payload.set(Word::NonFinite, !unknown && numbers().any_non_finite() ? 1 : 0);
-  payload.set_norm(logarithm(sum));
-}
-
-// With a hook, whose result is compared with the numbers, flags and words are sent once the numbers are known.
+// With a hook, whose result is compared with what the meter measures, flags and words are sent once that is known.
 bool Round::waits_for_numbers(uint32_t index) const {
-  return setup_.hook && hook_sends_ && buckets_[index].payload.has_tail_on_host();
+  return setup_.options.meter && setup_.hook && hook_sends_ && buckets_[index].payload.has_tail_on_host();
 }
 
 void Round::send(uint32_t index) {
@@ -348,7 +257,6 @@ void Round::send(uint32_t index) {
     if (payload.has_tail_on_host()) send_tail(index);
     return;
   }
-  if (setup_.options.diagnosis && !captured_) payload.send_probe();
   try {
     const uint64_t posted_before = collectives_of_this_thread();
     const ReducedByHook not_by_hand;

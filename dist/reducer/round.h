@@ -7,14 +7,11 @@
 #pragma once
 
 #include <brigade/autograd/listener.h>
-#include <brigade/dist/diagnosis/cause.h>
-#include <brigade/dist/diagnosis/finished_backward.h>
-#include <brigade/dist/errors/use_history.h>
-#include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/groups/work.h>
 #include <brigade/dist/reducer/buckets.h>
-#include <brigade/dist/reducer/numbers.h>
 #include <brigade/dist/reducer/observer.h>
+#include <brigade/dist/reducer/past.h>
+#include <brigade/dist/reducer/traced_backward.h>
 
 #include <algorithm>
 #include <exception>
@@ -49,11 +46,8 @@ class Round {
     bool joined = false;     // a shadow: this rank has no data left
     bool failed = false;     // this rank's backward failed
     bool held = false;       // nothing is launched before finish()
-    bool was_alike = false;  // all ranks' gradients seemed the same in the previous backward: look closer
     uint64_t averages = 0;   // which shared parameters it averages (SharedLeaves::averages)
     int64_t rows = 0;        // samples in this rank's batch, 0 when not known
-    // The numbers of the previous backward, if it could not report them (reports_numbers_next_round()).
-    std::optional<Numbers> earlier = {};
 
     bool is_reached_elsewhere(uint32_t parameter) const {
       return !of_others.empty() && of_others[parameter] == OfOthers::Reached;
@@ -76,9 +70,7 @@ class Round {
   void take_turns(LaunchOrder& order, uint64_t forward);
   // Sends the buckets that expect no gradient. May throw.
   void begin();
-  void look_at_loss(const autograd::Plan& plan);
   void on_grad_ready(uint32_t parameter, bool defined);
-  void on_non_finite(const char* op, SourceLocation where, DType dtype);
   // Called when this rank's backward has failed: the remaining buckets are sent with a mark.
   void fail() noexcept;
   // Sends the buckets that are full.
@@ -103,6 +95,8 @@ class Round {
   const Buckets& buckets() const noexcept { return buckets_; }
   // Whether it is captured into a graph: nothing may wait for the device.
   bool is_captured() const noexcept { return captured_; }
+  // Whether this rank reaches something, or has accumulated something, and its backward has not failed.
+  bool takes_part() const noexcept { return !start_.absent && !start_.failed; }
   bool joined() const noexcept { return start_.joined; }
   bool is_held() const noexcept { return start_.held; }
   int64_t rows() const noexcept { return start_.rows; }
@@ -114,14 +108,6 @@ class Round {
   bool reaches_any() const { return start_.reaches_any(); }
   const RecordedGraph& recorded() const noexcept { return recorded_; }
   const Outcome& outcome() const noexcept { return outcome_; }
-  // Whether the next backward reports the numbers of this one: they are on a device, and the host does not wait for
-  // them.
-  bool reports_numbers_next_round() const noexcept { return reports_numbers_next_round_; }
-  // This rank's numbers in the backward that the words of this one describe.
-  const Numbers& numbers() const noexcept { return start_.earlier ? *start_.earlier : own_; }
-  // This rank's numbers in this backward; those of a device may not have arrived.
-  Numbers& own_numbers() noexcept { return own_; }
-  const Numbers& own_numbers() const noexcept { return own_; }
   std::vector<uint32_t>& ready_order() noexcept { return ready_order_; }
   uint64_t collectives() const noexcept { return collectives_; }
   Moment moment() const;
@@ -138,11 +124,8 @@ class Round {
     bool completed = false;
     bool settled = false;
     bool received = false;
-    double sum_of_squares = 0;      // of this rank's gradients, on the CPU where the all-reduce does not measure them
-    double variance = 0;            // where it does: of Word::Norm over the ranks,
-    bool same_sums = true;          // and whether the sum is the same on all ranks
-    std::vector<int64_t> measured;  // on a device: elements per slot, to be measured when the bucket is launched
-    std::vector<Tensor> to_copy;    // on a device: gradients per slot that are copied in when it is launched
+    bool to_judge = false;        // later, on a device: the observers are asked when it is idle
+    std::vector<Tensor> to_copy;  // on a device: gradients per slot that are copied in when it is launched
   };
 
   // round.cpp
@@ -150,15 +133,14 @@ class Round {
   void prepare_unplanned(uint32_t parameter);
   void set_flag(uint32_t parameter, bool used);
   void take_gradient(uint32_t parameter);
-  void measure(uint32_t parameter);
+  void measure(uint32_t parameter) const {
+    if (setup_.options.meter) setup_.options.meter->measure(*this, parameter);
+  }
   // static_graph: compares the use of the parameter with the first backward's.
   void compare_with_recorded(uint32_t parameter);
-  // Whether the all-reduce measures the gradients of this payload.
-  bool is_measured_on_the_way(const Payload& payload) const noexcept { return payload.slot_sums() && !setup_.hook; }
   void launch_ready();
   void launch(uint32_t index);
   void fill_words(uint32_t index);
-  void fill_numbers(uint32_t index);
   bool waits_for_numbers(uint32_t index) const;
   void send(uint32_t index);
   void send_tail(uint32_t index);
@@ -170,12 +152,9 @@ class Round {
   void poll();
   void send_waiting_tail(uint32_t index);
   void receive(uint32_t index);
-  void take_sums(uint32_t index);
   void complete(uint32_t index);
   void hand_over(uint32_t end);
   void read_words(uint32_t index);
-  // Reads what the all-reduce has measured; false if one of the ranks has no gradients in the bucket.
-  bool read_sums(uint32_t index);
   bool nobody_is_present();
   // Asks the observers.
   void judge(uint32_t index);
@@ -192,7 +171,6 @@ class Round {
   bool hook_sends_;
   uint64_t posted_by_hook_ = 0;  // collectives on this rank
   bool captured_;
-  bool reports_numbers_next_round_ = false;
   bool changed_ = false;  // static_graph: the used set differs from the recorded one
   std::vector<Progress> progress_;
   bool reaches_nothing_ = false;  // on all ranks
@@ -201,7 +179,6 @@ class Round {
   uint32_t next_handed_ = 0;      // to the follower
   uint64_t collectives_ = 0;
   Outcome outcome_;
-  Numbers own_;
   // Saved gradients of parameters that may turn out unused on all ranks.
   std::vector<std::pair<uint32_t, Tensor>> stale_;
   std::vector<uint32_t> ready_order_;

@@ -85,11 +85,10 @@ TEST_CASE("uneven_batches says each rank's share, once; equal ones are left alon
 
 TEST_CASE("non_finite_gradients: the first rank's cause, all ranks and parameters; in the first backward of several") {
   const Change bad = [](int rank, FakeBackward& backward) {
-    backward.found.non_finite = 2;
+    backward.sizes.non_finite = 2;
     if (rank == 1) {
       backward.bad.loss = true;
-      backward.bad.cause.kind = CauseKind::NonFinite;
-      backward.bad.cause.text = "log at loss.cpp:3";
+      backward.bad.text = "log at loss.cpp:3";
       backward.bad.parameters = {0, 2};
     } else if (rank == 3) {
       backward.bad.parameters = {2};
@@ -112,7 +111,7 @@ TEST_CASE("non_finite_gradients: a loss that nobody has looked at yet is to blam
   for (const bool finite : {true, false}) {
     CAPTURE(finite);
     const Advised advised = test::advise("non_finite_gradients", 2, {[&](int rank, FakeBackward& backward) {
-                                           backward.found.non_finite = 1;
+                                           backward.sizes.non_finite = 1;
                                            if (rank == 0) return;
                                            const double infinite = std::numeric_limits<double>::infinity();
                                            backward.bad.device_losses = {full({}, finite ? 2.0 : infinite)};
@@ -128,7 +127,7 @@ TEST_CASE("non_finite_gradients: a loss that nobody has looked at yet is to blam
 
 TEST_CASE("gradient_outlier is told after six backwards in a row, and the count begins again after a sound one") {
   const Change large = [](int rank, FakeBackward& backward) {
-    backward.found.outlier = true;
+    backward.sizes.outlier = true;
     backward.sums = {rank == 2 ? 8192.0 : 8.0, 32, 0};
   };
   std::vector<Change> backwards(5, large);
@@ -150,7 +149,7 @@ TEST_CASE("gradient_outlier is told after six backwards in a row, and the count 
 
 TEST_CASE("gradient_outlier says by which factor a rank's gradients are smaller") {
   const Change small = [](int rank, FakeBackward& backward) {
-    backward.found.outlier = true;
+    backward.sizes.outlier = true;
     backward.sums = {rank == 1 ? 8.0 : 8192.0, 32, 0};
   };
   const Advised advised =
@@ -165,7 +164,7 @@ TEST_CASE("gradient_outlier says by which factor a rank's gradients are smaller"
 TEST_CASE("gradient_outlier names the gradient hook that changes gradients on one rank alone, at once") {
   const auto with_hook = [](bool changes) {
     return test::advise("gradient_outlier", 3, {[changes](int rank, FakeBackward& backward) {
-                          backward.found.outlier = true;
+                          backward.sizes.outlier = true;
                           backward.sums = {rank == 2 ? 8192.0 : 8.0, 32, 0};
                           const Tensor& tensor = backward.named[0].tensor;
                           tensor.requires_grad_(true);
@@ -187,7 +186,7 @@ TEST_CASE("gradient_outlier names the gradient hook that changes gradients on on
 TEST_CASE("gradient_outlier looks 64 times where nobody stands out") {
   const Advised advised =
       test::advise("gradient_outlier", 2,
-                   std::vector<Change>(70, [](int, FakeBackward& backward) { backward.found.outlier = true; }));
+                   std::vector<Change>(70, [](int, FakeBackward& backward) { backward.sizes.outlier = true; }));
   CHECK(said(advised).empty());
   CHECK(exchanges(advised) == 64);
 }

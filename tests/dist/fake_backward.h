@@ -26,6 +26,7 @@ struct FakeBackward final : dist::FinishedBackward {
 
   dist::Moment moment() const override { return at; }
   const dist::Outcome& outcome() const override { return found; }
+  const dist::Measured& measured() const override { return sizes; }
   std::span<const dist::NamedParameter> parameters() const override { return named; }
   bool find_unused_parameters() const override { return finds_unused; }
   size_t buckets() const override { return layout.size(); }
@@ -43,6 +44,7 @@ struct FakeBackward final : dist::FinishedBackward {
   dist::ProcessGroupPtr group;
   dist::Moment at{.iteration = 7, .where = SourceLocation::current()};
   dist::Outcome found;
+  dist::Measured sizes;
   std::vector<dist::NamedParameter> named{{"a.weight", zeros({4})}, {"b.weight", zeros({2})}, {"c", zeros({1})}};
   bool finds_unused = false;
   std::vector<std::vector<uint32_t>> layout{{2, 1}, {0}};

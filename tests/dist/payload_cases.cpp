@@ -20,7 +20,10 @@ namespace {
 constexpr DType kFloatingTypes[] = {kFloat64, kFloat32, kFloat16, kBFloat16};
 
 using Kind = dist::Statistic::Kind;
-constexpr Kind kStatistics[] = {Kind::Measure, Kind::Number, Kind::Number, Kind::Measure};
+constexpr Kind kRegistered[] = {Kind::Measure, Kind::Number, Kind::Number, Kind::Measure,
+                                Kind::Truth,   Kind::Number, Kind::Real,   Kind::Real,
+                                Kind::Real,    Kind::Real,   Kind::Real};
+constexpr size_t kLast = 10;
 
 dist::Payload payload_of(dist::ProcessGroup& group, DType dtype) {
   dist::BucketLayout layout;
@@ -28,29 +31,29 @@ dist::Payload payload_of(dist::ProcessGroup& group, DType dtype) {
   layout.parameters = {0};
   layout.offsets = {0};
   layout.gradient_numel = 5;
-  return dist::Payload(group, layout, kStatistics);
+  return dist::Payload(group, layout, kRegistered);
 }
 
 // A measure after the average, where every rank holds `common` and the last one `last`.
 std::string check_measure(const dist::ProcessGroupPtr& group, DType dtype, size_t index, double common, double last) {
   dist::Payload payload = payload_of(*group, dtype);
   const int ranks = group->size();
-  payload.set_statistic(index, static_cast<uint64_t>(group->rank() == ranks - 1 ? last : common));
+  payload.set_word(index, static_cast<uint64_t>(group->rank() == ranks - 1 ? last : common));
   payload.set_number(dist::Word::Round, 4099);
-  payload.set(dist::Word::Probe, 3);
+  payload.set_real(kLast, 3);
   group->all_reduce(payload.whole(), {.op = dist::ReduceOp::Avg})->wait();
   const double away = last - common;
   const double mean = common + away / ranks;
   const double variance = away * away * (ranks - 1) / ranks / ranks;
   // Float32 keeps 24 bits of a square.
   const double tolerance = dtype == kFloat32 ? 1e-6 * (mean * mean + last * last) : 1e-9 * (1 + mean * mean);
-  const dist::StatisticReading found = payload.read_statistic(index);
+  const dist::StatisticReading found = payload.read_word(index);
   if (found.ranks != ranks) return fmt::format("{} ranks", found.ranks);
   if (std::abs(found.mean - mean) > 1e-6 * mean) return fmt::format("mean {} of {}", found.mean, mean);
   if (std::abs(found.variance - variance) > tolerance)
     return fmt::format("{}: variance {} instead of {}", name(dtype), found.variance, variance);
   if (!payload.all_equal(dist::Word::Round)) return "the word beside it";
-  return std::abs(payload.mean(dist::Word::Probe) - 3) < 0.02 ? "" : "the last word";
+  return std::abs(payload.read_word(kLast).mean - 3) < 0.02 ? "" : "the last word";
 }
 
 std::string check_words(const dist::ProcessGroupPtr& group) {
@@ -74,9 +77,9 @@ std::string check_late(const dist::ProcessGroupPtr& group) {
   for (const DType dtype : kFloatingTypes) {
     for (const double last : {400.0, 405.0, 700.0}) {
       dist::Payload payload = payload_of(*group, dtype);
-      payload.set_statistic(0, static_cast<uint64_t>(group->rank() == 0 ? last : 400));
+      payload.set_word(0, static_cast<uint64_t>(group->rank() == 0 ? last : 400));
       group->all_reduce(payload.whole(), {.op = dist::ReduceOp::Avg})->wait();
-      const dist::StatisticReading found = payload.read_statistic(0);
+      const dist::StatisticReading found = payload.read_word(0);
       const bool late = dist::may_have_slow_rank(found.mean, found.variance, found.ranks);
       if (late != (last == 700)) return fmt::format("{}: {} ms among 400 ms", name(dtype), last);
     }

@@ -31,8 +31,8 @@ TEST_CASE("flags and words survive the average in every dtype, on up to 16 ranks
           payload.set_flag(static_cast<size_t>(i), rank <= i);
         payload.set(dist::Word::Present, rank % 2 == 0 ? 1 : 0);
         payload.set_number(dist::Word::Round, 4099);
-        payload.set_statistic(0, rank == 0 ? 4099 : 4100);
-        payload.set_statistic(1, rank == ranks - 1 ? 6 : 4);
+        payload.set_word(0, rank == 0 ? 4099 : 4100);
+        payload.set_word(1, rank == ranks - 1 ? 6 : 4);
         group->all_reduce(payload.whole(), {.op = dist::ReduceOp::Avg})->wait();
         for (int i = 0; i < ranks; ++i) {
           const int count = payload.flag_count(static_cast<size_t>(i));
@@ -41,9 +41,9 @@ TEST_CASE("flags and words survive the average in every dtype, on up to 16 ranks
         if (payload.count(dist::Word::Present) != (ranks + 1) / 2) return "present";
         if (payload.count(dist::Word::Failed) != 0) return "failed";
         if (!payload.all_equal(dist::Word::Round)) return "the same round on all";
-        if (payload.read_statistic(0).all_equal != (ranks == 1)) return "another number on rank 0";
+        if (payload.read_word(0).all_equal != (ranks == 1)) return "another number on rank 0";
         const double spread = 2 * std::sqrt(static_cast<double>(ranks - 1)) / ranks;
-        const double found = std::sqrt(payload.read_statistic(1).variance);
+        const double found = std::sqrt(payload.read_word(1).variance);
         return std::abs(found - spread) < (is_half(dtype) ? 0.4 : 1e-3) ? "" : fmt::format("spread {}", found);
       });
     });

@@ -42,7 +42,10 @@ class Paper final : public dist::ProcessGroup {
 };
 
 using Kind = dist::Statistic::Kind;
-constexpr Kind kStatistics[] = {Kind::Number, Kind::Number, Kind::Measure, Kind::Measure};
+// Those of the meter, as an example, then statistics.
+constexpr Kind kRegistered[] = {Kind::Truth,  Kind::Number, Kind::Real,    Kind::Real,   Kind::Real,
+                                Kind::Number, Kind::Number, Kind::Measure, Kind::Measure};
+constexpr size_t kTruth = 0, kSilent = 4, kMeasures[] = {7, 8};
 
 // Payloads of all ranks of a world, whose tails are averaged as the host groups do it.
 class World {
@@ -51,7 +54,7 @@ class World {
     const dist::BucketLayout layout{.dtype = dtype, .parameters = {0, 1}, .offsets = {0, 1}, .gradient_numel = 2};
     for (int r = 0; r < ranks; ++r) {
       Paper group(r, ranks);
-      payloads_.emplace_back(group, layout, kStatistics);
+      payloads_.emplace_back(group, layout, kRegistered);
     }
   }
   void fill(const std::function<void(dist::Payload&, int rank)>& fill) {
@@ -77,9 +80,8 @@ class World {
 };
 
 constexpr DType kFloatingTypes[] = {kFloat64, kFloat32, kFloat16, kBFloat16};
-constexpr dist::Word kTruths[] = {dist::Word::Present, dist::Word::Failed, dist::Word::Joined, dist::Word::Changed,
-                                  dist::Word::Scaled};
-// Those of the reducer, and those of statistics.
+constexpr dist::Word kTruths[] = {dist::Word::Present, dist::Word::Failed, dist::Word::Joined, dist::Word::Changed};
+// That of the reducer, and registered ones.
 struct Number {
   std::function<void(dist::Payload&, uint64_t)> set;
   std::function<bool(const dist::Payload&)> all_equal;
@@ -88,12 +90,12 @@ Number number_of(dist::Word word) {
   return {[=](dist::Payload& payload, uint64_t value) { payload.set_number(word, value); },
           [=](const dist::Payload& payload) { return payload.all_equal(word); }};
 }
-Number number_of(size_t statistic) {
-  return {[=](dist::Payload& payload, uint64_t value) { payload.set_statistic(statistic, value); },
-          [=](const dist::Payload& payload) { return payload.read_statistic(statistic).all_equal; }};
+Number number_of(size_t registered) {
+  return {[=](dist::Payload& payload, uint64_t value) { payload.set_word(registered, value); },
+          [=](const dist::Payload& payload) { return payload.read_word(registered).all_equal; }};
 }
-const Number kNumbers[] = {number_of(dist::Word::Round), number_of(dist::Word::Likeness), number_of(size_t{0}),
-                           number_of(size_t{1})};
+const Number kNumbers[] = {number_of(dist::Word::Round), number_of(size_t{1}), number_of(size_t{5}),
+                           number_of(size_t{6})};
 
 std::vector<int> worlds() {
   std::vector<int> sizes;
@@ -132,10 +134,12 @@ TEST_CASE("flags and truths are counted exactly among 2 to 1,024 ranks, in every
           payload.set_flag(0, odd.holds(rank));
           payload.set_flag(1, !odd.holds(rank));
           for (size_t i = 0; i < std::size(kTruths); ++i)
-            payload.set(kTruths[i], odd.holds(rank) == (i % 2 == 0) ? 1 : 0);
+            payload.set(kTruths[i], odd.holds(rank) == (i % 2 == 0));
+          payload.set_word(kTruth, odd.holds(rank) ? 1 : 0);
         });
         CHECK(world.read<int>([](const dist::Payload& payload) { return payload.flag_count(0); }) == odd.count);
         CHECK(world.read<int>([](const dist::Payload& payload) { return payload.flag_count(1); }) == n - odd.count);
+        CHECK(world.read<int>([](const dist::Payload& payload) { return payload.read_word(kTruth).count; }) == odd.count);
         for (size_t i = 0; i < std::size(kTruths); ++i) {
           const int expected = i % 2 == 0 ? odd.count : n - odd.count;
           CHECK(world.read<int>([&](const dist::Payload& payload) { return payload.count(kTruths[i]); }) == expected);
@@ -178,7 +182,7 @@ TEST_CASE("a number that one of 2 to 1,024 ranks holds otherwise is seen by all 
   }
 }
 
-TEST_CASE("times, batches and norms give all of 2 to 1,024 ranks one answer, in every dtype") {
+TEST_CASE("times, batches and what is not known give all of 2 to 1,024 ranks one answer, in every dtype") {
   for (const DType dtype : kFloatingTypes) {
     const std::string type = name(dtype);
     CAPTURE(type);
@@ -187,22 +191,21 @@ TEST_CASE("times, batches and norms give all of 2 to 1,024 ranks one answer, in 
       World world(dtype, n);
       for (const double last : {300.0, 600.0}) {
         world.fill([&](dist::Payload& payload, int rank) {
-          for (const size_t index : {2, 3})
-            payload.set_statistic(index, static_cast<uint64_t>(rank == n - 1 ? last : 300));
-          payload.set_norm(rank == n - 1 ? 0.02 * last : 6);
-          payload.set(dist::Word::Silent, rank == n - 1 && last > 300 ? 1 : 0);
+          for (const size_t index : kMeasures)
+            payload.set_word(index, static_cast<uint64_t>(rank == n - 1 ? last : 300));
+          payload.set_real(kSilent, rank == n - 1 && last > 300 ? 1 : 0);
         });
         const double mean = 300 + (last - 300) / n;
         const double variance = (last - 300) * (last - 300) * (n - 1) / n / n;
-        for (const size_t index : {2, 3}) {
+        for (const size_t index : kMeasures) {
           const auto found =
-              world.read<dist::StatisticReading>([&](const auto& payload) { return payload.read_statistic(index); });
+              world.read<dist::StatisticReading>([&](const auto& payload) { return payload.read_word(index); });
           CHECK(found.mean == doctest::Approx(mean).epsilon(1e-6));
           // Float32 keeps 24 bits of a square.
           CHECK(std::abs(found.variance - variance) < (dtype == kFloat32 ? 1e-6 * mean * mean : 1e-6));
           CHECK(dist::may_have_slow_rank(found.mean, found.variance, n) == (last > 300));
         }
-        CHECK((world.read<int>([](const auto& payload) { return payload.count(dist::Word::Silent); }) > 0) ==
+        CHECK((world.read<double>([](const auto& payload) { return payload.read_word(kSilent).mean; }) > 0) ==
               (last > 300));
       }
     }

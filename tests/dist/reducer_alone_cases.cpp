@@ -40,7 +40,7 @@ std::string check_alone(const dist::ProcessGroupPtr& group) {
     std::vector<dist::NamedParameter> parameters;
     for (const auto& [name, parameter] : net->named_parameters())
       parameters.push_back({name, parameter});
-    dist::ReducerOptions options{.diagnosis = false};
+    dist::ReducerOptions options;
     if (is_observed) options.observers = {counter};
     const auto reducer = std::make_shared<dist::Reducer>(parameters, group, options);
     autograd::add_listener(reducer);

@@ -1,7 +1,7 @@
 // Finds the rank that is slow in backward, from synthetic times.
 #include <brigade/dist/diagnosis/slow_rank.h>
 
-#include <brigade/dist/diagnosis/spread.h>
+#include <brigade/dist/diagnosis/numbers.h>
 
 #include <doctest/doctest.h>
 

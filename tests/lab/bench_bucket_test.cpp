@@ -4,7 +4,7 @@
 #include <brigade/lab/bench/bucket/terms.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/diagnosis/advice.h>
+#include <brigade/dist/observers/norm_meter.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/dist/reducer/payload.h>
 
@@ -71,7 +71,7 @@ TEST_CASE("terms of a bucket: what a way of placing gradients does not copy cost
         CHECK(terms.reduce > 0);
         // 102 elements in slots of 112, the flags of ten parameters, and the words.
         CHECK(bucket.payload_bytes() ==
-              4 * (10 * 112 + dist::TailLayout(kFloat32, 2, 10, dist::statistics_of_all_advice()).numel));
+              4 * (10 * 112 + dist::TailLayout(kFloat32, 2, 10, dist::words_of_diagnosis()).numel));
         bucket.together();
         CHECK(bucket.rest_in_backward() > 0);
       });

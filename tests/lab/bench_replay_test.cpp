@@ -2,7 +2,7 @@
 #include <brigade/lab/bench/replay/plan.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/diagnosis/advice.h>
+#include <brigade/dist/observers/norm_meter.h>
 #include <brigade/dist/reducer/payload.h>
 
 #include <doctest/doctest.h>
@@ -88,7 +88,7 @@ TEST_CASE("a re-cut launches a bucket when its last gradient is ready") {
   REQUIRE(step.buckets.size() == 1);
   CHECK(step.buckets[0].at_us == doctest::Approx(105));
   CHECK(step.buckets[0].bytes ==
-        4 * (160 + 32 + dist::TailLayout(kFloat32, 2, 2, dist::statistics_of_all_advice()).numel));
+        4 * (160 + 32 + dist::TailLayout(kFloat32, 2, 2, dist::words_of_diagnosis()).numel));
   const ReplayPlan small = recut(cut, 128);
   REQUIRE(small.ranks[1][0].buckets.size() == 2);
   CHECK(small.ranks[1][0].buckets[0].at_us == doctest::Approx(40));

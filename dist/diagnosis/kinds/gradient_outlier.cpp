@@ -49,7 +49,7 @@ Verdict gradient_outlier(const Outlier& found, std::span<const NamedParameter> p
 class GradientOutlier final : public Advice {
  public:
   std::optional<Verdict> examine(FinishedBackward& backward) override {
-    if (!backward.outcome().outlier) {
+    if (!backward.measured().outlier) {
       streak_.end();
       return std::nullopt;
     }

@@ -5,7 +5,6 @@
 // Causes: `non_finite`
 #include <brigade/autograd/detail/stopped_gradients.h>
 #include <brigade/dist/diagnosis/advice.h>
-#include <brigade/dist/diagnosis/scaled.h>
 #include <brigade/dist/errors/wire.h>
 
 #include <fmt/format.h>
@@ -76,27 +75,28 @@ std::vector<NonFiniteOnRank> seen_on_this_rank(const FinishedBackward& backward)
   for (const Tensor& loss : seen.device_losses) {
     if (seen.loss || std::isfinite(brigade::detail::element_as_double(loss, 0))) continue;
     seen.loss = true;
-    seen.blame_loss(where);
+    seen.note_loss(where);
   }
   if (seen.parameters.empty() && !seen.loss) return {};
+  Cause cause;
+  cause.kind = CauseKind::NonFinite;
+  cause.op = seen.op;
+  cause.place = seen.place;
+  cause.text = seen.text;
   if (!seen.loss) {
     // The first non-finite result in the backward, if the backward looked for it.
-    const Cause first = std::exchange(seen.cause, {});
-    seen.cause.kind = CauseKind::NonFinite;
-    seen.cause.place = where;
-    seen.cause.text = fmt::format("the loss was finite, and a gradient became infinite or NaN in the backward at {}{}",
-                                  to_string(where), first.text);
-    if (!first.op.empty()) {
-      seen.cause.op = first.op;
-      if (first.place) seen.cause.place = first.place;
-    } else if (const auto& noticed = autograd::detail::stopped_gradients(); noticed.non_finite_op) {
-      seen.cause.op = noticed.non_finite_op;
-      seen.cause.place = noticed.non_finite_at;
-      seen.cause.text += fmt::format("; the first operation whose derivative is not finite is {} at {}", seen.cause.op,
-                                     to_string(noticed.non_finite_at));
+    if (!seen.place) cause.place = where;
+    cause.text = fmt::format("the loss was finite, and a gradient became infinite or NaN in the backward at {}{}",
+                             to_string(where), seen.text);
+    const auto& noticed = autograd::detail::stopped_gradients();
+    if (seen.op.empty() && noticed.non_finite_op) {
+      cause.op = noticed.non_finite_op;
+      cause.place = noticed.non_finite_at;
+      cause.text += fmt::format("; the first operation whose derivative is not finite is {} at {}", cause.op,
+                                to_string(noticed.non_finite_at));
     }
   }
-  return {{backward.rank(), std::move(seen.cause), std::move(seen.parameters), any_is_scaled(backward.parameters())}};
+  return {{backward.rank(), std::move(cause), std::move(seen.parameters), any_is_scaled(backward.parameters())}};
 }
 
 // Reports the first of several non-finite backwards in a row. With a loss scaler, which skips their steps, reports only
@@ -104,7 +104,7 @@ std::vector<NonFiniteOnRank> seen_on_this_rank(const FinishedBackward& backward)
 class NonFiniteGradients final : public Advice {
  public:
   std::optional<Verdict> examine(FinishedBackward& backward) override {
-    in_a_row_ = backward.outcome().non_finite > 0 ? in_a_row_ + 1 : 0;
+    in_a_row_ = backward.measured().non_finite > 0 ? in_a_row_ + 1 : 0;
     if (in_a_row_ != 1 && in_a_row_ != kStepsOfScaler) return std::nullopt;
     std::vector<NonFiniteOnRank> of_ranks;
     for (const std::string& text : backward.exchange(to_text(seen_on_this_rank(backward)), "non-finite gradients")) {

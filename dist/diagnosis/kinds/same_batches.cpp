@@ -30,8 +30,8 @@ class SameBatches final : public Advice {
   std::optional<Verdict> examine(FinishedBackward& backward) override {
     if (said_) return std::nullopt;
     // NaN gradients look alike whatever produced them, so they do not count.
-    const bool is_finite = backward.outcome().non_finite == 0;
-    in_a_row_ = is_finite && backward.outcome().alike == backward.buckets() ? in_a_row_ + 1 : 0;
+    const bool is_finite = backward.measured().non_finite == 0;
+    in_a_row_ = is_finite && backward.measured().alike == backward.buckets() ? in_a_row_ + 1 : 0;
     said_ = in_a_row_ == kInARow;
     return said_ ? std::optional(same_batches(kInARow, backward.moment())) : std::nullopt;
   }

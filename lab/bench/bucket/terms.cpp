@@ -5,6 +5,7 @@
 #include <brigade/core/clock.h>
 #include <brigade/core/error.h>
 #include <brigade/core/factory.h>
+#include <brigade/dist/observers/norm_meter.h>
 #include <brigade/dist/timeline/timeline.h>
 #include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
@@ -12,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -91,6 +93,8 @@ MeasuredBucket::MeasuredBucket(const BucketCase& what, dist::ProcessGroupPtr gro
       advice_(dist::make_all_advice()),
       setup_(setup_of(plain_, group_, what.hook)) {
   setup_.statistics = dist::statistics_of(advice_);
+  setup_.options.meter = std::make_shared<dist::NormMeter>();
+  setup_.register_words();
   if (dist::CommHookPtr hook = make_hook(what.hook)) ddp_.register_comm_hook(std::move(hook));
   buckets_.emplace(setup_);
   for (const Tensor& gradient : plain_->gradients)
@@ -125,18 +129,21 @@ BucketTerms MeasuredBucket::alone() {
   timed(terms.numbers, [&] {
     for (uint32_t i = 0; i < count; ++i)
       squares += kernels::sum_of_squares(buckets_->slot(i).view);
-    if (setup_.hook) payload.send_probe();
+    if (setup_.hook) squares += std::abs(kernels::probe(payload.gradients()));
   });
   timed(terms.flags, [&] {
     for (uint32_t i = 0; i < count; ++i)
       payload.set_flag(buckets_->slot(i).index, true);
-    for (const Word word : {Word::Present, Word::Failed, Word::Joined, Word::Changed, Word::Silent, Word::NonFinite})
-      payload.set(word, word == Word::Present ? 1 : 0);
-    for (const Word word : {Word::Round, Word::Likeness})
-      payload.set_number(word, 1);
-    for (size_t i = 0; i < setup_.statistics.size(); ++i)
-      payload.set_statistic(i, 1);
-    payload.set_norm(squares > 0 ? 1 : 0);
+    for (const Word word : {Word::Present, Word::Failed, Word::Joined, Word::Changed})
+      payload.set(word, word == Word::Present);
+    payload.set_number(Word::Round, 1);
+    for (size_t i = 0; i < setup_.registered.size(); ++i) {
+      if (setup_.registered[i] == dist::WordKind::Real) {
+        payload.set_real(i, squares > 0 ? 1 : 0);
+      } else {
+        payload.set_word(i, 1);
+      }
+    }
   });
   group_->barrier();
   reduce(terms);
@@ -144,12 +151,11 @@ BucketTerms MeasuredBucket::alone() {
   timed(terms.flags, [&] {
     for (uint32_t i = 0; i < count; ++i)
       users += payload.flag_count(i);
-    for (const Word word : {Word::Present, Word::Failed, Word::Joined, Word::Changed, Word::NonFinite, Word::Silent})
+    for (const Word word : {Word::Present, Word::Failed, Word::Joined, Word::Changed})
       users += payload.count(word);
-    for (const Word word : {Word::Round, Word::Likeness})
-      users += payload.all_equal(word) ? 1 : 0;
-    for (size_t i = 0; i < setup_.statistics.size(); ++i)
-      users += payload.read_statistic(i).all_equal ? 1 : 0;
+    users += payload.all_equal(Word::Round) ? 1 : 0;
+    for (size_t i = 0; i < setup_.registered.size(); ++i)
+      users += payload.read_word(i).all_equal ? 1 : 0;
   });
   if (users < 0) throw DistError("a bucket came back with {} users", users);  // prevents dead-code elimination
   if (case_.placing == Placing::Copies) {

@@ -2,7 +2,7 @@
 #include <brigade/lab/bench/replay/plan.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/diagnosis/advice.h>
+#include <brigade/dist/observers/norm_meter.h>
 #include <brigade/dist/reducer/payload.h>
 
 #include <nlohmann/json.hpp>
@@ -97,7 +97,7 @@ ReplayStep step_of(const Recorded& recorded, double first_begin, const std::vect
 // The number of elements of a payload in addition to the gradients.
 int64_t tail_of(const dist::BucketLayout& layout, size_t ranks) {
   return dist::TailLayout(layout.dtype, static_cast<int>(ranks), layout.parameters.size(),
-                          dist::statistics_of_all_advice())
+                          dist::words_of_diagnosis())
       .numel;
 }
 

@@ -1,15 +1,7 @@
 // The fields that all verdicts on a backward share.
-#include <brigade/dist/diagnosis/moment.h>
-
-#include <numeric>
+#include <brigade/dist/diagnosis/verdict_at.h>
 
 namespace brigade::dist {
-
-std::vector<int> Moment::every_rank() const {
-  std::vector<int> all(static_cast<size_t>(ranks));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
 
 Verdict verdict_at(const Moment& moment, const char* kind, Severity severity, CauseKind cause) {
   Verdict verdict;

@@ -1,14 +1,11 @@
-// Statistics: numbers that each rank sends with the gradients of a bucket (reducer/payload.h), so that a diagnosis
-// learns whether the ranks differ without a collective of its own. A statistic belongs to advice (advice.h), which
-// decides from it whether a closer look is worth an exchange.
+// Statistics: numbers that each rank sends with the gradients of a bucket (payload.h), so that an observer learns whether
+// the ranks differ without a collective of its own.
 #pragma once
 
 #include <brigade/autograd/listener.h>
 #include <brigade/core/place.h>
 
 #include <cstdint>
-#include <span>
-#include <vector>
 
 namespace brigade::dist {
 
@@ -28,23 +25,30 @@ struct StartedBackward {
   KeptBackwards kept = {};
 };
 
-// What all ranks have sent with a bucket; the same on every rank.
+// How a word that is sent with a bucket travels (payload.h), and what the ranks learn of it.
+enum class WordKind : uint8_t {
+  Truth,    // 0 or 1; ranks learn how many have set it
+  Number,   // modulo 2^kNumberBits; ranks learn whether all sent the same
+  Measure,  // from 0 to 2^20 - 1 (larger values are clamped); ranks learn mean and variance
+  Real,     // rounded to the dtype of the bucket; ranks learn the mean
+};
+inline constexpr int kNumberBits = 11;
+
+// What all ranks have sent as one word of a bucket; the same on every rank.
 struct StatisticReading {
   int ranks = 1;
+  int count = 0;                   // of a Truth
   bool all_equal = true;           // of a Number
-  double mean = 0, variance = 0;   // of a Measure, over the ranks
+  double mean = 0, variance = 0;   // of a Measure or a Real (without variance), over the ranks
   bool all_have_gradients = true;  // in this bucket. Groups that reduce on the device don't know; then true
 };
 
 class Statistic {
  public:
-  enum class Kind : uint8_t {
-    Number,   // modulo 2^kNumberBits; ranks learn whether all sent the same
-    Measure,  // from 0 to 2^20 - 1 (larger values are clamped); ranks learn mean and variance
-  };
+  using Kind = WordKind;
   virtual ~Statistic() = default;
 
-  virtual Kind kind() const = 0;
+  virtual Kind kind() const = 0;  // not Real
   // Called when a backward begins that this rank reduces, before any bucket is sent.
   virtual void begin(const StartedBackward& backward) = 0;
   // The value of this rank, called when a bucket is sent.
@@ -52,12 +56,5 @@ class Statistic {
   // Called for each bucket, in order, if every rank took part in the backward with gradients and none has failed.
   virtual void read(const StatisticReading& reading) = 0;
 };
-
-inline std::vector<Statistic::Kind> kinds_of(std::span<Statistic* const> statistics) {
-  std::vector<Statistic::Kind> kinds;
-  for (const Statistic* const each : statistics)
-    kinds.push_back(each->kind());
-  return kinds;
-}
 
 }  // namespace brigade::dist

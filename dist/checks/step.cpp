@@ -163,7 +163,7 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
   }
   for (Verdict& verdict : found) {
     verdict.ranks = {group_.rank()};
-    verdict.iteration = reducer_.rounds();
+    verdict.iteration = reducer_.past().rounds;
   }
   // Warnings are not sent to the peers.
   std::erase_if(found, [&](Verdict& verdict) {
@@ -183,7 +183,7 @@ Verdict StepCheck::scale_fault(const autograd::Update& update) const {
                                         : name_of_unmanaged(update, fault.position);
   Verdict verdict = wrongly_scaled(fault.text, fault.others, update.where, about({name, parameter}, {}, {}));
   verdict.ranks = {group_.rank()};
-  verdict.iteration = reducer_.rounds();
+  verdict.iteration = reducer_.past().rounds;
   return verdict;
 }
 
@@ -196,8 +196,8 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
   hash = fnv(update.options, hash);
   if (!update.moves) return result;  // gradients that still accumulate may differ
   // A difference that was already reported is no reason to exchange more.
-  if (!log_.advisories.has(kModesDiffer)) hash = fnv_step(hash, modes_.digest(reducer_.rounds()));
-  if (!log_.advisories.has(kAutocastDiffers)) hash = fnv_step(hash, autocast_.digest(reducer_.rounds()));
+  if (!log_.advisories.has(kModesDiffer)) hash = fnv_step(hash, modes_.digest(reducer_.past().rounds));
+  if (!log_.advisories.has(kAutocastDiffers)) hash = fnv_step(hash, autocast_.digest(reducer_.past().rounds));
   uint64_t members = 0;  // a sum: the order within a group does not matter
   GroupAt group(update.groups);
   for (size_t i = 0; i < update.parameters.size(); ++i) {
@@ -298,7 +298,7 @@ void StepCheck::verify(const autograd::Update& update) {
   }
   std::vector<Verdict> errors, buffers;
   for (Verdict& verdict : compare_over_ranks(group_, tensors, update.where).verdicts) {
-    verdict.iteration = reducer_.rounds();
+    verdict.iteration = reducer_.past().rounds;
     (verdict.kind == "buffers_differ" ? buffers : errors).push_back(std::move(verdict));
   }
   if (!buffers.empty()) {
@@ -314,7 +314,7 @@ void StepCheck::warn_of_retained_graphs(const autograd::Update& update) {
   for (const autograd::RetainedGraph& graph : autograd::take_retained_graphs()) {
     if (graph.used_again) continue;
     Verdict verdict = needless_retain_graph(graph.where, graph.bytes, graph.nodes, update.where);
-    verdict.iteration = reducer_.rounds();
+    verdict.iteration = reducer_.past().rounds;
     verdict.ranks = {group_.rank()};
     log_.advisories.add_own("retain_graph " + to_string(graph.where), std::move(verdict));
   }
@@ -324,7 +324,7 @@ void StepCheck::look_at_local(const autograd::Update& update) {
   if (group_.rank() != 0 || group_.size() == 1) return;  // rank 0 warns for all
   if (reducer_.past().backward.sent || group_.wrappers().has_shared_steps()) return;
   if (!local_steps_) {
-    const CommHookPtr& hook = reducer_.comm_hook();
+    const CommHookPtr& hook = reducer_.setup().hook;
     local_steps_ = std::make_shared<LocalSteps>(in_words(reducer_.options().owner), hook ? hook->name() : "");
     group_.wrappers().at_end([steps = local_steps_] { steps->tell(); });
   }

@@ -75,8 +75,8 @@ class StepCheck {
   void operator()(const autograd::Update& update);
   // Called before a forward of the wrapper that records.
   void look_at_modes() {
-    modes_.look(reducer_.rounds());
-    autocast_.look(reducer_.rounds());
+    modes_.look(reducer_.past().rounds);
+    autocast_.look(reducer_.past().rounds);
   }
   // Disables the checks during a join, where ranks may take different numbers of steps. The steps of an optimizer
   // without state are then counted from the end of the join. The same holds in a join of another wrapper that shares
@@ -112,7 +112,7 @@ class StepCheck {
   Verdict scale_fault(const autograd::Update& update) const;
   // Whether another wrapper averages the gradient of this managed parameter, and so checks it.
   bool is_judged_elsewhere(int64_t managed) const {
-    return reducer_.sharing(static_cast<uint32_t>(managed)) == Sharing::Elsewhere;
+    return reducer_.setup().sharing[static_cast<uint32_t>(managed)] == Sharing::Elsewhere;
   }
   // Whether another wrapper averages the parameter, or ignores it at the user's request.
   bool is_managed_elsewhere(const Tensor& parameter) const;

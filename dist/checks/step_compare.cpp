@@ -97,13 +97,13 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
                   .state_writes = state_written(update),
                   .members = {},
                   .hook_probes = log_.hook_probes,
-                  .modes_are_known = modes_.are_known(reducer_.rounds()),
-                  .evaluating = modes_.evaluating(reducer_.rounds()),
+                  .modes_are_known = modes_.are_known(reducer_.past().rounds),
+                  .evaluating = modes_.evaluating(reducer_.past().rounds),
                   .in_join = count.in_join,
                   .since_join = count.since,
                   .optimizer = update.name,
                   .made_at = update.made_at,
-                  .autocast = autocast_.seen(reducer_.rounds())};
+                  .autocast = autocast_.seen(reducer_.past().rounds)};
   GroupAt group(update.groups);
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const Tensor& parameter = update.parameters[i];
@@ -209,11 +209,11 @@ std::vector<GradientsApart> StepCheck::left_apart_by_hook(std::span<const StepOn
 void StepCheck::advise_on_modes(std::span<const StepOnRank> steps) {
   const auto tell = [&](const char* key, std::optional<Verdict> verdict) {
     if (!verdict) return;
-    verdict->iteration = reducer_.rounds();
+    verdict->iteration = reducer_.past().rounds;
     log_.advisories.add(key, std::move(*verdict));
   };
   tell(kModesDiffer, modes_differ(steps));
-  tell(kAutocastDiffers, autocast_.compare(steps, reducer_.rounds()));
+  tell(kAutocastDiffers, autocast_.compare(steps, reducer_.past().rounds));
 }
 
 std::vector<Verdict> StepCheck::compare(const autograd::Update& update, const Topic& about) {
@@ -234,8 +234,8 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, const To
   if (in_one_step) {
     const std::vector<GradientsApart> by_hook = left_apart_by_hook(steps, about, update.where);
     if (!by_hook.empty()) {
-      Verdict verdict = hook_results_differ(reducer_.comm_hook()->name(), by_hook, reducer_.past().backward.where);
-      verdict.iteration = reducer_.rounds();
+      Verdict verdict = hook_results_differ(reducer_.setup().hook->name(), by_hook, reducer_.past().backward.where);
+      verdict.iteration = reducer_.past().rounds;
       log_.advisories.add(kHookResultsDiffer, std::move(verdict));
     }
     std::vector<GradientsApart> apart =
@@ -262,7 +262,7 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, const To
   }
   advise_on_modes(steps);
   for (Verdict& verdict : verdicts)
-    verdict.iteration = reducer_.rounds();
+    verdict.iteration = reducer_.past().rounds;
   std::erase_if(verdicts, [&](Verdict& verdict) {
     if (verdict.severity == Severity::Error) return false;
     log_.advisories.add(verdict.kind + " " + verdict.parameters.front().name, verdict);

@@ -52,7 +52,7 @@ StepHabits::StepHabits(Reducer& reducer, WrapperLog& log, std::function<std::vec
 
 void StepHabits::warn(Verdict verdict) {
   verdict.ranks = {reducer_.group().rank()};
-  verdict.iteration = reducer_.rounds();
+  verdict.iteration = reducer_.past().rounds;
   log_.advisories.add_own(verdict.kind + " " + name(verdict.cause.kind), std::move(verdict));
 }
 
@@ -61,14 +61,14 @@ void StepHabits::look_at(const autograd::Update& update) {
   look_for_second_average(update);
   look_for_gone(update);
   look_for_unheld(update);
-  backwards_at_[update.optimizer] = reducer_.rounds();
+  backwards_at_[update.optimizer] = reducer_.past().rounds;
 }
 
 // Warns if no backward came since the optimizer's latest step: it has no gradients, or only those it has already
 // used.
 void StepHabits::look_for_backward(const autograd::Update& update) {
   const auto latest = backwards_at_.find(update.optimizer);
-  if (reducer_.rounds() != (latest == backwards_at_.end() ? 0 : latest->second)) {
+  if (reducer_.past().rounds != (latest == backwards_at_.end() ? 0 : latest->second)) {
     look_for_unreached(update);
     return look_for_cleared(update);
   }
@@ -93,14 +93,14 @@ void StepHabits::look_for_backward(const autograd::Update& update) {
 
 // Warns if a backward came but none of its gradients for this optimizer is left.
 void StepHabits::look_for_cleared(const autograd::Update& update) {
-  if (reducer_.unreached_by()) return;  // it had no gradients
+  if (reducer_.forwards().unreached_by()) return;  // it had no gradients
   const autograd::GradStamp* cleared = nullptr;
   for (const Tensor& parameter : update.parameters) {
     const int64_t position = reducer_.find(parameter);
     const autograd::AutogradMeta* meta = autograd::meta(parameter);
     const bool is_left = meta && meta->grad.defined() && (meta->stamp.backwards > 0 || meta->stamp.by_hand);
     if (is_left) return;
-    if (meta && position >= 0 && reducer_.users()[static_cast<size_t>(position)] > 0) cleared = &meta->stamp;
+    if (meta && position >= 0 && reducer_.past().users[static_cast<size_t>(position)] > 0) cleared = &meta->stamp;
   }
   if (!cleared) return;
   warn(idle_step({.optimizer = update.name,
@@ -130,9 +130,9 @@ void StepHabits::look_for_unreached(const autograd::Update& update) {
     }
   }
   auto& [steps, forward] = unreached_[update.optimizer];
-  const std::optional<TracedBackward> backward = reducer_.unreached_by();
-  const bool is_new = std::exchange(forward, reducer_.waiting_forward()) != reducer_.waiting_forward();
-  if (waiting.empty() || !backward || !is_new || (reducer_.unreached_is_of_others() && !others_move)) {
+  const std::optional<TracedBackward> backward = reducer_.forwards().unreached_by();
+  const bool is_new = std::exchange(forward, reducer_.forwards().waiting()) != reducer_.forwards().waiting();
+  if (waiting.empty() || !backward || !is_new || (reducer_.forwards().others_were_reached() && !others_move)) {
     steps = 0;
     return;
   }
@@ -157,19 +157,19 @@ void StepHabits::look_for_second_average(const autograd::Update& update) {
     if (position < 0 || !meta->grad.defined() || meta->stamp.by_hand || !was_reduced_by_hand(meta->grad)) continue;
     const auto managed = static_cast<uint32_t>(position);
     // The user averages what stayed local under no_sync.
-    if (reducer_.accumulation().local(managed).backwards > 0 || reducer_.users()[managed] == 0) continue;
+    if (reducer_.accumulation().local(managed).backwards > 0 || reducer_.past().users[managed] == 0) continue;
     return warn(averaged_twice(update.where, about(reducer_.parameters()[managed], {}, {})));
   }
 }
 
 // Checks whether the module still holds the parameters that the optimizer holds and no backward reaches.
 void StepHabits::look_for_gone(const autograd::Update& update) {
-  if (reducer_.rounds() == 0 || log_.advisories.has("stale_optimizer replaced")) return;
+  if (reducer_.past().rounds == 0 || log_.advisories.has("stale_optimizer replaced")) return;
   std::vector<NamedParameter> current;
   std::unordered_set<const TensorImpl*> held;
   for (const Tensor& parameter : update.parameters) {
     const int64_t position = reducer_.find(parameter);
-    if (position < 0 || reducer_.users()[static_cast<size_t>(position)] > 0) continue;
+    if (position < 0 || reducer_.past().users[static_cast<size_t>(position)] > 0) continue;
     if (current.empty()) {
       current = parameters_();
       for (const NamedParameter& each : current)
@@ -209,7 +209,7 @@ void StepHabits::look_for_broken_ties(const autograd::Update& update) {
 // parameters that no module has, and does not move those that are averaged. (If the new layer is in another parameter
 // group of it, the old one does no harm.)
 void StepHabits::look_for_gone_modules(const autograd::Update& update) {
-  if (looked_for_gone_modules_ || reducer_.rounds() < 2) return;
+  if (looked_for_gone_modules_ || reducer_.past().rounds < 2) return;
   const auto gone = std::ranges::find_if(update.parameters, [](const Tensor& parameter) {
     const autograd::AutogradMeta* meta = autograd::meta(parameter);
     return meta && !meta->registered_as.empty() && meta->held_by_modules == 0 && !meta->grad.defined();
@@ -241,7 +241,7 @@ std::vector<NamedParameter> StepHabits::unheld(const autograd::Update& update) c
   std::vector<NamedParameter> found;
   for (size_t i = 0; i < reducer_.parameters().size(); ++i) {
     const NamedParameter& each = reducer_.parameters()[i];
-    if (reducer_.users()[i] > 0 && each.tensor.requires_grad() && !held.contains(each.tensor.impl()) &&
+    if (reducer_.past().users[i] > 0 && each.tensor.requires_grad() && !held.contains(each.tensor.impl()) &&
         !is_moved_by_hand(each.tensor))
       found.push_back(each);
   }
@@ -251,10 +251,10 @@ std::vector<NamedParameter> StepHabits::unheld(const autograd::Update& update) c
 void StepHabits::look_for_unheld(const autograd::Update& update) {
   if (looked_for_unheld_) return;
   if (first_step_at_ == 0) {
-    first_step_at_ = reducer_.rounds() + 1;
+    first_step_at_ = reducer_.past().rounds + 1;
     writes_at_first_step_ = autograd::writes_by_hand();
   }
-  if (reducer_.rounds() < first_step_at_ + kBackwardsWithoutHolder) return;
+  if (reducer_.past().rounds < first_step_at_ + kBackwardsWithoutHolder) return;
   looked_for_unheld_ = true;
   std::vector<ParameterVerdict> parameters;
   for (const NamedParameter& each : unheld(update))

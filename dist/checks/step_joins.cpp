@@ -76,7 +76,7 @@ void StepCheck::refuse_after_uneven_join(const autograd::Update& update) {
   }
   std::vector<Verdict> verdicts = optimizers_differ(steps, update.name, {});
   for (Verdict& verdict : verdicts)
-    verdict.iteration = reducer_.rounds();
+    verdict.iteration = reducer_.past().rounds;
   raise(update, std::move(verdicts));
 }
 

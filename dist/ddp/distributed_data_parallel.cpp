@@ -255,7 +255,7 @@ void DistributedDataParallelBase::look_at_buffers(SourceLocation where) {
     if (!buffer.is_same(buffers_[*stale])) continue;
     Verdict verdict = stale_buffer({name, buffer}, in_words(owner_), where);
     verdict.ranks = {group_->rank()};
-    verdict.iteration = reducer_->rounds();
+    verdict.iteration = reducer_->past().rounds;
     log_->advisories.add_own("stale buffer", std::move(verdict));
   }
 }
@@ -274,7 +274,7 @@ void DistributedDataParallelBase::pre_forward(int64_t rows, SourceLocation where
   // As in PyTorch, broadcasts in the first forward after one that syncs, so that all micro-batches of an accumulation
   // start from the same buffers. Also in eval(), where a backward may follow: frozen statistics are buffers, too. An
   // evaluation on one rank, which must not wait for the others, runs under NoGradGuard.
-  const bool are_due = std::exchange(buffers_are_due_, reducer_->syncs());
+  const bool are_due = std::exchange(buffers_are_due_, reducer_->accumulation().syncs());
   const bool broadcasts = options_.broadcast_buffers && !buffers_.empty() && are_due;
   int source = 0;
   if (const JoinOptions* const join = join_options(); join && (broadcasts || join->throw_on_early_termination))

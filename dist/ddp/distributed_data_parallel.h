@@ -91,10 +91,10 @@ class DistributedDataParallelBase : public Joinable {
   class NoSync {
    public:
     NoSync(std::shared_ptr<Reducer> reducer, SourceLocation where) noexcept : reducer_(std::move(reducer)) {
-      reducer_->enter_no_sync(where);
+      reducer_->accumulation().enter_no_sync(where);
     }
     ~NoSync() {
-      if (reducer_) reducer_->leave_no_sync();
+      if (reducer_) reducer_->accumulation().leave_no_sync();
     }
     NoSync(NoSync&&) noexcept = default;
     NoSync& operator=(NoSync&&) = delete;

@@ -64,7 +64,7 @@ const char* DistributedDataParallelBase::state_of(const std::string& name, const
   if (is_ignored(name)) return "ignored";
   if (const int64_t position = reducer_->find(parameter); position >= 0) {
     if (!parameter.requires_grad()) return "frozen after wrapping";
-    return reducer_->sharing(static_cast<uint32_t>(position)) == Sharing::None ? "reduced"
+    return reducer_->setup().sharing[static_cast<uint32_t>(position)] == Sharing::None ? "reduced"
                                                                                : "reduced, by several wrappers";
   }
   return parameter.requires_grad() ? "trainable, unknown to the reducer" : "frozen";

@@ -22,7 +22,7 @@ void add_parameters(const Reducer& reducer, LoggingData& data) {
     const Tensor& tensor = reducer.parameters()[i].tensor;
     dtypes.insert(name(tensor.dtype()));
     bytes += static_cast<int64_t>(tensor.nbytes());
-    if (reducer.rounds() > 0 && reducer.users()[i] == 0) unused += static_cast<int64_t>(tensor.nbytes());
+    if (reducer.past().rounds > 0 && reducer.past().users[i] == 0) unused += static_cast<int64_t>(tensor.nbytes());
   }
   data.ints["total_parameter_size_bytes"] = bytes;
   data.ints["unused_parameter_size"] = unused;
@@ -43,27 +43,27 @@ void add_options(const DDPOptions& options, LoggingData& data) {
 void add_reducer(const Reducer& reducer, LoggingData& data) {
   auto& ints = data.ints;
   auto& strings = data.strings;
-  ints["iteration"] = static_cast<int64_t>(reducer.rounds());
-  ints["num_collectives"] = static_cast<int64_t>(reducer.collectives());
-  ints["has_rebuilt_buckets"] = reducer.has_rebuilt_buckets();
+  ints["iteration"] = static_cast<int64_t>(reducer.past().rounds);
+  ints["num_collectives"] = static_cast<int64_t>(reducer.past().collectives);
+  ints["has_rebuilt_buckets"] = reducer.buckets().is_rebuilt();
   strings["module_name"] = reducer.options().module_name;
-  strings["comm_hook"] = reducer.comm_hook() ? reducer.comm_hook()->name() : "";
+  strings["comm_hook"] = reducer.setup().hook ? reducer.setup().hook->name() : "";
   std::string sizes;
   std::string indices;
-  for (const BucketLayout& layout : reducer.layout()) {
+  for (const BucketLayout& layout : reducer.buckets().layouts()) {
     int64_t bucket = 0;
     for (const uint32_t parameter : layout.parameters)
       bucket += static_cast<int64_t>(reducer.parameters()[parameter].tensor.nbytes());
     sizes += fmt::format("{}{}", sizes.empty() ? "" : ", ", bucket);
     indices += fmt::format("{}{}", indices.empty() ? "" : ", ", fmt::join(layout.parameters, " "));
   }
-  ints["num_buckets_reduced"] = static_cast<int64_t>(reducer.layout().size());
+  ints["num_buckets_reduced"] = static_cast<int64_t>(reducer.buckets().layouts().size());
   strings["bucket_sizes"] = sizes;
-  if (reducer.has_rebuilt_buckets()) {
+  if (reducer.buckets().is_rebuilt()) {
     strings["rebuilt_bucket_sizes"] = sizes;
     strings["rebuilt_per_bucket_param_indices"] = indices;
   }
-  strings["prev_iteration_grad_ready_order_indices"] = fmt::format("{}", fmt::join(reducer.ready_order(), ", "));
+  strings["prev_iteration_grad_ready_order_indices"] = fmt::format("{}", fmt::join(reducer.past().ready_order, ", "));
 }
 
 // The times of the last backward, and the means over those in the timeline.

@@ -48,7 +48,7 @@ std::string trace_json(const DistributedDataParallelBase& ddp, SourceLocation wh
                               name(parameter.tensor.dtype()), parameter.tensor.numel(), parameter.tensor.nbytes());
   }
   std::string buckets;
-  for (const BucketLayout& layout : reducer.layout()) {
+  for (const BucketLayout& layout : reducer.buckets().layouts()) {
     buckets += fmt::format(R"({}{{"dtype": "{}", "parameters": [{}], "numel": {}}})", buckets.empty() ? "" : ", ",
                            name(layout.dtype), fmt::join(layout.parameters, ", "), layout.gradient_numel);
   }
@@ -63,8 +63,8 @@ std::string trace_json(const DistributedDataParallelBase& ddp, SourceLocation wh
   "users": [{}]}}}}
 )",
       trace_events(ranks, names, group.backend()), json_string(options.module_name), group.size(), group.backend(),
-      options.limits.first_bytes, options.limits.cap_bytes, reducer.has_rebuilt_buckets(), parameters, buckets,
-      fmt::join(reducer.ready_order(), ", "), fmt::join(reducer.users(), ", "));
+      options.limits.first_bytes, options.limits.cap_bytes, reducer.buckets().is_rebuilt(), parameters, buckets,
+      fmt::join(reducer.past().ready_order, ", "), fmt::join(reducer.past().users, ", "));
 }
 
 }  // namespace brigade::dist

@@ -11,17 +11,15 @@
 
 namespace brigade::dist {
 
-class DistributedDataParallelBase::InJoin final : public JoinHook {
+class DistributedDataParallelBase::InJoin final : public JoinHook, private JoinPolicy {
  public:
-  InJoin(DistributedDataParallelBase& ddp, const JoinOptions& options) : ddp_(ddp) {
-    ddp_.reducer_->divide_by_participants(!options.divide_by_initial_world_size);
-    ddp_.reducer_->before_round([this](SourceLocation where) { Join::notify_join_context(ddp_, kBackward, where); },
-                                [this] { return Join::backward_waits(ddp_); });
+  InJoin(DistributedDataParallelBase& ddp, const JoinOptions& options)
+      : ddp_(ddp), divides_by_participants_(!options.divide_by_initial_world_size) {
+    ddp_.reducer_->set_join(this);
     if (ddp_.step_check_) ddp_.step_check_->pause_for_join();
   }
   ~InJoin() override {
-    ddp_.reducer_->divide_by_participants(false);
-    ddp_.reducer_->before_round(nullptr, nullptr);
+    ddp_.reducer_->set_join(nullptr);
     if (ddp_.step_check_) ddp_.step_check_->resume_after_join();
   }
 
@@ -62,6 +60,9 @@ class DistributedDataParallelBase::InJoin final : public JoinHook {
   }
 
  private:
+  void before_round(SourceLocation where) override { Join::notify_join_context(ddp_, kBackward, where); }
+  bool waits_for_end() override { return Join::backward_waits(ddp_); }
+  bool divides_by_participants() const override { return divides_by_participants_; }
   // Makes averaged gradients the same on all ranks again: those of the source, which may have clipped or cleared them
   // since. What a rank with data has accumulated under no_sync stays.
   void take_gradients_of(int source, bool is_last_joiner) const {
@@ -94,6 +95,7 @@ class DistributedDataParallelBase::InJoin final : public JoinHook {
   }
 
   DistributedDataParallelBase& ddp_;
+  bool divides_by_participants_;
 };
 
 std::unique_ptr<JoinHook> DistributedDataParallelBase::join_hook(const JoinOptions& options) {

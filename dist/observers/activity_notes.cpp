@@ -49,7 +49,7 @@ void ActivityNotes::on_begin(const Round& round, const autograd::Plan* plan) {
   if (!plan) return;
   MissedWrappers& missed = MissedWrappers::of_this_thread();
   missed.forget(this);
-  missed.note(missed.in_backward(plan->number(), owner_, round.forward(), plan->where()), *group_);
+  missed.note(missed.in_backward(plan->number(), owner_, round.start().forward, plan->where()), *group_);
 }
 
 void ActivityNotes::on_backward_end(const autograd::Plan& plan) noexcept {

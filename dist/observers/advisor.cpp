@@ -36,7 +36,7 @@ class RoundView final : public FinishedBackward {
     return round_.buckets()[static_cast<uint32_t>(index)].layout.parameters;
   }
   int rank() const override { return round_.setup().group->rank(); }
-  int64_t rows() const override { return round_.rows(); }
+  int64_t rows() const override { return round_.start().rows; }
   std::span<const double> sums_of_squares() const override { return meter_.numbers().sums_of_squares; }
   const NonFinite& non_finite() const override { return meter_.numbers().non_finite; }
   Moment moment_of_numbers() const override { return meter_.numbers().moment; }
@@ -64,7 +64,7 @@ void Advisor::on_begin(const Round& round, const autograd::Plan*) {
 }
 
 void Advisor::on_finish(const Round& round) {
-  if (!round.hook_sends()) return;
+  if (!round.traffic().is_sent) return;
   warn_of_emptied(round);
   RoundView backward(round, *meter_, recorder_->events());
   std::exception_ptr failure;

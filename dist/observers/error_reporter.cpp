@@ -62,7 +62,7 @@ RankReport ErrorReporter::own_report(const Round& round, const TracedBackward* b
   mine.failure = failure;
   mine.recorded.assign(round.recorded().used.begin(), round.recorded().used.end());
   mine.recorded_at = round.recorded().where;
-  WrappedModule wrapped{.reached_any = round.reaches_any(), .diagnosis = setup.options.meter != nullptr};
+  WrappedModule wrapped{.reached_any = round.start().reaches_any(), .diagnosis = setup.options.meter != nullptr};
   for (const NamedParameter& each : setup.parameters)
     wrapped.newest = std::max(wrapped.newest, each.tensor.id());
   if (setup.options.module_paths) wrapped.paths = setup.options.module_paths();
@@ -70,7 +70,7 @@ RankReport ErrorReporter::own_report(const Round& round, const TracedBackward* b
   if (setup.options.current_parameters) current = setup.options.current_parameters();
   for (uint32_t i = 0; i < setup.count(); ++i) {
     // In an accumulation a parameter counts as ready if any of its backwards used it.
-    const bool ready = round.uses(i) || round.joined();
+    const bool ready = round.uses(i) || round.start().joined;
     mine.ready.push_back(ready);
     mine.reached.push_back(setup.reached[i]);
     mine.elsewhere.push_back(setup.is_elsewhere(i));
@@ -116,7 +116,7 @@ void ErrorReporter::remember(const Round& round) {
   if (outcome.present == 0 && outcome.failed == 0) return;
   used_.resize(round.setup().count());
   for (uint32_t i = 0; i < used_.size(); ++i)
-    if (!round.joined() && round.uses(i)) used_[i].add(round.number());
+    if (!round.start().joined && round.uses(i)) used_[i].add(round.number());
 }
 
 void ErrorReporter::on_finish(const Round& round) {

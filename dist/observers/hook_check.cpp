@@ -71,8 +71,8 @@ bool HookCheck::accepts(const Round& round, uint32_t bucket) {
 
 void HookCheck::keep_probes(const Round& round) {
   // A hook that sends nothing leaves gradients local on purpose.
-  const bool may_differ = !round.setup().hook || round.setup().hook->is_approximate() || !round.hook_sends();
-  log_->hook_probes = may_differ || round.posted_by_hook() == 0 ? std::vector<double>() : probes_;
+  const bool may_differ = !round.setup().hook || round.setup().hook->is_approximate() || !round.traffic().is_sent;
+  log_->hook_probes = may_differ || round.traffic().by_hook == 0 ? std::vector<double>() : probes_;
 }
 
 std::exception_ptr HookCheck::on_error(const Round& round, const TracedBackward*, const std::string&) {

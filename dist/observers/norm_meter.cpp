@@ -113,7 +113,7 @@ void NormMeter::write(const Round& round, uint32_t bucket, Payload& payload) {
     likeness = mix(likeness ^ std::bit_cast<uint64_t>(kernels::probe(payload.gradients())));
   payload.set_word(kLikeness, likeness);
   const bool may_wait = !(round.is_captured() && payload.has_tail_on_host());
-  if (!round.takes_part() || !may_wait) progress.measured.clear();
+  if (!round.start().takes_part() || !may_wait) progress.measured.clear();
   if (is_late_ && !progress.measured.empty()) {
     own_.on_the_way.resize(round.setup().count());
     for (size_t k = 0; k < progress.measured.size(); ++k)
@@ -128,7 +128,7 @@ void NormMeter::write_numbers(const Round& round, uint32_t bucket, Payload& payl
   for (const uint32_t parameter : round.buckets()[bucket].layout.parameters)
     sum += numbers().sums_of_squares[parameter];
   const bool unknown = is_late_ && !earlier_;
-  const bool silent = unknown || (!is_late_ && !round.takes_part());
+  const bool silent = unknown || (!is_late_ && !round.start().takes_part());
   const bool by_device = payload.on_device() && !payload.has_tail_on_host();
   const bool measured =
       by_device ? !progress_[bucket].measured.empty() : sum != 0 || is_measured_on_the_way(round, payload);
@@ -139,7 +139,7 @@ void NormMeter::write_numbers(const Round& round, uint32_t bucket, Payload& payl
 }
 
 void NormMeter::on_send(const Round& round, uint32_t bucket, Payload& payload) {
-  const bool probes = round.setup().hook && round.hook_sends() && !round.is_captured();
+  const bool probes = round.setup().hook && round.traffic().is_sent && !round.is_captured();
   const Tensor& gradients = payload.gradients();
   if (!payload.on_device()) {
     if (probes) payload.set_real(kProbe, finite_or_0(kernels::probe(gradients)));
@@ -250,7 +250,7 @@ NormMeter::Reading NormMeter::reading_of(const Payload& payload) {
 
 void NormMeter::settle(const Round& round) {
   was_alike_ = measured_.alike == round.buckets().size();
-  if (round.hook_sends()) non_finite_in_a_row_ = measured_.non_finite > 0 ? non_finite_in_a_row_ + 1 : 0;
+  if (round.traffic().is_sent) non_finite_in_a_row_ = measured_.non_finite > 0 ? non_finite_in_a_row_ + 1 : 0;
   is_pending_ = is_late_;
 }
 

@@ -77,7 +77,7 @@ void Recorder::on_reduced(const Round& round, uint32_t bucket, const WorkPtr& wo
 }
 
 void Recorder::on_finish(const Round& round) {
-  if (round.joined()) return;
+  if (round.start().joined) return;
   const Buckets& buckets = round.buckets();
   events_.backward = round.where();
   events_.ended = now_ns();

@@ -71,6 +71,18 @@ struct BucketFollower {
   std::optional<std::weak_ptr<const void>> owner = {};
 };
 
+// While join() runs: ranks without data take part in the backwards of the others.
+class JoinPolicy {
+ public:
+  virtual ~JoinPolicy() = default;
+  // Announces a backward to the ranks without data, before anything is sent.
+  virtual void before_round(SourceLocation where) = 0;
+  // Whether the buckets of the coming backward wait until all nodes have run; it is announced then.
+  virtual bool waits_for_end() = 0;
+  // Whether to divide by the number of ranks that still have data instead of all ranks.
+  virtual bool divides_by_participants() const = 0;
+};
+
 // Which reducer averages the gradient of a parameter (shared_leaves.h).
 enum class Sharing : uint8_t {
   None,  // no other reducer manages it
@@ -91,8 +103,8 @@ struct ReducerSetup {
   std::vector<uint8_t> covered = {};
   // Per parameter: one of those backwards has reached it on this rank.
   std::vector<uint8_t> reached = {};
-  std::vector<Sharing> sharing = {};    // per parameter
-  bool divide_by_participants = false;  // see Reducer::divide_by_participants
+  std::vector<Sharing> sharing = {};  // per parameter
+  JoinPolicy* join = nullptr;
   BucketFollower follower = {};
   std::vector<Statistic*> statistics = {};  // of the observers
   std::vector<WordKind> registered = {};    // words of a payload: of the meter, then of the statistics

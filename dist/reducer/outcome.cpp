@@ -19,12 +19,12 @@ namespace brigade::dist {
 void Round::poll() {
   setup_.group->progress();
   if (setup_.follower.posts) return;
-  while (next_complete_ < next_bucket_) {
-    const Progress& progress = progress_[next_complete_];
-    if (waits_for_numbers(next_complete_) && !progress.tail_work) return;
+  while (next_.complete < next_.launch) {
+    const Progress& progress = progress_[next_.complete];
+    if (waits_for_numbers(next_.complete) && !progress.tail_work) return;
     if (!progress.work->is_completed() || (progress.tail_work && !progress.tail_work->is_completed())) return;
-    complete(next_complete_++);
-    hand_over(next_complete_);
+    complete(next_.complete++);
+    hand_over(next_.complete);
   }
 }
 
@@ -52,7 +52,7 @@ void Round::complete(uint32_t index) {
     const uint64_t posted_before = collectives_of_this_thread();
     const ReducedByHook what_follows(setup_.hook != nullptr);  // a hook may post more collectives while waited for
     progress.work->wait();
-    posted_by_hook_ += collectives_of_this_thread() - posted_before;
+    traffic_.by_hook += collectives_of_this_thread() - posted_before;
   } catch (const DistError&) {  // a group error: the peers have it, too
     throw;
   } catch (const std::exception& error) {
@@ -71,13 +71,13 @@ void Round::complete(uint32_t index) {
 // have to judge alike, none has read that bucket yet.
 void Round::hand_over(uint32_t end) {
   const BucketFollower& follower = setup_.follower;
-  while (follower.reduced && next_handed_ < end) {
-    const uint32_t index = next_handed_++;
+  while (follower.reduced && next_.hand_over < end) {
+    const uint32_t index = next_.hand_over++;
     complete(index);
     std::vector<uint32_t> parameters = buckets_[index].layout.parameters;
-    if (follower.posts && (!hook_sends_ || outcome_.present == 0)) continue;
+    if (follower.posts && (!traffic_.is_sent || outcome_.present == 0)) continue;
     if (!is_sound(parameters)) {
-      next_handed_ = buckets_.size();  // backward will throw: nothing more moves
+      next_.hand_over = buckets_.size();  // backward will throw: nothing more moves
       return;
     }
     settle(index);
@@ -105,7 +105,7 @@ void Round::read_words(uint32_t index) {
   keep_largest(outcome_.failed, Word::Failed);
   keep_largest(outcome_.joined, Word::Joined);
   keep_largest(outcome_.changed, Word::Changed);
-  if (!hook_sends_) return;
+  if (!traffic_.is_sent) return;
   if (!payload.all_equal(Word::Round)) outcome_.same_round = false;
   GradientMeter* const meter = setup_.options.meter.get();
   const bool measured = !meter || meter->read(*this, index, payload);
@@ -122,9 +122,9 @@ void Round::read_words(uint32_t index) {
 
 // Whether no rank reached anything; then every rank stops after the first bucket.
 bool Round::nobody_is_present() {
-  if (next_bucket_ == 0) {
+  if (next_.launch == 0) {
     launch(0);
-    next_bucket_ = 1;
+    next_.launch = 1;
   }
   if (progress_.front().tail_work || waits_for_numbers(0)) {
     receive(0);
@@ -138,8 +138,8 @@ bool Round::nobody_is_present() {
 void Round::send_rest() {
   reaches_nothing_ = reaches_nothing_ || (start_.absent && nobody_is_present());
   while (!has_sent_all()) {
-    launch(next_bucket_);
-    ++next_bucket_;
+    launch(next_.launch);
+    ++next_.launch;
   }
 }
 
@@ -151,7 +151,7 @@ void Round::finish() {
   } else {
     send_rest();
   }
-  for (uint32_t i = 0; i < next_bucket_; ++i)
+  for (uint32_t i = 0; i < next_.launch; ++i)
     send_waiting_tail(i);
   if (reaches_nothing_) {
     complete(0);
@@ -192,7 +192,7 @@ void Round::settle(uint32_t index) {
   Bucket& bucket = buckets_[index];
   const int size = setup_.group->size();
   const int participants = size - outcome_.joined;
-  if (setup_.divide_by_participants && participants > 0 && participants < size)
+  if (setup_.join && setup_.join->divides_by_participants() && participants > 0 && participants < size)
     kernels::scale_inplace(bucket.payload.gradients(), static_cast<double>(size) / participants);
   std::vector<Tensor> to_fill;  // on a device: one per slot, filled in one launch
   for (const uint32_t parameter : bucket.layout.parameters) {

@@ -110,9 +110,9 @@ void Reducer::register_comm_hook(CommHookPtr hook) {
     throw DistError("register_comm_hook or register_builtin_comm_hook can only be called once. {} has `{}` already",
                     setup_.title(), setup_.hook->name());
   }
-  if (last_.round > 0)
+  if (last_.rounds > 0)
     throw DistError("register_comm_hook: {} has reduced {} backwards already; register the hook before", setup_.title(),
-                    last_.round);
+                    last_.rounds);
   setup_.hook = std::move(hook);
 }
 
@@ -127,24 +127,20 @@ void Reducer::follow_buckets(BucketFollower follower) {
   setup_.follower = std::move(follower);
 }
 
+void Reducer::set_join(JoinPolicy* policy) {
+  if (setup_.join && !policy) shared_.note_end_of_join();
+  setup_.join = policy;
+}
+
 void Reducer::clear_gradients() {
   for (uint32_t i = 0; i < setup_.count(); ++i)
     if (!setup_.is_elsewhere(i)) autograd::meta(setup_.parameters[i].tensor)->clear();
   accumulation_.forget_all();
-  forget_forward();
+  forwards_.forget();
 }
 
-void Reducer::forget_forward() noexcept {
-  forward_.pending = false;
-  forward_.nodes.clear();
-  forward_.passed_by.clear();
-  forward_.unreached_by.reset();
-  forward_.others_reached = false;
-}
-
-void Reducer::pass_over_forwards() noexcept {
-  for (Forward::Nodes& each : forward_.nodes)
-    each.passed_by = 0;
+void Reducer::need_no_forwards() noexcept {
+  forwards_.need_none();
   shared_.pass_over_empty_forwards();
 }
 
@@ -152,76 +148,42 @@ void Reducer::prepare_for_forward(int64_t rows, SourceLocation where) {
   setup_.notify([](ReducerObserver& each) { each.on_forward(); });
   if (kept_back_) std::rethrow_exception(take_kept_back());
   shared_.begin_forward();
-  if (!syncs()) return;
+  if (!accumulation_.syncs()) return;
   if (broken_) std::rethrow_exception(broken_);
-  forward_.pending = true;
-  forward_.rows = rows;
-  // Bounded, because evaluations that no backward follows would make the list grow.
-  constexpr size_t kMostForwards = 64;
-  if (forward_.nodes.size() == kMostForwards) forward_.nodes.erase(forward_.nodes.begin());
-  static std::atomic<uint64_t> forwards{0};
-  forward_.nodes.push_back({autograd::recorded_nodes(), ~uint64_t{0}, ++forwards, where});
+  forwards_.begin(rows, where);
 }
 
 void Reducer::end_forward() noexcept {
   setup_.notify([](ReducerObserver& each) { each.on_forward_end(); });
   shared_.end_forward();
-  if (!forward_.nodes.empty())
-    forward_.nodes.back().to = std::min(forward_.nodes.back().to, autograd::recorded_nodes());
-}
-
-bool Reducer::goes_through_forward(const autograd::Plan& plan) const {
-  return std::ranges::any_of(forward_.nodes,
-                             [&](const Forward::Nodes& each) { return plan.holds_recorded(each.from, each.to); });
-}
-
-bool Reducer::is_of_forward(const autograd::Plan& plan) const {
-  const auto is_empty = [](const Forward::Nodes& each) { return each.from == each.to && each.passed_by > 0; };
-  return plan.nodes() == 0 || goes_through_forward(plan) || std::ranges::any_of(forward_.nodes, is_empty);
-}
-
-bool Reducer::takes_part_in(const autograd::Plan& plan, bool own) const {
-  const auto needs_backward = [](const Forward::Nodes& each) { return each.passed_by > 0; };
-  return syncs() && forward_.pending &&
-         (own ? std::ranges::any_of(forward_.nodes, needs_backward) : is_of_forward(plan));
+  forwards_.end();
 }
 
 bool Reducer::passes_by_all(const autograd::Plan& plan) const {
-  if (plan.nodes() == 0 || goes_through_forward(plan)) return false;
+  if (plan.nodes() == 0 || forwards_.goes_through(plan)) return false;
   bool some_recorded = false;
   const bool is_of_one = LivingReducers::all().any([&](const Reducer& each) {
-    if (&each == this || each.setup_.group != setup_.group || !each.syncs() || !each.forward_.pending) return false;
-    bool reached = each.goes_through_forward(plan);
+    if (&each == this || each.setup_.group != setup_.group || !each.accumulation_.syncs() || !each.forwards_.are_pending()) return false;
+    bool reached = each.forwards_.goes_through(plan);
     plan.for_each_observed(&each, [&](uint32_t) { reached = true; });
-    some_recorded = some_recorded || !each.is_of_forward(plan);
+    some_recorded = some_recorded || !each.forwards_.may_be_in(plan);
     return reached;
   });
   return some_recorded && !is_of_one;
 }
 
-Reducer::Forward::Nodes Reducer::open_forward(uint64_t backward) const noexcept {
-  Forward::Nodes open{.passed_by = 0};
-  for (const Forward::Nodes& each : forward_.nodes) {
-    const bool is_later =
-        each.passed_by > open.passed_by || (each.passed_by == open.passed_by && each.uses < open.uses);
-    if (each.passed_by <= backward && is_later) open = each;
-  }
-  return open;
-}
-
-const Reducer::Forward::Nodes* Reducer::forward_of(const autograd::Plan& plan) const {
-  if (forward_.nodes.empty()) return nullptr;
-  // The forwards that the backward does not go through are evaluations.
-  const auto first = std::find_if(forward_.nodes.begin(), forward_.nodes.end() - 1,
-                                  [&](const Forward::Nodes& each) { return plan.holds_recorded(each.from, each.to); });
-  return &*first;
+bool Reducer::announce(SourceLocation where) {
+  if (!setup_.join) return false;
+  if (setup_.join->waits_for_end()) return true;
+  setup_.join->before_round(where);
+  return false;
 }
 
 Round& Reducer::start_round(Round::Start start) {
-  start.number = ++last_.round;
+  start.number = ++last_.rounds;
   shared_.take_unclaimed(start.of_others);
-  if (!is_in_join()) start.averages = shared_.averages(start.number);
-  start.rows = forward_.rows;
+  if (!setup_.join) start.averages = shared_.averages(start.number);
+  start.rows = forwards_.rows();
   const autograd::Plan* const plan = start.plan;
   round_.emplace(setup_, buckets_, accumulation_, recorded_, std::move(start));
   if (setup_.options.meter) setup_.options.meter->begin(*round_, plan);
@@ -236,30 +198,25 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   if (reached) accumulation_.hear(plan.number());
   std::vector<OfOthers> of_others = shared_.share_out(plan, planned);
   if (!of_others.empty()) reached = std::ranges::find(planned, 1) != planned.end();
-  accumulation_.gather(reached && !syncs());
+  accumulation_.gather(reached && !accumulation_.syncs());
   // A backward that reaches nothing of this reducer, with no pending forward, does not concern this group.
-  if (!syncs() || setup_.parameters.empty() || (!reached && !forward_.pending)) return;
-  forward_.others_reached = forward_.others_reached || (!reached && reaches_another(plan));
+  if (!accumulation_.syncs() || setup_.parameters.empty() || (!reached && !forwards_.are_pending())) return;
+  if (!reached && reaches_another(plan)) forwards_.note_others_reached();
   const bool all_of_others = !of_others.empty() && std::ranges::find(of_others, OfOthers::No) == of_others.end();
-  if (all_of_others && (shared_.has_forward_in(plan) || is_of_forward(plan)) &&
+  if (all_of_others && (shared_.has_forward_in(plan) || forwards_.may_be_in(plan)) &&
       !accumulation_.has_gathered(setup_.parameters)) {
-    forget_forward();
+    forwards_.forget();
     return;
   }
-  if (!reached && (!is_of_forward(plan) || passes_by_all(plan))) {
-    if (forward_.passed_by.size() == autograd::Tape::kBackwards) forward_.passed_by.erase(forward_.passed_by.begin());
-    forward_.passed_by.emplace_back(plan.where(), plan.number());
-    for (Forward::Nodes& each : forward_.nodes)
-      each.passed_by = std::min(each.passed_by, plan.number());
+  if (!reached && (!forwards_.may_be_in(plan) || passes_by_all(plan))) {
+    forwards_.pass_by(plan);
     setup_.notify([&](ReducerObserver& each) { each.on_passed_by(plan); });
     return;
   }
   if (broken_) std::rethrow_exception(broken_);
-  forward_.passed_by.clear();
-  const bool held = round_waits_ && round_waits_();
-  if (round_begins_ && !held) round_begins_(plan.where());
+  const bool held = announce(plan.where());
   // What was accumulated under no_sync is reduced even if this micro-batch adds nothing to it.
-  const Forward::Nodes* const forward = forward_of(plan);
+  const Forwards::Forward* const forward = forwards_.of(plan);
   Round::Start start{.where = plan.where(),
                      .plan = &plan,
                      .forward = forward ? forward->where : SourceLocation(),
@@ -268,10 +225,9 @@ void Reducer::on_plan(const autograd::Plan& plan) {
                      .held = held};
   const bool absent = start.absent = !start.reaches_any() && !accumulation_.has_gathered(setup_.parameters);
   Round& round = start_round(std::move(start));
-  if (absent) forward_.unreached_by.emplace(plan.where(), plan.number());
-  for (Forward::Nodes& each : forward_.nodes)
-    if (each.from == each.to || plan.holds_recorded(each.from, each.to)) each.passed_by = 0;
-  if (setup_.follower.begins) setup_.follower.begins(round.planned());
+  if (absent) forwards_.set_unreached_by({plan.where(), plan.number()});
+  forwards_.take_part(plan);
+  if (setup_.follower.begins) setup_.follower.begins(round.start().planned);
   round.take_turns(LaunchOrder::of_this_thread(), forward ? forward->number : 0);
   round.begin();
 }
@@ -285,12 +241,10 @@ bool Reducer::awaits_use(const Tensor& leaf) const {
 }
 
 bool Reducer::is_wanted(std::span<const Tensor> leaves) const {
-  if (!forward_.pending || forward_.passed_by.empty() || !syncs() || left_out_by() == 0) return false;
+  if (!forwards_.are_pending() || !forwards_.were_passed_by() || !accumulation_.syncs() || forwards_.left_out().passed_by == 0) return false;
   // If a gradient awaits its use, the pending forward came after the backward of that gradient.
   return std::ranges::none_of(leaves, [&](const Tensor& leaf) { return leaf.defined() && awaits_use(leaf); });
 }
-
-uint64_t Reducer::left_out_by() const noexcept { return open_forward(forward_.passed_by.back().number()).passed_by; }
 
 bool Reducer::is_meant(const TracedBackward& backward) const {
   return std::ranges::any_of(setup_.options.observers,
@@ -299,22 +253,18 @@ bool Reducer::is_meant(const TracedBackward& backward) const {
 
 TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
   if (broken_) std::rethrow_exception(broken_);
-  const std::vector<TracedBackward> passed_by = std::exchange(forward_.passed_by, {});
-  const auto cut_off = std::find_if(passed_by.rbegin(), passed_by.rend(),
-                                    [&](const TracedBackward& each) { return is_meant(each); });
-  const Forward::Nodes open = open_forward(passed_by.back().number());
-  const auto first = std::find_if(passed_by.begin(), passed_by.end() - 1,
-                                  [&](const TracedBackward& each) { return each.number() >= open.passed_by; });
-  const TracedBackward& backward = cut_off != passed_by.rend() ? *cut_off : *first;
-  if (round_begins_) round_begins_(backward.where());
+  const Forwards::Forward open = forwards_.left_out();
+  const TracedBackward backward =
+      forwards_.take_passed_by([this](const TracedBackward& each) { return is_meant(each); });
+  if (setup_.join) setup_.join->before_round(backward.where());
   Round& round = start_round({.where = backward.where(),
                               .planned = std::vector<uint8_t>(setup_.count(), 0),
                               .of_others = shared_.share_out_among({wanted.data(), wanted.size()}),
                               .absent = !accumulation_.has_gathered(setup_.parameters)});
-  forward_.unreached_by = backward;
-  if (setup_.follower.begins) setup_.follower.begins(round.planned());
+  forwards_.set_unreached_by(backward);
+  if (setup_.follower.begins) setup_.follower.begins(round.start().planned);
   round.take_turns(LaunchOrder::of_this_thread(), open.number);
-  pass_over_forwards();  // the peers' backward
+  need_no_forwards();  // the peers' backward
   round.begin();
   return backward;
 }
@@ -322,15 +272,14 @@ TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
 // The peers ran one backward through all reducers that this rank's left out, whichever optimizers have their parameters.
 // They send in the order of LaunchOrder, and end in construction order.
 void Reducer::on_gradients_wanted(std::span<const Tensor> leaves) {
-  const uint64_t backward = is_wanted(leaves) ? left_out_by() : 0;
+  const uint64_t backward = is_wanted(leaves) ? forwards_.left_out().passed_by : 0;
   std::vector<Reducer*> wanted;
   LivingReducers::all().for_each([&](Reducer& each) {
     if (each.setup_.group != setup_.group) return;
-    for (Forward::Nodes& forward : each.forward_.nodes)
-      ++forward.uses;
-    if (backward > 0 && each.is_wanted(leaves) && each.left_out_by() == backward) wanted.push_back(&each);
+    each.forwards_.note_use();
+    if (backward > 0 && each.is_wanted(leaves) && each.forwards_.left_out().passed_by == backward) wanted.push_back(&each);
   });
-  if (wanted.empty()) return pass_over_forwards();
+  if (wanted.empty()) return need_no_forwards();
   std::ranges::sort(wanted, {}, &Reducer::made_as_);
   std::vector<TracedBackward> backwards;
   try {
@@ -381,9 +330,9 @@ void Reducer::on_finish(const autograd::Plan& plan) {
       reducer.setup_.notify([&](ReducerObserver& each) { each.on_backward_end(plan); });
     }
   } end{*this, plan};
-  if (round_->is_held()) {
+  if (round_->start().held) {
     try {
-      round_begins_(plan.where());
+      setup_.join->before_round(plan.where());
     } catch (...) {  // nothing was sent
       end_round();
       clear_gradients();
@@ -401,14 +350,13 @@ void Reducer::on_finish(const autograd::Plan& plan) {
 
 void Reducer::on_refused() noexcept {
   // No plan will come, but peers may be waiting for this backward.
-  if (broken_ || !forward_.pending || !syncs() || setup_.parameters.empty() || !backward_may_concern(*this)) return;
+  if (broken_ || !forwards_.are_pending() || !accumulation_.syncs() || setup_.parameters.empty() || !backward_may_concern(*this)) return;
   try {
     setup_.notify([](ReducerObserver& each) { each.on_refused(); });
-    const bool held = round_waits_ && round_waits_();
-    if (round_begins_ && !held) round_begins_({});
+    const bool held = announce({});
     Round& round = start_round({.planned = std::vector<uint8_t>(setup_.count(), 0), .failed = true, .held = held});
     // As on the peers when a backward runs through several wrappers: all buckets come before the first report.
-    round.take_turns(LaunchOrder::of_this_thread(), open_forward().number);
+    round.take_turns(LaunchOrder::of_this_thread(), forwards_.open().number);
     round.begin();
   } catch (...) {
     give_up();
@@ -432,7 +380,7 @@ void Reducer::on_error(const autograd::Plan* plan, std::exception_ptr error) noe
     if (!round_) return;
     LaunchOrder::of_this_thread().fail();
     round_->fail();
-    if (round_->is_held()) round_begins_(round_->where());
+    if (round_->start().held) setup_.join->before_round(round_->where());
     round_->finish();
     if (!round_->is_error()) return conclude();
     const auto backward = plan ? std::optional<TracedBackward>(*plan) : std::nullopt;
@@ -471,7 +419,7 @@ void Reducer::finish_round(const TracedBackward* backward) {
 void Reducer::settle() {
   round_->settle_all();
   if (round_->outcome().present == 0) return;
-  forget_forward();
+  forwards_.forget();
   last_.users = round_->outcome().users;
   if (setup_.options.meter) setup_.options.meter->settle(*round_);
   accumulation_.all_reduced(setup_.parameters);
@@ -489,12 +437,12 @@ void Reducer::remember(bool sound) {
   backward.number = round_->number();
   backward.where = round_->where();
   backward.sound = sound;
-  backward.sent = round_->hook_sends();
+  backward.sent = round_->traffic().is_sent;
   backward.whole = outcome.failed == 0 && outcome.joined == 0 && outcome.same_round;
   backward.used.resize(setup_.count());
   backward.buckets.resize(setup_.count());
   for (uint32_t i = 0; i < setup_.count(); ++i) {
-    backward.used[i] = !round_->joined() && round_->uses(i);
+    backward.used[i] = !round_->start().joined && round_->uses(i);
     backward.buckets[i] = buckets_.slot(i).bucket;
     if (outcome.users[i] > 0) last_.last_used[i] = backward.number;
   }
@@ -504,7 +452,7 @@ void Reducer::remember(bool sound) {
 
 void Reducer::conclude() {
   const bool present = round_->outcome().present > 0;
-  const bool joined = round_->joined();
+  const bool joined = round_->start().joined;
   const SourceLocation where = round_->where();
   if (setup_.options.static_graph && recorded_.used.empty() && present && !joined) {
     for (uint32_t i = 0; i < setup_.count(); ++i)
@@ -601,7 +549,7 @@ void Reducer::give_up() noexcept {
 
 void Reducer::end_round() noexcept {
   if (!round_) return;
-  last_.collectives += round_->collectives();
+  last_.collectives += round_->traffic().collectives;
   last_.ready_order = std::move(round_->ready_order());
   round_.reset();
 }

@@ -11,6 +11,7 @@
 #include <brigade/autograd/listener.h>
 #include <brigade/dist/reducer/accumulation.h>
 #include <brigade/dist/reducer/buckets.h>
+#include <brigade/dist/reducer/forwards.h>
 #include <brigade/dist/reducer/options.h>
 #include <brigade/dist/reducer/past.h>
 #include <brigade/dist/reducer/round.h>
@@ -42,10 +43,8 @@ class Reducer final : public autograd::Listener {
   // other backward may belong to something else: this rank then takes part when the gradients are read (by clipping
   // or an optimizer), if no other backward has come.
   void end_forward() noexcept;
-  // While the depth is above zero, backward accumulates locally.
-  void enter_no_sync(SourceLocation where) noexcept { accumulation_.enter_no_sync(where); }
-  void leave_no_sync() noexcept { accumulation_.leave_no_sync(); }
-  bool syncs() const noexcept { return accumulation_.syncs(); }
+  // What is local to this rank; no_sync() enters and leaves there.
+  Accumulation& accumulation() noexcept { return accumulation_; }
   const Accumulation& accumulation() const noexcept { return accumulation_; }
 
   // Sets the parameters that backwards have to reach from now on; all by default. For steps of one of several
@@ -56,65 +55,38 @@ class Reducer final : public autograd::Listener {
   // Takes at most one hook, before the first backward. Throws DistError "register_comm_hook or
   // register_builtin_comm_hook can only be called once.", and names the registered hook.
   void register_comm_hook(CommHookPtr hook);
-  const CommHookPtr& comm_hook() const noexcept { return setup_.hook; }
   // For optimizers that step in backward. Takes at most one follower; throws ValueError if there already is one.
   void follow_buckets(BucketFollower follower);
   void stop_following_buckets() noexcept { setup_.follower = {}; }
   // Sets a function to call before an optimizer steps; it may throw (see StepCheck).
   void before_optimizer_step(std::function<void(const autograd::Update&)> call) { optimizer_step_ = std::move(call); }
-  // For join(): `call` runs before a backward is reduced, with its location. If `at_end` returns true, the buckets
-  // wait until all nodes have run, and `call` runs then, before they are sent.
-  void before_round(std::function<void(SourceLocation)> call, std::function<bool()> at_end) {
-    if (round_begins_ && !call) shared_.note_end_of_join();
-    round_begins_ = std::move(call);
-    round_waits_ = std::move(at_end);
-  }
-  bool is_in_join() const noexcept { return round_begins_ != nullptr; }
+  // Null: no join() runs.
+  void set_join(JoinPolicy* policy);
   // The part of a rank that has no data left: it sends zeros in the peers' backward. Afterwards its gradients are
   // those of all ranks.
   void shadow_round(SourceLocation where);
-  // With join(): divides by the number of ranks that still have data instead of all ranks.
-  void divide_by_participants(bool on) noexcept { setup_.divide_by_participants = on; }
-
   ProcessGroup& group() const noexcept { return *setup_.group; }
   std::span<const NamedParameter> parameters() const noexcept { return setup_.parameters; }
   const ReducerOptions& options() const noexcept { return setup_.options; }
-  std::vector<BucketLayout> layout() const { return buckets_.layouts(); }
-  bool has_rebuilt_buckets() const noexcept { return buckets_.is_rebuilt(); }
-  // Order in which gradients became ready in the last reduced backward.
-  std::span<const uint32_t> ready_order() const noexcept { return last_.ready_order; }
-  // Per parameter: ranks that used it in the last reduced backward.
-  std::span<const int> users() const noexcept { return last_.users; }
-  // Backwards reduced so far, and collectives launched for them (error reports not counted).
-  uint64_t rounds() const noexcept { return last_.round; }
-  uint64_t collectives() const noexcept { return last_.collectives; }
+  const ReducerSetup& setup() const noexcept { return setup_; }
+  const Buckets& buckets() const noexcept { return buckets_; }
   // The state of the backwards reduced so far.
   const Past& past() const noexcept { return last_; }
-  // The latest backward that should have reached the parameters but reached none of them on any rank, while a forward
-  // of the wrapper waits for one that does.
-  const std::optional<TracedBackward>& unreached_by() const noexcept { return forward_.unreached_by; }
-  // Whether backwards since that forward have reached parameters of another reducer.
-  bool unreached_is_of_others() const noexcept { return forward_.others_reached; }
-  // The number of the latest forward that waits for its backward; 0: none.
-  uint64_t waiting_forward() const noexcept { return forward_.nodes.empty() ? 0 : forward_.nodes.back().number; }
+  const Forwards& forwards() const noexcept { return forwards_; }
   // Whether the group has failed, so that nothing can be reduced.
   bool is_broken() const noexcept { return broken_ != nullptr; }
   // The call of the running backward while its gradients are still local to this rank; no line: none.
   SourceLocation reducing_at() const noexcept {
-    return round_ && round_->hook_sends() ? round_->where() : SourceLocation();
+    return round_ && round_->traffic().is_sent ? round_->where() : SourceLocation();
   }
-  // Whether a forward waits for its backward and `plan` counts as that backward. `own`: it reaches a parameter that
-  // no other reducer manages.
-  bool takes_part_in(const autograd::Plan& plan, bool own) const;
   // The position of a managed parameter; -1 for any other tensor.
   int64_t find(const Tensor& parameter) const noexcept;
   SharedLeaves& shared_leaves() noexcept { return shared_; }
   const SharedLeaves& shared_leaves() const noexcept { return shared_; }
-  // Which reducer averages that parameter.
-  Sharing sharing(uint32_t parameter) const { return setup_.sharing[parameter]; }
   // Makes the gradients of the managed parameters undefined, except those that another reducer averages.
   void clear_gradients();
 
+ private:
   void on_plan(const autograd::Plan& plan) override;
   void on_grad_ready(uint32_t tag, bool defined) override;
   void on_finish(const autograd::Plan& plan) override;
@@ -126,53 +98,22 @@ class Reducer final : public autograd::Listener {
   void on_update(const autograd::Update& update) override;
   void on_update_end() noexcept override;
 
- private:
-  // Forwards whose backward is to be reduced.
-  struct Forward {
-    bool pending = false;
-    int64_t rows = 0;
-    // The nodes they recorded, in terms of autograd::recorded_nodes().
-    struct Nodes {
-      uint64_t from = 0, to = 0;
-      uint64_t number = 0;  // of this forward, among those of all wrappers
-      SourceLocation where;
-      // Plan::number of the first backward that did not go through it. 0: it needs none, because one went through it, or
-      // this reducer took part in one since and it is empty, or gradients were used since.
-      uint64_t passed_by = UINT64_MAX;
-      uint64_t uses = 0;  // of gradients of the group since then
-    };
-    std::vector<Nodes> nodes;
-    // The latest backwards since then and since this reducer took part in one, that do not seem to belong to them.
-    std::vector<TracedBackward> passed_by;
-    // The latest backward that was attributed to these forwards and reached nothing on any rank; and whether a
-    // backward since the forward reached parameters of another reducer.
-    std::optional<TracedBackward> unreached_by = {};
-    bool others_reached = false;
-  };
-  bool is_of_forward(const autograd::Plan& plan) const;
-  bool goes_through_forward(const autograd::Plan& plan) const;
   // For a backward that reaches nothing of this reducer, whose forward may have recorded nothing: whether its loss
   // leaves out all wrappers of the group, that is, other forwards recorded something, and the backward goes through
   // none of them.
   bool passes_by_all(const autograd::Plan& plan) const;
-  // The forward of the peers' backward, if this rank's reached nothing of it: of those that need one and that the latest
-  // backward up to `backward` was the first to pass by, the first since the latest use of gradients. Earlier and later
-  // ones have none. Number 0: not known.
-  Forward::Nodes open_forward(uint64_t backward = UINT64_MAX) const noexcept;
-  // The first forward that `plan` is the backward of, else the latest one; null without any forward.
-  const Forward::Nodes* forward_of(const autograd::Plan& plan) const;
   bool awaits_use(const Tensor& leaf) const;
   // Whether this reducer takes part in a backward of the peers when these gradients are read.
   bool is_wanted(std::span<const Tensor> leaves) const;
-  // The number of the backward that left out a forward of this reducer, which needs one; 0: there is none.
-  uint64_t left_out_by() const noexcept;
   // Whether an observer knows that the backward was to reach this reducer.
   bool is_meant(const TracedBackward& backward) const;
   // Starts that round and returns the backward it is attributed to. `wanted`: all reducers that do so.
   TracedBackward begin_wanted(std::span<Reducer* const> wanted);
-  void forget_forward() noexcept;
   // Called when gradients are used: the forwards before need no backward.
-  void pass_over_forwards() noexcept;
+  void need_no_forwards() noexcept;
+  // With join(): announces the backward, or returns true: it is announced, and its buckets are sent, when all nodes
+  // have run.
+  bool announce(SourceLocation where);
   Round& start_round(Round::Start start);
   // Runs the rest of a round, when all of its buckets are sent or wait for their turn.
   void finish_round(const TracedBackward* backward);
@@ -204,12 +145,10 @@ class Reducer final : public autograd::Listener {
   Accumulation accumulation_;
   SharedLeaves shared_;
   std::optional<Round> round_;  // of the running backward, if it is reduced
-  Forward forward_;
+  Forwards forwards_;
   Past last_;
   RecordedGraph recorded_;
   std::function<void(const autograd::Update&)> optimizer_step_;
-  std::function<void(SourceLocation)> round_begins_;
-  std::function<bool()> round_waits_;
   std::exception_ptr kept_back_;
   std::exception_ptr broken_;  // the error with which the group failed; nothing can be exchanged
 };

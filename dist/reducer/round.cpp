@@ -21,7 +21,7 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
       accumulation_(accumulation),
       recorded_(recorded),
       start_(std::move(start)),
-      hook_sends_(!setup.hook || setup.hook->begin_round(start_.number)),
+      traffic_{.is_sent = !setup.hook || setup.hook->begin_round(start_.number)},
       captured_(buckets.are_captured()),
       progress_(buckets.size()) {
   outcome_.users.assign(setup_.count(), 0);
@@ -74,7 +74,7 @@ bool Round::uses(uint32_t parameter) const {
 
 void Round::compare_with_recorded(uint32_t parameter) {
   if (recorded_.used.empty() || start_.joined || start_.failed) return;
-  changed_ = changed_ || (recorded_.used[parameter] != 0) != uses(parameter);
+  start_.changed = start_.changed || (recorded_.used[parameter] != 0) != uses(parameter);
 }
 
 std::string Round::describe(uint32_t index) const { return fmt::format("bucket {} of {}", index, setup_.title()); }
@@ -97,7 +97,7 @@ void Round::fail() noexcept {
   // bucket has reported that this rank reaches nothing, the peers rely on that: if no rank reaches anything, no other
   // bucket follows.
   start_.failed = true;
-  if (next_bucket_ == 0) start_.absent = false;
+  if (next_.launch == 0) start_.absent = false;
 }
 
 void Round::prepare_unplanned(uint32_t parameter) {
@@ -183,16 +183,16 @@ void Round::launch_ready() {
 
 void Round::send_ready() {
   if (start_.held) return;
-  while (next_bucket_ < buckets_.size() && progress_[next_bucket_].pending == 0) {
+  while (next_.launch < buckets_.size() && progress_[next_.launch].pending == 0) {
     // A rank that reaches nothing sends only the first bucket: if no rank reaches anything, nothing more is sent
     // (finish()).
-    if (start_.absent && next_bucket_ == 1) return;
-    launch(next_bucket_);  // if this throws, it is not launched
-    ++next_bucket_;
+    if (start_.absent && next_.launch == 1) return;
+    launch(next_.launch);  // if this throws, it is not launched
+    ++next_.launch;
   }
 }
 
-bool Round::has_sent_all() const noexcept { return next_bucket_ == buckets_.size() || reaches_nothing_; }
+bool Round::has_sent_all() const noexcept { return next_.launch == buckets_.size() || reaches_nothing_; }
 
 GradBucket Round::as_grad_bucket(uint32_t index) const {
   const Bucket& bucket = buckets_[index];
@@ -222,7 +222,7 @@ void Round::fill_words(uint32_t index) {
   payload.set(Word::Present, !start_.absent);
   payload.set(Word::Failed, start_.failed);
   payload.set(Word::Joined, start_.joined);
-  payload.set(Word::Changed, changed_);
+  payload.set(Word::Changed, start_.changed);
   payload.set_number(Word::Round, start_.number + start_.averages);
   for (size_t i = 0; i < setup_.statistics.size(); ++i)
     payload.set_word(setup_.word_of(i), setup_.statistics[i]->value());
@@ -236,13 +236,13 @@ void Round::fill_words(uint32_t index) {
 
 // With a hook, whose result is compared with what the meter measures, flags and words are sent once that is known.
 bool Round::waits_for_numbers(uint32_t index) const {
-  return setup_.options.meter && setup_.hook && hook_sends_ && buckets_[index].payload.has_tail_on_host();
+  return setup_.options.meter && setup_.hook && traffic_.is_sent && buckets_[index].payload.has_tail_on_host();
 }
 
 void Round::send(uint32_t index) {
   Payload& payload = buckets_[index].payload;
   Progress& progress = progress_[index];
-  if (!hook_sends_) {
+  if (!traffic_.is_sent) {
     progress.work = completed_work();  // local gradients: this rank's words stand for all
     return;
   }
@@ -253,7 +253,7 @@ void Round::send(uint32_t index) {
   ProcessGroup& group = *setup_.group;
   if (!setup_.hook) {
     progress.work = group.all_reduce(payload.whole(), options, start_.where);
-    ++collectives_;
+    ++traffic_.collectives;
     if (payload.has_tail_on_host()) send_tail(index);
     return;
   }
@@ -261,7 +261,7 @@ void Round::send(uint32_t index) {
     const uint64_t posted_before = collectives_of_this_thread();
     const ReducedByHook not_by_hand;
     progress.work = setup_.hook->run(group, as_grad_bucket(index), options, start_.where);
-    posted_by_hook_ += collectives_of_this_thread() - posted_before;
+    traffic_.by_hook += collectives_of_this_thread() - posted_before;
     if (!progress.work) {
       throw DistError(
           "the communication hook {} returned no Work for {}; return that of a collective, or completed_work()",
@@ -281,7 +281,7 @@ void Round::send_tail(uint32_t index) {
   flags.purpose = purpose;
   progress_[index].tail_work = setup_.group->all_reduce(
       buckets_[index].payload.tail(), {.op = ReduceOp::Avg, .topic = flags, .iteration = start_.number}, start_.where);
-  ++collectives_;
+  ++traffic_.collectives;
 }
 
 // It is unknown which of its collectives a hook that threw has posted, and the peers would wait for the others.

@@ -46,6 +46,7 @@ class Round {
     bool joined = false;     // a shadow: this rank has no data left
     bool failed = false;     // this rank's backward failed
     bool held = false;       // nothing is launched before finish()
+    bool changed = false;    // static_graph: the used set differs from the recorded one
     uint64_t averages = 0;   // which shared parameters it averages (SharedLeaves::averages)
     int64_t rows = 0;        // samples in this rank's batch, 0 when not known
 
@@ -57,6 +58,13 @@ class Round {
       return std::ranges::find(planned, 1) != planned.end() ||
              std::ranges::find(of_others, OfOthers::Reached) != of_others.end();
     }
+    // Whether this rank reaches something, or has accumulated something, and its backward has not failed.
+    bool takes_part() const noexcept { return !absent && !failed; }
+  };
+  struct Traffic {
+    bool is_sent = true;       // false: a communication hook lets the gradients stay local
+    uint64_t collectives = 0;  // of this rank, without those of a hook
+    uint64_t by_hook = 0;
   };
   // The arguments other than `start` must outlive this object.
   Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumulation, const RecordedGraph& recorded,
@@ -89,27 +97,18 @@ class Round {
 
   uint64_t number() const noexcept { return start_.number; }
   SourceLocation where() const noexcept { return start_.where; }
-  SourceLocation forward() const noexcept { return start_.forward; }
+  const Start& start() const noexcept { return start_; }
+  const Traffic& traffic() const noexcept { return traffic_; }
   const ReducerSetup& setup() const noexcept { return setup_; }
   const Accumulation& accumulation() const noexcept { return accumulation_; }
   const Buckets& buckets() const noexcept { return buckets_; }
   // Whether it is captured into a graph: nothing may wait for the device.
   bool is_captured() const noexcept { return captured_; }
-  // Whether this rank reaches something, or has accumulated something, and its backward has not failed.
-  bool takes_part() const noexcept { return !start_.absent && !start_.failed; }
-  bool joined() const noexcept { return start_.joined; }
-  bool is_held() const noexcept { return start_.held; }
-  int64_t rows() const noexcept { return start_.rows; }
-  std::span<const uint8_t> planned() const noexcept { return start_.planned; }
   // Whether the parameter is used in this backward or since the last reduction.
   bool uses(uint32_t parameter) const;
-  bool hook_sends() const noexcept { return hook_sends_; }
-  uint64_t posted_by_hook() const noexcept { return posted_by_hook_; }
-  bool reaches_any() const { return start_.reaches_any(); }
   const RecordedGraph& recorded() const noexcept { return recorded_; }
   const Outcome& outcome() const noexcept { return outcome_; }
   std::vector<uint32_t>& ready_order() noexcept { return ready_order_; }
-  uint64_t collectives() const noexcept { return collectives_; }
   Moment moment() const;
   std::string describe(uint32_t bucket) const;
   // Returns every rank's text; `about`: the subject of the exchange.
@@ -168,16 +167,14 @@ class Round {
   const RecordedGraph& recorded_;
   LaunchOrder* order_ = nullptr;
   Start start_;
-  bool hook_sends_;
-  uint64_t posted_by_hook_ = 0;  // collectives on this rank
+  Traffic traffic_;
   bool captured_;
-  bool changed_ = false;  // static_graph: the used set differs from the recorded one
   std::vector<Progress> progress_;
   bool reaches_nothing_ = false;  // on all ranks
-  uint32_t next_bucket_ = 0;      // to launch
-  uint32_t next_complete_ = 0;    // to complete
-  uint32_t next_handed_ = 0;      // to the follower
-  uint64_t collectives_ = 0;
+  // The next bucket to launch, to complete, and to hand to the follower.
+  struct {
+    uint32_t launch = 0, complete = 0, hand_over = 0;
+  } next_;
   Outcome outcome_;
   // Saved gradients of parameters that may turn out unused on all ranks.
   std::vector<std::pair<uint32_t, Tensor>> stale_;

@@ -102,7 +102,7 @@ const AddRankCase add_gathered_in_join("join: a synced micro-batch that reaches 
 std::string check_another_backward(const dist::ProcessGroupPtr& group) {
   Net net;
   Ddp ddp(net, group);
-  const auto collectives = [&] { return ddp.reducer().collectives(); };
+  const auto collectives = [&] { return ddp.reducer().past().collectives; };
   {
     const auto local = ddp.no_sync();
     loss_of(ddp(batch_of(group->rank(), 0))).backward();

@@ -93,9 +93,9 @@ std::string check_failure(const dist::ProcessGroupPtr& group, const char* layer,
     const auto local = ddp.no_sync();
     backward(ddp, group->rank());
   }
-  if (ddp.reducer().rounds() != 1) return "a local backward was reduced";
+  if (ddp.reducer().past().rounds != 1) return "a local backward was reduced";
   backward(ddp, group->rank());
-  if (ddp.reducer().rounds() != 2) return "a backward was not reduced";
+  if (ddp.reducer().past().rounds != 2) return "a backward was not reduced";
   return check_gradients(*group, net);
 }
 

@@ -102,7 +102,7 @@ void check_same_as_one_process(const std::string& backend, int ranks) {
         manual_seed(group->rank() == 0 ? 1 : 99);
         Net net;
         dist::DistributedDataParallel ddp(net, group, {.bucket_cap_mb = bucket_mb, .first_bucket_mb = bucket_mb});
-        if ((ddp.reducer().layout().size() == 1) != (bucket_mb > 1)) return "number of buckets";
+        if ((ddp.reducer().buckets().layouts().size() == 1) != (bucket_mb > 1)) return "number of buckets";
         optim::SGD optimizer(net->parameters(), {.lr = 0.1, .momentum = 0.9});
         for (int step = 0; step < 4; ++step) {
           optimizer.zero_grad(set_to_none);
@@ -113,10 +113,10 @@ void check_same_as_one_process(const std::string& backend, int ranks) {
           }
           optimizer.step();
         }
-        if (!ddp.reducer().has_rebuilt_buckets()) return "buckets were not rebuilt";
-        const uint64_t before = ddp.reducer().collectives();
+        if (!ddp.reducer().buckets().is_rebuilt()) return "buckets were not rebuilt";
+        const uint64_t before = ddp.reducer().past().collectives;
         loss_of(ddp(batch_of(group->rank()))).backward();
-        if (ddp.reducer().collectives() - before != ddp.reducer().layout().size()) return "collectives per step";
+        if (ddp.reducer().past().collectives - before != ddp.reducer().buckets().layouts().size()) return "collectives per step";
         size_t i = 0;
         for (const Tensor& parameter : net->parameters()) {
           for (const float v : parameter.to_vector<float>()) {
@@ -263,7 +263,7 @@ std::string check_find_unused(const dist::ProcessGroupPtr& group) {
                                     {.find_unused_parameters = true, .bucket_cap_mb = 1e-4, .first_bucket_mb = 1e-4});
   uint64_t before = 0;
   for (int step = 0; step < 3; ++step) {
-    before = ddp.reducer().collectives();
+    before = ddp.reducer().past().collectives;
     for (const auto& [name, parameter] : net->named_parameters()) {
       if (name != "spare") parameter.set_grad(Tensor());
     }
@@ -282,7 +282,7 @@ std::string check_find_unused(const dist::ProcessGroupPtr& group) {
         return fmt::format("b.weight {}: {} instead of {}", i, mine[i], expected[i] / static_cast<float>(ranks));
     }
   }
-  if (ddp.reducer().collectives() - before != ddp.reducer().layout().size())
+  if (ddp.reducer().past().collectives - before != ddp.reducer().buckets().layouts().size())
     return "find_unused_parameters costs collectives";
   return "";
 }
@@ -302,7 +302,7 @@ std::string check_no_sync(const dist::ProcessGroupPtr& group) {
     const auto inner = ddp.no_sync();
     loss_of(ddp(first)).backward();
   }
-  if (ddp.reducer().collectives() != 0) return "no_sync reduced";
+  if (ddp.reducer().past().collectives != 0) return "no_sync reduced";
   // b is used in the first micro-batch only: the flags of an accumulation are joined.
   net->skip_b = true;
   loss_of(ddp(second)).backward();

@@ -14,7 +14,7 @@ namespace {
 std::string check_caps(const dist::ProcessGroupPtr& group) {
   const auto buckets = [&](double cap, double first) {
     Net net;
-    return Ddp(net, group, {.bucket_cap_mb = cap, .first_bucket_mb = first}).reducer().layout().size();
+    return Ddp(net, group, {.bucket_cap_mb = cap, .first_bucket_mb = first}).reducer().buckets().layouts().size();
   };
   for (const double cap : {double{INFINITY}, 1e300, 1e13, 25.0}) {
     if (const size_t found = buckets(cap, cap); found != 1) return fmt::format("{} buckets with {} MiB", found, cap);
@@ -171,7 +171,7 @@ std::string check_order(const dist::ProcessGroupPtr& group) {
   dist::DistributedDataParallel ddp(net, group, {.static_graph = true, .bucket_cap_mb = 1e-6, .first_bucket_mb = 1e-6});
   sum(ddp(ones({2, 4}))).backward();
   std::vector<uint32_t> order;
-  for (const dist::BucketLayout& bucket : ddp.reducer().layout())
+  for (const dist::BucketLayout& bucket : ddp.reducer().buckets().layouts())
     order.insert(order.end(), bucket.parameters.begin(), bucket.parameters.end());
   if (order.size() != 6 || order[0] + order[1] != 5) return "what was ready comes first";
   return std::vector<uint32_t>(order.begin() + 2, order.end()) == std::vector<uint32_t>{0, 1, 4, 5}

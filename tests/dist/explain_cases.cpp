@@ -115,13 +115,13 @@ std::string check_buckets(const dist::ProcessGroupPtr& group) {
     found += fmt::format("{} {} {}; ", each.name, each.bucket.value_or(99), each.ready.value_or(99));
   // The buckets and ready order, from the reducer itself.
   std::string expected;
-  const auto layout = ddp.reducer().layout();
+  const auto layout = ddp.reducer().buckets().layouts();
   for (const auto& [name, parameter] : static_cast<const nn::Module&>(*net.ptr()).named_parameters()) {
     const auto position = static_cast<uint32_t>(ddp.reducer().find(parameter));
     size_t bucket = 0;
     while (std::ranges::count(layout[bucket].parameters, position) == 0)
       ++bucket;
-    const auto& order = ddp.reducer().ready_order();
+    const auto& order = ddp.reducer().past().ready_order;
     expected += fmt::format("{} {} {}; ", name, bucket, std::ranges::find(order, position) - order.begin());
   }
   return first_of({expect_same(found, expected), layout.size() > 1 ? "" : "one bucket only"});

@@ -88,12 +88,12 @@ std::string resumes(const dist::ProcessGroupPtr& group, const MakeHook& make) {
     }
     manual_seed(99);
     Program after(group, make);
-    const auto layout = after.ddp.reducer().layout();
+    const auto layout = after.ddp.reducer().buckets().layouts();
     after.checkpoint().load(path);
     after.averager.set_step(static_cast<uint64_t>(after.averagings));
     after.train_until(kEnd, group->rank());
     const bool local = after.hook->name() == "post_local_sgd";  // sends nothing: buckets are not rebuilt
-    if (!local && after.ddp.reducer().layout() == layout) return "the buckets were not rebuilt";
+    if (!local && after.ddp.reducer().buckets().layouts() == layout) return "the buckets were not rebuilt";
     if (bits_of(after.net->parameters()) != expected) return fmt::format("other bits when saved after step {}", at);
   }
   return "";
@@ -131,9 +131,9 @@ std::string check_start(const dist::ProcessGroupPtr& group) {
   Program averaged(group, [] { return dist::post_local_sgd_hook(kStart); });
   for (int64_t step = 1; step <= 6; ++step) {
     for (Program* each : {&compressed, &averaged}) {
-      const uint64_t sent = each->ddp.reducer().collectives();
+      const uint64_t sent = each->ddp.reducer().past().collectives;
       each->train_until(step, group->rank());
-      if (each == &averaged) local += each->ddp.reducer().collectives() > sent ? '1' : '0';
+      if (each == &averaged) local += each->ddp.reducer().past().collectives > sent ? '1' : '0';
     }
     powersgd += compressed.hook->state_dict().size() > 1 ? '0' : '1';
   }

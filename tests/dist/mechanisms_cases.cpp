@@ -59,7 +59,7 @@ void check_options_equal_one_process(const std::string& backend, int ranks) {
       if (std::string(error.what()).find("need to be set at the same time.") == std::string::npos) return error.what();
     }
     const Ddp ddp(net, group, {.delay_all_reduce_named_params = {"c.weight"}, .param_to_hook_all_reduce = "a.weight"});
-    const auto layout = ddp.reducer().layout();
+    const auto layout = ddp.reducer().buckets().layouts();
     return layout.size() == 2 && layout.back().parameters == std::vector<uint32_t>{4} ? "" : "the delayed bucket";
   });
   // An ignored parameter keeps this rank's gradient and value; everything else is averaged.
@@ -102,13 +102,13 @@ void check_accumulation(const std::string& backend, int ranks) {
         uint64_t collectives = 0;
         for (int s = 0; s < kSteps; ++s) {
           optimizer.zero_grad(set_to_none);
-          collectives = ddp.reducer().collectives();
+          collectives = ddp.reducer().past().collectives;
           {
             const auto outer = ddp.no_sync();
             const auto inner = ddp.no_sync();
             loss_of(ddp(batch_of(group->rank(), s))).backward();
           }
-          if (ddp.reducer().collectives() != collectives) return "a collective ran under no_sync";
+          if (ddp.reducer().past().collectives != collectives) return "a collective ran under no_sync";
           loss_of(ddp(batch_of(group->rank(), s + 50))).backward();
           optimizer.step();
         }

@@ -215,7 +215,7 @@ std::string expect_right(uint64_t seed) {
         return;
       }
       if (users == 0) continue;
-      if (ddp.reducer().users()[static_cast<size_t>(ddp.reducer().find(model->layers[layer]->weight))] != users)
+      if (ddp.reducer().past().users[static_cast<size_t>(ddp.reducer().find(model->layers[layer]->weight))] != users)
         mine = fmt::format("users of l{}", layer);
       const std::vector<double> a = found.to_vector<double>();
       const std::vector<double> b = (sum * (1.0 / program.ranks)).to_vector<double>();

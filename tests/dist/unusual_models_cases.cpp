@@ -134,7 +134,7 @@ void check_unusual_models(const std::string& backend, int ranks) {
     manual_seed(1);
     Odd net;
     dist::DistributedDataParallel<Odd> ddp(net, group);
-    if (ddp.reducer().layout().size() != 2) return "one bucket per dtype";
+    if (ddp.reducer().buckets().layouts().size() != 2) return "one bucket per dtype";
     optim::SGD optimizer(trainable(net), {.lr = 0.1});
     for (int s = 0; s < kSteps; ++s) {
       optimizer.zero_grad();

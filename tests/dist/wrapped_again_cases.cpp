@@ -46,7 +46,7 @@ void check_wrapped_again(const std::string& backend, int ranks) {
           optimizer.step();
         }
         if (!ddp->advisories().empty()) return "told: " + ddp->advisories().front().message;
-        if (old && old->reducer().rounds() != kSteps / 2) return "the old wrapper has reduced on";
+        if (old && old->reducer().past().rounds != kSteps / 2) return "the old wrapper has reduced on";
         if (std::string wrong = compare(values_of(net->parameters()), expected); !wrong.empty()) return wrong;
         // The other way round: the new wrapper is destroyed, and the old one reduces again.
         if (!old) return "";
@@ -59,7 +59,7 @@ void check_wrapped_again(const std::string& backend, int ranks) {
         const Tensor sum = group->allocate(1, kFloat64);
         sum.data_ptr<double>()[0] = mine;
         group->all_reduce(sum, {.op = dist::ReduceOp::Avg})->wait();
-        return std::abs(sum.data_ptr<double>()[0] - mine) < 1e-15 && old->reducer().rounds() == kSteps / 2 + 1
+        return std::abs(sum.data_ptr<double>()[0] - mine) < 1e-15 && old->reducer().past().rounds == kSteps / 2 + 1
                    ? ""
                    : "the old wrapper does not reduce after the new one is gone";
       });
@@ -105,7 +105,7 @@ std::string check_missing_after(const dist::ProcessGroupPtr& group) {
   if (!wrong.empty()) return wrong;
   if (net->b->weight.grad().defined()) return "gradients of a backward that is an error were kept";
   loss_of(ddp(batch_of(group->rank(), 1))).backward();
-  return old.reducer().rounds() == 0 ? "" : "the old wrapper has reduced";
+  return old.reducer().past().rounds == 0 ? "" : "the old wrapper has reduced";
 }
 const AddRankCase add_missing_after("a parameter that one rank leaves out is told by the wrapper that is used",
                                     &check_missing_after);
@@ -142,7 +142,7 @@ std::string check_cut_everywhere(const dist::ProcessGroupPtr& group) {
   if (!wrong.empty()) return wrong;
   net->cut = false;
   loss_of(ddp(x)).backward();
-  return old.reducer().rounds() == 0 ? "" : "the old wrapper has reduced";
+  return old.reducer().past().rounds == 0 ? "" : "the old wrapper has reduced";
 }
 const AddRankCase add_cut_everywhere("what all ranks cut off is missing in a module that is wrapped again",
                                      &check_cut_everywhere);

@@ -61,7 +61,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   auto ddp = wrap(context, net, context.find_unused());
   loss_of(ddp(rank_batch(context))).backward();
   // To be shown, not scolded: the users of each parameter are known on every rank.
-  if (ddp.reducer().users()[1] != context.group->size() - 1) throw ValueError("the number of users is not known");
+  if (ddp.reducer().past().users[1] != context.group->size() - 1) throw ValueError("the number of users is not known");
   sgd_step(net->parameters());
   return net->parameters();
 }

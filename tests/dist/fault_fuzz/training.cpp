@@ -172,7 +172,7 @@ class Trainer {
     auto ddp = std::make_unique<Ddp>(net_, group_, options_of(spec_));
     if (ddp_) {
       note_warnings();
-      backwards_before_ += ddp_->reducer().rounds();
+      backwards_before_ += ddp_->reducer().past().rounds;
     }
     if (spec_.old_stays) old_ = std::move(ddp_);
     ddp_ = std::move(ddp);

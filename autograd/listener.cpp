@@ -30,6 +30,12 @@ SilentUpdates::~SilentUpdates() { --silent_updates; }
 
 uint64_t recorded_nodes() noexcept { return detail::peek_sequence(); }
 
+// Neighboring parameters usually have the same listener.
+static bool holds(const std::vector<Listener*>& found, const Listener* listener) {
+  return !found.empty() &&
+         (found.back() == listener || std::find(found.begin(), found.end(), listener) != found.end());
+}
+
 void announce_reading(std::span<const Tensor> leaves) {
   if (silent_updates > 0) return;
   std::vector<Listener*> told;
@@ -37,7 +43,7 @@ void announce_reading(std::span<const Tensor> leaves) {
     const AutogradMeta* known = leaf.defined() ? meta(leaf) : nullptr;
     if (!known) continue;
     for (const AutogradMeta::Observer& observer : known->observers) {
-      if (std::find(told.begin(), told.end(), observer.listener) != told.end()) continue;
+      if (holds(told, observer.listener)) continue;
       told.push_back(observer.listener);
       observer.listener->on_gradients_wanted(leaves);
     }
@@ -70,7 +76,7 @@ std::vector<Listener*> AnnouncedUpdate::listeners() const {
     const AutogradMeta* known = meta(parameter);
     if (!known) continue;
     for (const AutogradMeta::Observer& observer : known->observers) {
-      if (std::find(found.begin(), found.end(), observer.listener) == found.end()) found.push_back(observer.listener);
+      if (!holds(found, observer.listener)) found.push_back(observer.listener);
     }
   }
   return found;

@@ -79,7 +79,8 @@ struct Update {
   uint64_t number;        // of its steps, from 1
   std::span<const Tensor> parameters;
   std::vector<size_t> groups;  // the number of parameters in each group of options, in their order
-  std::string options;         // its hyperparameters, one group per line: "group 0: lr 0.1, momentum 0.9"
+  // Composes its hyperparameters, one group per line: "group 0: lr 0.1, momentum 0.9".
+  std::function<std::string()> options;
   SourceLocation where;
   bool keeps_state;     // the step depends on earlier ones
   uint64_t serial = 0;  // unique to this optimizer in the process

@@ -57,12 +57,14 @@ std::vector<const Optimizer*> optimizers_of_this_thread() {
 
 autograd::Update Optimizer::announcement(const std::vector<Tensor>& parameters, autograd::ScaledStep* scaled,
                                          bool moves, SourceLocation where) const {
-  std::string options = options_text();
-  if (scaled) {
-    options += "\nloss scaler:";
-    detail::add_option_text(options, "scale", scaled->loss_scale);
-    if (scaled->device_found_inf.defined()) detail::add_option_text(options, "capturable", 1);
-  }
+  const auto options = [this, scaled] {
+    std::string text = options_text();
+    if (!scaled) return text;
+    text += "\nloss scaler:";
+    detail::add_option_text(text, "scale", scaled->loss_scale);
+    if (scaled->device_found_inf.defined()) detail::add_option_text(text, "capturable", 1);
+    return text;
+  };
   std::vector<size_t> sizes;
   for (size_t g = 0; g < groups(); ++g)
     sizes.push_back(group_parameters(g).size());
@@ -71,7 +73,7 @@ autograd::Update Optimizer::announcement(const std::vector<Tensor>& parameters, 
           .number = steps_ + 1,
           .parameters = parameters,
           .groups = std::move(sizes),
-          .options = std::move(options),
+          .options = options,
           .where = where,
           .keeps_state = keeps_state(),
           .serial = serial_,

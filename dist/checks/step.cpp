@@ -193,7 +193,7 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
   uint64_t& hash = result.digest;
   const Count count = count_of(update);
   hash = fnv(update.name) + (count.of_all ? update.number : count.since);
-  hash = fnv(update.options, hash);
+  hash = fnv(update.options(), hash);
   if (!update.moves) return result;  // gradients that still accumulate may differ
   // A difference that was already reported is no reason to exchange more.
   if (!log_.advisories.has(kModesDiffer)) hash = fnv_step(hash, modes_.digest(reducer_.past().rounds));

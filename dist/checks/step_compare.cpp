@@ -86,7 +86,7 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
   StepOnRank step{.name = count.of_all ? fmt::format("step {} of {}", update.number, update.name)
                                        : fmt::format("step {} of {}", count.since, update.name),
                   .where = update.where,
-                  .options = update.options,
+                  .options = update.options(),
                   .gradients = {},
                   .edits = {},
                   .set_by_hand = {},

@@ -188,7 +188,7 @@ void DistributedDataParallelBase::observe(ReducerOptions& options) {
   const auto meter = options_.diagnosis ? std::make_shared<NormMeter>() : nullptr;
   options.meter = meter;
   const auto recorder = std::make_shared<Recorder>(log_, meter);
-  errors_ = std::make_shared<ErrorReporter>();
+  errors_ = std::make_shared<ErrorReporter>(options_.diagnosis);
   options.observers = {notes_, errors_};
   if (options_.diagnosis) {
     options.observers.push_back(std::make_shared<HookCheck>(log_));

@@ -143,7 +143,7 @@ class DistributedDataParallelBase : public Joinable {
   const nn::Module& wrapped() const noexcept { return *module_; }
   // Warnings and notes so far (see Advisories).
   const std::vector<Verdict>& advisories() const noexcept { return log_->advisories.all(); }
-  // When things happened in the latest reduced backwards.
+  // When things happened in the latest reduced backwards. Without diagnosis it is empty until keep() is called.
   Timeline& timeline() noexcept { return log_->timeline; }
   const Timeline& timeline() const noexcept { return log_->timeline; }
   // One line per module with the state of each of its parameters: "reduced", "reduced, by several wrappers", "frozen",

@@ -113,7 +113,7 @@ std::exception_ptr ErrorReporter::error_of_all(const Round& round, const RankRep
 
 void ErrorReporter::remember(const Round& round) {
   const Outcome& outcome = round.outcome();
-  if (outcome.present == 0 && outcome.failed == 0) return;
+  if (!keeps_history_ || (outcome.present == 0 && outcome.failed == 0)) return;
   used_.resize(round.setup().count());
   for (uint32_t i = 0; i < used_.size(); ++i)
     if (!round.start().joined && round.uses(i)) used_[i].add(round.number());

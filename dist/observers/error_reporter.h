@@ -13,6 +13,9 @@ namespace brigade::dist {
 
 class ErrorReporter final : public ReducerObserver {
  public:
+  // `keeps_history`: errors say when each missing parameter was used before.
+  explicit ErrorReporter(bool keeps_history) noexcept : keeps_history_(keeps_history) {}
+
   // By rank and parameter: whether it was used in the latest reduced backward. Empty unless its error has exchanged it.
   const std::vector<std::vector<bool>>& used_by_rank() const noexcept { return used_by_rank_; }
 
@@ -28,6 +31,7 @@ class ErrorReporter final : public ReducerObserver {
   // Adds a backward to the history.
   void remember(const Round& round);
 
+  bool keeps_history_;
   std::vector<UseHistory> used_;  // per parameter, by this rank
   std::vector<std::vector<bool>> used_by_rank_;
 };

@@ -34,6 +34,8 @@ bool DeviceTimes::complete(RoundEvents& events) const {
 void Recorder::on_forward() { forward_began_ = now_ns(); }
 
 void Recorder::on_begin(const Round& round, const autograd::Plan*) {
+  is_on_ = meter_ || log_->timeline.was_asked_for();
+  if (!is_on_) return;
   const Buckets& buckets = round.buckets();
   events_ = {};
   events_.round = round.number();
@@ -49,9 +51,12 @@ void Recorder::on_begin(const Round& round, const autograd::Plan*) {
   }
 }
 
-void Recorder::on_ready(const Round&, uint32_t parameter) { events_.ready[parameter] = now_ns(); }
+void Recorder::on_ready(const Round&, uint32_t parameter) {
+  if (is_on_) events_.ready[parameter] = now_ns();
+}
 
 void Recorder::on_launch(const Round& round, uint32_t bucket) {
+  if (!is_on_) return;
   BucketEvents& events = events_.buckets[bucket];
   events.launched = now_ns();
   for (const uint32_t parameter : round.buckets()[bucket].layout.parameters)
@@ -60,13 +65,17 @@ void Recorder::on_launch(const Round& round, uint32_t bucket) {
 }
 
 void Recorder::on_computed(const Round&) {
+  if (!is_on_) return;
   events_.compute_ended = now_ns();
   if (device_times_) device_times_->on_compute_end();
 }
 
-void Recorder::on_wait(const Round&, uint32_t bucket) { events_.buckets[bucket].wait_began = now_ns(); }
+void Recorder::on_wait(const Round&, uint32_t bucket) {
+  if (is_on_) events_.buckets[bucket].wait_began = now_ns();
+}
 
 void Recorder::on_reduced(const Round& round, uint32_t bucket, const WorkPtr& work) {
+  if (!is_on_) return;
   BucketEvents& events = events_.buckets[bucket];
   events.finished = events.wait_ended = now_ns();
   if (round.setup().hook) return;  // what a hook sends is not the payload, and may be several collectives
@@ -77,7 +86,7 @@ void Recorder::on_reduced(const Round& round, uint32_t bucket, const WorkPtr& wo
 }
 
 void Recorder::on_finish(const Round& round) {
-  if (round.start().joined) return;
+  if (!is_on_ || round.start().joined) return;
   const Buckets& buckets = round.buckets();
   events_.backward = round.where();
   events_.ended = now_ns();

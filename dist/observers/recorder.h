@@ -32,7 +32,7 @@ class DeviceTimes {
 
 class Recorder final : public ReducerObserver {
  public:
-  // `meter`: knows the first operation that was not finite; may be null.
+  // `meter`: knows the first operation that was not finite. Null: records only if the timeline was asked for.
   Recorder(std::shared_ptr<WrapperLog> log, std::shared_ptr<const NormMeter> meter) noexcept
       : log_(std::move(log)), meter_(std::move(meter)) {}
 
@@ -54,6 +54,7 @@ class Recorder final : public ReducerObserver {
   RoundEvents events_;
   std::shared_ptr<DeviceTimes> device_times_;  // if a device runs the collectives
   int64_t forward_began_ = 0;
+  bool is_on_ = false;
 };
 
 }  // namespace brigade::dist

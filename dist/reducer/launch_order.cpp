@@ -29,6 +29,7 @@ const ProcessGroup* LaunchOrder::group_of(const Round& round) const noexcept {
 }
 
 void LaunchOrder::advance(const Round& round) const {
+  if (is_single()) return entries_.front().round->send_ready();
   const ProcessGroup* const group = group_of(round);
   for (const Entry& each : entries_) {
     if (each.group != group) continue;

@@ -21,6 +21,7 @@ class LaunchOrder {
   // Adds a round until remove(). `forward`: larger for a forward that began later.
   void add(Round& round, const ProcessGroup& group, uint64_t forward);
   void remove(const Round& round) noexcept;
+  bool is_single() const noexcept { return entries_.size() == 1; }
   // Sends the full buckets whose turn it is. May throw.
   void advance(const Round& round) const;
   // Called when all nodes have run: sends all buckets. May throw.

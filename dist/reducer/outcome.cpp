@@ -17,6 +17,7 @@
 namespace brigade::dist {
 
 void Round::poll() {
+  if (next_.complete == next_.launch && (!order_ || order_->is_single())) return;  // nothing is on its way
   setup_.group->progress();
   if (setup_.follower.posts) return;
   while (next_.complete < next_.launch) {
@@ -98,8 +99,10 @@ void Round::read_words(uint32_t index) {
   const Bucket& bucket = buckets_[index];
   const Payload& payload = bucket.payload;
   const int size = setup_.group->size();
-  for (size_t k = 0; k < bucket.layout.parameters.size(); ++k)
-    outcome_.users[bucket.layout.parameters[k]] = payload.flag_count(k);
+  std::vector<int> users(bucket.layout.parameters.size());
+  payload.read_flags(users);
+  for (size_t k = 0; k < users.size(); ++k)
+    outcome_.users[bucket.layout.parameters[k]] = users[k];
   const auto keep_largest = [&](int& known, Word word) { known = std::max(known, payload.count(word)); };
   keep_largest(outcome_.present, Word::Present);
   keep_largest(outcome_.failed, Word::Failed);
@@ -207,7 +210,7 @@ void Round::settle_parameter(uint32_t parameter, std::vector<Tensor>& to_fill) {
   const Slot& slot = buckets_.slot(parameter);
   const Bucket& bucket = buckets_[slot.bucket];
   if (setup_.options.gradient_as_bucket_view) {
-    meta.hold(slot.view);
+    if (!meta.grad.is_same(slot.view)) meta.hold(slot.view);
   } else if (bucket.payload.on_device() && (!meta.grad.defined() || meta.grad.is_contiguous())) {
     if (!meta.grad.defined()) meta.hold(empty_like(slot.view));
     to_fill.resize(bucket.layout.parameters.size());

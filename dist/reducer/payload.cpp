@@ -163,6 +163,34 @@ void Payload::set_flag(size_t index, bool on) {
   write_share(static_cast<int64_t>(index) * layout_.counts.shares, on ? 1 : 0);
 }
 
+// Most flags are one element each.
+void Payload::set_flags(std::span<const uint8_t> on) {
+  if (layout_.counts.shares != 1) {
+    for (size_t i = 0; i < on.size(); ++i)
+      set_flag(i, on[i] != 0);
+    return;
+  }
+  visit_floating(host_tail_.dtype(), "flags", [&]<class T>() {
+    T* const flags = static_cast<T*>(host_tail_.raw_data());
+    const T zero = static_cast<T>(compute_type<T>{0}), one = static_cast<T>(compute_type<T>{1});
+    for (size_t i = 0; i < on.size(); ++i)
+      flags[i] = on[i] != 0 ? one : zero;
+  });
+}
+
+void Payload::read_flags(std::span<int> counts) const {
+  if (layout_.counts.shares != 1) {
+    for (size_t i = 0; i < counts.size(); ++i)
+      counts[i] = flag_count(i);
+    return;
+  }
+  visit_floating(host_tail_.dtype(), "flags", [&]<class T>() {
+    const T* const flags = static_cast<const T*>(host_tail_.raw_data());
+    for (size_t i = 0; i < counts.size(); ++i)
+      counts[i] = static_cast<int>(static_cast<double>(static_cast<compute_type<T>>(flags[i])) * ranks_ + 0.5);
+  });
+}
+
 void Payload::set_bits(int64_t first, int64_t count, uint64_t bits) {
   const CountLayout& counts = layout_.counts;
   for (int64_t i = first; i < first + count; ++i, bits >>= 1) {

@@ -92,6 +92,7 @@ class Payload {
 
   // --- Before the all-reduce. On a device flags and words are kept in host memory until send().
   void set_flag(size_t index, bool on);
+  void set_flags(std::span<const uint8_t> on);  // all of them
   void set(Word truth, bool on);
   void set_number(Word number, uint64_t value);
   // Registered words; `index`: the position among those given to the constructor. set_real() returns what is sent: a
@@ -113,6 +114,7 @@ class Payload {
 
   // --- After the all-reduce (Avg over `ranks`) and receive(). Results are the same on all ranks.
   int flag_count(size_t index) const;
+  void read_flags(std::span<int> counts) const;  // all of them
   // Number of ranks with that truth.
   int count(Word truth) const;
   // Whether all ranks have set the number to the same value, modulo 2^kNumberBits.

@@ -443,9 +443,10 @@ void Reducer::remember(bool sound) {
   backward.buckets.resize(setup_.count());
   for (uint32_t i = 0; i < setup_.count(); ++i) {
     backward.used[i] = !round_->start().joined && round_->uses(i);
-    backward.buckets[i] = buckets_.slot(i).bucket;
     if (outcome.users[i] > 0) last_.last_used[i] = backward.number;
   }
+  for (uint32_t i = 0; i < setup_.count(); ++i)
+    backward.buckets[i] = buckets_.slot(i).bucket;
   backward.users = outcome.users;
   backward.ready_order = round_->ready_order();
 }

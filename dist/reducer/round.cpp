@@ -102,7 +102,6 @@ void Round::fail() noexcept {
 
 void Round::prepare_unplanned(uint32_t parameter) {
   if (setup_.is_elsewhere(parameter)) {
-    set_flag(parameter, uses(parameter));
     kernels::fill(buckets_.slot(parameter).view, 0.0);
     return;
   }
@@ -110,7 +109,6 @@ void Round::prepare_unplanned(uint32_t parameter) {
   const Tensor gradient = meta.grad;
   if (!gradient.defined()) accumulation_.forget(parameter);  // cleared since
   const bool used = accumulation_.used(parameter);
-  set_flag(parameter, used);
   take_gradient(parameter);
   if (!gradient.defined()) return;
   // A gradient left by an earlier step must stay unchanged if no rank used the parameter; the mean of equal values
@@ -121,11 +119,6 @@ void Round::prepare_unplanned(uint32_t parameter) {
     measure(parameter);
     setup_.notify([&](ReducerObserver& each) { each.on_accumulated(*this, parameter); });
   }
-}
-
-void Round::set_flag(uint32_t parameter, bool used) {
-  const Slot& slot = buckets_.slot(parameter);
-  buckets_[slot.bucket].payload.set_flag(slot.index, used);
 }
 
 // Puts the gradient into its slot, unless it is already there; fills the slot with zeros if there is none.
@@ -157,7 +150,6 @@ void Round::on_grad_ready(uint32_t parameter, bool defined) {
   } else {
     take_gradient(parameter);
     measure(parameter);
-    set_flag(parameter, true);
     if (accumulation_.local(parameter).backwards > 0)
       setup_.notify([&](ReducerObserver& each) { each.on_accumulated(*this, parameter); });
     ready_order_.push_back(parameter);
@@ -169,7 +161,7 @@ void Round::on_grad_ready(uint32_t parameter, bool defined) {
     for (uint32_t b = 0; b < buckets_.size(); ++b)
       progress_[b].pending -= buckets_.is_delayed(b);
   }
-  launch_ready();
+  if (next_.launch < buckets_.size() && progress_[next_.launch].pending == 0) launch_ready();
   poll();
 }
 
@@ -219,6 +211,11 @@ void Round::fill_words(uint32_t index) {
   Bucket& bucket = buckets_[index];
   Payload& payload = bucket.payload;
   Progress& progress = progress_[index];
+  std::vector<uint8_t> used;
+  used.reserve(bucket.layout.parameters.size());
+  for (const uint32_t parameter : bucket.layout.parameters)
+    used.push_back(uses(parameter));
+  payload.set_flags(used);
   payload.set(Word::Present, !start_.absent);
   payload.set(Word::Failed, start_.failed);
   payload.set(Word::Joined, start_.joined);

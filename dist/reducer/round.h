@@ -130,7 +130,6 @@ class Round {
   // round.cpp
   void begin_statistics();
   void prepare_unplanned(uint32_t parameter);
-  void set_flag(uint32_t parameter, bool used);
   void take_gradient(uint32_t parameter);
   void measure(uint32_t parameter) const {
     if (setup_.options.meter) setup_.options.meter->measure(*this, parameter);

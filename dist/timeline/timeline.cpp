@@ -41,6 +41,11 @@ double RoundEvents::overlap() const noexcept {
 
 void Timeline::keep(size_t rounds) {
   kept_ = std::max<size_t>(1, rounds);
+  asked_for_ = true;
+  drop_old();
+}
+
+void Timeline::drop_old() {
   while (rounds_.size() > kept_) {
     rounds_.pop_front();
     open_.pop_front();
@@ -50,7 +55,7 @@ void Timeline::keep(size_t rounds) {
 void Timeline::add(RoundEvents events, Complete complete) {
   rounds_.push_back(std::move(events));
   open_.push_back(std::move(complete));
-  keep(kept_);
+  drop_old();
 }
 
 const std::deque<RoundEvents>& Timeline::rounds() const {

@@ -73,8 +73,9 @@ class Timeline {
   // Fills in what was unknown when a round ended; returns true when nothing is missing any more.
   using Complete = std::function<bool(RoundEvents&)>;
 
-  // How many rounds to keep (default 1: the last).
+  // How many rounds to keep (default 1: the last). A wrapper without diagnosis records once this is called.
   void keep(size_t rounds);
+  bool was_asked_for() const noexcept { return asked_for_; }
   void add(RoundEvents events, Complete complete = nullptr);
   // Adds a step to the latest round.
   void add(StepEvents step);
@@ -82,9 +83,12 @@ class Timeline {
   const std::deque<RoundEvents>& rounds() const;
 
  private:
+  void drop_old();
+
   mutable std::deque<RoundEvents> rounds_;
   mutable std::deque<Complete> open_;  // per round; null: complete
   size_t kept_ = 1;
+  bool asked_for_ = false;
 };
 
 }  // namespace brigade::dist

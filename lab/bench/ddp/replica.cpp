@@ -41,6 +41,7 @@ Replica::Replica(const Workload& workload, Mode mode, const dist::ProcessGroupPt
   }
   if (mode_.wrapped) {
     ddp_.emplace(network_, group, mode_.options);
+    ddp_->timeline().keep(1);  // without diagnosis, too
     if (mode_.hook) ddp_->register_comm_hook(mode_.hook());
     if (mode_.stays_local) averager_ = averaged_once(group);
   }

@@ -49,9 +49,9 @@ TEST_CASE("a flag is counted exactly for any world up to 65,536 ranks, whatever 
       CHECK(payload.whole().numel() == 64);
       const Tensor of_others = kernels::clone(payload.tail());
       payload.set_flag(1, true);
-      payload.set(dist::Word::Present, 1);
+      payload.set(dist::Word::Present, true);
       payload.set_number(dist::Word::Round, 3);
-      payload.send({}, false);
+      payload.send();
       const Tensor of_user = kernels::clone(payload.tail());
       for (const int users : {0, 1, ranks / 2, ranks - 1, ranks}) {
         // The same reduction as in the host groups.

@@ -4,18 +4,16 @@
 
 #include <brigade/amp/autocast.h>
 #include <brigade/amp/grad_scaler.h>
-#include <brigade/amp/op_lists.h>
-#include <brigade/amp/precision.h>
-#include <brigade/autograd/anomaly_mode.h>
 #include <brigade/autograd/checkpoint.h>
 #include <brigade/autograd/function.h>
 #include <brigade/autograd/functional.h>
+#include <brigade/autograd/grad_mode.h>
 #include <brigade/autograd/gradcheck.h>
 #include <brigade/autograd/graph_picture.h>
-#include <brigade/autograd/ops/as_strided.h>
 #include <brigade/autograd/saved_tensor_hooks.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/autograd/tape_query.h>
+#include <brigade/autograd/views.h>
 #include <brigade/core/clock.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/dlpack.h>
@@ -29,7 +27,6 @@
 #include <brigade/dist/ddp/explanation.h>
 #include <brigade/dist/ddp/join.h>
 #include <brigade/dist/ddp/joinable.h>
-#include <brigade/dist/ddp/logging_data.h>
 #include <brigade/dist/ddp/model_averaging.h>
 #include <brigade/dist/ddp/sampler.h>
 #include <brigade/dist/ddp/sync_batch_norm.h>

@@ -1,7 +1,6 @@
 // Derives the state of a region from that of the enclosing region.
 #include <brigade/amp/autocast.h>
 
-#include <brigade/amp/op_lists.h>
 #include <brigade/core/place.h>
 #include <brigade/core/warning.h>
 

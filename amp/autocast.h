@@ -6,7 +6,7 @@
 //   }
 //   scaler.scale(loss).backward();           // outside: each gradient in the dtype of its operation
 //
-// amp/op_lists.h defines which operations cast, and to what (PyTorch's lists; `brigade doctor
+// amp/autocast.h defines which operations cast, and to what (PyTorch's lists; `brigade doctor
 // --amp` shows them). Unlisted operations take their inputs as they are. Parameters stay in
 // float32: their casts are recorded, so that gradients come back in float32, and each cast is made
 // once per region.
@@ -19,9 +19,12 @@
 #pragma once
 
 #include <brigade/autograd/autocast_mode.h>
+#include <brigade/core/device.h>
 #include <brigade/core/tensor.h>
 
 #include <optional>
+#include <span>
+#include <string>
 
 namespace brigade::amp {
 
@@ -60,5 +63,44 @@ SourceLocation autocast_where(DeviceType device) noexcept;
 void clear_autocast_cache() noexcept;
 // The number of casts of weights that this thread's region holds.
 size_t autocast_cache_size() noexcept;
+
+// --- The lists of autocast: what happens to the inputs of each operation, by device type.
+//
+// They are PyTorch's (a test compares them with tests/amp/data/torch_op_lists.json). An unlisted operation takes its
+// inputs as they are; an operation that is composed of others, such as normalize, follows its parts.
+
+using autograd::CastRule;
+
+// An operation of the lists.
+struct ListedOperation {
+  const char* name;   // in Brigade
+  const char* torch;  // in PyTorch, where the rule comes from; several are written "mm, addmm"
+  CastRule cpu, cuda;
+  const char* why;  // "" unless the rule is not simply PyTorch's of that name
+
+  CastRule rule(DeviceType device) const noexcept { return device == kCPU ? cpu : cuda; }
+};
+
+// All listed operations, by rule, then by name.
+std::span<const ListedOperation> op_lists() noexcept;
+// CastRule::Unlisted for a name that is not listed.
+CastRule cast_rule(const char* operation, DeviceType device) noexcept;
+// "lower precision", "float32", "widest", "refused", "as it is", "not listed".
+const char* name(CastRule rule) noexcept;
+
+// --- Precision names, spelled as in Lightning: the dtypes that a training job computes in.
+
+struct Precision {
+  std::string name;               // "16-mixed"
+  DType parameters;               // also of the data
+  std::optional<DType> autocast;  // of forward and loss; nothing: no region
+  bool scales = false;            // a gradient scaler scales the loss
+};
+
+// Also takes Lightning's short names: "64", "32", "16" (16-mixed) and "bf16" (bf16-mixed). Throws
+// ValueError that lists the known names.
+const Precision& find_precision(const std::string& name);
+// "32-true, 16-mixed, ..."
+std::string precision_names();
 
 }  // namespace brigade::amp

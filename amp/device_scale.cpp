@@ -1,10 +1,14 @@
-// A loss scale that lives on the device.
+// A loss scale that lives on the device, and the node of a scaled loss.
 #include <brigade/amp/detail/device_scale.h>
 
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 
 namespace brigade::amp::detail {
+
+// --- A loss scale that lives on the device.
 
 DeviceScale::DeviceScale(Device device, float scale, int64_t growth_tracker)
     : scale_(full({}, scale, {kFloat32, device})),
@@ -34,3 +38,33 @@ int64_t DeviceScale::read_growth_tracker() const {
 }
 
 }  // namespace brigade::amp::detail
+
+namespace brigade::amp {
+
+// --- The node of a scaled loss.
+
+namespace {
+
+struct LossScaleNode final : autograd::Node {
+  Tensor scale;  // a new scale is a new tensor, unless the device keeps it (DeviceScale)
+  autograd::ScaleMark mark;
+
+  // With create_graph this records a plain product: a loss made from the gradient later is not
+  // scaled yet, and gets a mark of its own when it is.
+  void backward(autograd::BackwardContext& context) override { context.set_fitted(0, mul(context.grad(), scale, {})); }
+  const autograd::ScaleMark* scale_mark() const noexcept override { return &mark; }
+};
+
+}  // namespace
+
+Tensor detail::scaled_loss(const Tensor& loss, const Tensor& scale, const autograd::ScaleMark& mark) {
+  const Tensor result = kernels::binary(loss, scale, kernels::BinaryOp::Mul);
+  const autograd::OpInfo info{.op = "amp_scale", .where = mark.where};
+  if (auto* const node = autograd::record<LossScaleNode>(info, {loss}, result)) {
+    node->scale = scale;
+    node->mark = mark;
+  }
+  return result;
+}
+
+}  // namespace brigade::amp

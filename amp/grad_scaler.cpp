@@ -3,7 +3,6 @@
 #include <brigade/amp/grad_scaler.h>
 
 #include <brigade/amp/detail/device_scale.h>
-#include <brigade/amp/detail/loss_scale_node.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/warning.h>
 #include <brigade/kernels/factory.h>

@@ -1,5 +1,5 @@
 // The one table of autocast's rules.
-#include <brigade/amp/op_lists.h>
+#include <brigade/amp/autocast.h>
 
 #include <algorithm>
 #include <iterator>

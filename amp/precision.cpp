@@ -1,5 +1,5 @@
 // The known precisions.
-#include <brigade/amp/precision.h>
+#include <brigade/amp/autocast.h>
 
 #include <algorithm>
 #include <array>

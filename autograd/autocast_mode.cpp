@@ -1,7 +1,7 @@
 // Casts inputs by their operation's rule, and caches the casts of weights.
 #include <brigade/autograd/autocast_mode.h>
 
-#include <brigade/autograd/detail/cast.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
 

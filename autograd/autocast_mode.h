@@ -1,7 +1,7 @@
 // Autocast as operations see it: a per-thread state that decides the dtype of their inputs.
 //
 // This layer holds no list of operations. A region (amp/autocast.h) sets the state, including the function that knows
-// the lists (amp/op_lists.h). A listed operation begins with:
+// the lists (amp/autocast.h). A listed operation begins with:
 //
 //   Tensor softmax(const Tensor& x, int64_t dim, SourceLocation where) {
 //     if (autograd::autocast_is_on()) [[unlikely]] {

@@ -42,7 +42,7 @@ void BackwardContext::hand_over(uint32_t i, const Destination& to, Tensor result
   if (!to.out.defined()) return set_fitted(i, std::move(result));
   AutogradMeta& leaf_meta = *static_cast<AutogradMeta*>(node_.edges[i].leaf->autograd.get());
   leaf_meta.take_target();
-  engine_.planned_leaves_[leaf_meta.task_index].received = true;
+  engine_.graph_.planned_leaf(*node_.edges[i].leaf).received = true;
 }
 
 void BackwardContext::run_inside(Node& inner, const Tensor* grads, std::vector<Tensor>& results) {

@@ -2,7 +2,7 @@
 #include <brigade/autograd/checkpoint.h>
 
 #include <brigade/autograd/autocast_mode.h>
-#include <brigade/autograd/detail/stopped_gradients.h>
+#include <brigade/autograd/detail/findings.h>
 #include <brigade/autograd/engine.h>
 #include <brigade/autograd/record.h>
 #include <brigade/autograd/tape.h>

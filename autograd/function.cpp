@@ -1,10 +1,10 @@
 // The node of a custom function: its saved tensors, and checks of what its backward returns.
 #include <brigade/autograd/function.h>
 
-#include <brigade/autograd/detail/cast.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/ops/reduce.h>
-#include <brigade/autograd/scope.h>
+#include <brigade/autograd/tape.h>
 #include <brigade/autograd/views.h>
 #include <brigade/core/view.h>
 

@@ -1,7 +1,7 @@
 // Writes nodes, leaves and cuts in the DOT language, and calls Graphviz for an SVG.
 #include <brigade/autograd/graph_picture.h>
 
-#include <brigade/autograd/detail/sequence.h>
+#include <brigade/autograd/detail/thread_state.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
 

@@ -1,8 +1,8 @@
 // The listeners of a thread, and how they and the observers of leaves are notified of an update.
 #include <brigade/autograd/listener.h>
 
-#include <brigade/autograd/detail/listeners.h>
-#include <brigade/autograd/detail/sequence.h>
+#include <brigade/autograd/detail/plan.h>
+#include <brigade/autograd/detail/thread_state.h>
 #include <brigade/autograd/meta.h>
 
 #include <algorithm>
@@ -32,8 +32,7 @@ uint64_t recorded_nodes() noexcept { return detail::peek_sequence(); }
 
 // Neighboring parameters usually have the same listener.
 static bool holds(const std::vector<Listener*>& found, const Listener* listener) {
-  return !found.empty() &&
-         (found.back() == listener || std::find(found.begin(), found.end(), listener) != found.end());
+  return !found.empty() && (found.back() == listener || std::find(found.begin(), found.end(), listener) != found.end());
 }
 
 void announce_reading(std::span<const Tensor> leaves) {

@@ -15,6 +15,7 @@
 namespace brigade::autograd {
 
 class Engine;
+class GatheredGraph;
 class Listener;
 struct ScaleFault;
 
@@ -44,7 +45,7 @@ class Plan {
   friend class Engine;
   std::span<const Tensor> leaves_;
   std::span<const Tensor> roots_;
-  const Engine* engine_ = nullptr;
+  const GatheredGraph* graph_ = nullptr;
   size_t nodes_ = 0;
   SourceLocation where_;
   uint64_t number_ = 0;

@@ -1,7 +1,7 @@
 // Node: one recorded operation, seen from backward.
 //
 // The forward of an operation makes a node with a sequence number above those of the nodes that made its
-// inputs (detail/sequence.h). Its edges say where the gradients of the inputs go: to the node that made
+// inputs (detail/thread_state.h). Its edges say where the gradients of the inputs go: to the node that made
 // the input, or to a leaf. Gradients flow from high numbers to low, so sorting by number is a valid order.
 #pragma once
 
@@ -17,6 +17,7 @@
 namespace brigade::autograd {
 
 class Engine;
+class GatheredGraph;
 class Node;
 class BackwardContext;
 struct ScaleMark;
@@ -134,7 +135,8 @@ class Node : public GradFnBase {
 
  private:
   friend class SavedTensor;
-  friend class Engine;
+  friend class GatheredGraph;
+  friend class RetainedGraphs;
   friend void note_freed(const Node& node) noexcept;
 
   // Freeing a chain of any length does not recurse: nodes that die while another is being freed wait in a list.

@@ -1,7 +1,6 @@
 // Gives a node its edges and outputs, collects leaves for checkpoints, and appends to the tape.
 #include <brigade/autograd/record.h>
 
-#include <brigade/autograd/detail/sequence.h>
 #include <brigade/autograd/detail/thread_state.h>
 #include <brigade/autograd/tape.h>
 

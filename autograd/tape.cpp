@@ -4,6 +4,8 @@
 #include <brigade/autograd/detail/thread_state.h>
 #include <brigade/core/detail/read_listener.h>
 
+#include <mutex>
+#include <unordered_set>
 #include <utility>
 
 namespace brigade::autograd {
@@ -141,6 +143,25 @@ void Tape::drop_before(uint64_t position) {
     oldest = call(oldest).parent;
   calls_.drop(oldest - first_call_);
   first_call_ = oldest;
+}
+
+// --- Enters and leaves the current module call, and keeps one copy of each path for the whole process.
+
+ScopeGuard::ScopeGuard(const std::string* path, const char* type, SourceLocation where, const void* module,
+                       uint64_t unregistered) noexcept
+    : previous_(detail::current_call) {
+  if (Tape* tape = Tape::current())
+    detail::current_call = tape->enter({path, type, module, where, previous_, 0, unregistered});
+}
+
+ScopeGuard::~ScopeGuard() { detail::current_call = previous_; }
+
+const std::string* intern(const std::string& text) {
+  static std::mutex mutex;
+  // Never destroyed: records may be read until the process ends.
+  static auto* const texts = new std::unordered_set<std::string>;
+  std::lock_guard lock(mutex);
+  return &*texts->insert(text).first;
 }
 
 }  // namespace brigade::autograd

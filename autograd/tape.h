@@ -6,13 +6,41 @@
 // because one backward may use a forward that an earlier one has used already.
 #pragma once
 
-#include <brigade/autograd/detail/sliding_vector.h>
 #include <brigade/core/tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
+
+namespace brigade::autograd::detail {
+
+// A contiguous vector that appends at the end and drops from the front. Dropped elements stay in memory until they are at least as many as the rest, so that on average each element is moved
+// at most once, however often elements are dropped.
+template <class T>
+class SlidingVector {
+ public:
+  void push_back(T element) { all_.push_back(std::move(element)); }
+  // Drops the first `count` elements; `count` is at most size().
+  void drop(size_t count) {
+    dropped_ += count;
+    if (dropped_ < all_.size() - dropped_) return;
+    all_.erase(all_.begin(), all_.begin() + static_cast<std::ptrdiff_t>(dropped_));
+    dropped_ = 0;
+  }
+
+  size_t size() const noexcept { return all_.size() - dropped_; }
+  const T& operator[](size_t i) const noexcept { return all_[dropped_ + i]; }
+  std::span<const T> span() const noexcept { return std::span(all_).subspan(dropped_); }
+
+ private:
+  std::vector<T> all_;
+  size_t dropped_ = 0;
+};
+
+}  // namespace brigade::autograd::detail
 
 namespace brigade::autograd {
 
@@ -124,5 +152,26 @@ class Tape {
   uint64_t first_id_ = 0;
   uint32_t first_call_ = 1;  // 0 means "none"
 };
+
+// --- Tracks the running module, with a stack per thread, so that a record on the tape knows its module path.
+
+// A module call. `path` ("encoder.0.fc1", "" for the root) and `type` ("Linear") must outlive every
+// tape: intern() them.
+class ScopeGuard {
+ public:
+  // `module`, `unregistered`: as in ModuleCall.
+  ScopeGuard(const std::string* path, const char* type, SourceLocation where, const void* module = nullptr,
+             uint64_t unregistered = 0) noexcept;
+  ~ScopeGuard();
+  ScopeGuard(const ScopeGuard&) = delete;
+  ScopeGuard& operator=(const ScopeGuard&) = delete;
+
+ private:
+  uint32_t previous_;
+};
+
+// A copy of the text that lives as long as the process; equal texts give the same pointer.
+// Thread-safe.
+const std::string* intern(const std::string& text);
 
 }  // namespace brigade::autograd

@@ -1,7 +1,7 @@
 // Follows a tensor through the records to its fate, or back to the cut that it came from.
 #include <brigade/autograd/tape_query.h>
 
-#include <brigade/autograd/detail/frozen_leaves.h>
+#include <brigade/autograd/detail/findings.h>
 #include <brigade/autograd/detail/thread_state.h>
 #include <brigade/core/place.h>
 

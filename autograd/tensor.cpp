@@ -1,7 +1,6 @@
 // The methods of Tensor about leaves, gradients and history.
 #include <brigade/autograd/backward.h>
-#include <brigade/autograd/detail/early_detach.h>
-#include <brigade/autograd/detail/frozen_leaves.h>
+#include <brigade/autograd/detail/findings.h>
 #include <brigade/autograd/engine.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/ops/arithmetic.h>

@@ -1,10 +1,8 @@
 // Gives a base that was written to through a view its new history, and derives the history of views from the base.
 #include <brigade/autograd/views.h>
 
-#include <brigade/autograd/detail/sequence.h>
 #include <brigade/autograd/detail/thread_state.h>
 #include <brigade/autograd/meta.h>
-#include <brigade/autograd/ops/as_strided.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/factory.h>

@@ -17,7 +17,6 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/cuda/device.h>
 #include <brigade/core/cuda/graph.h>
-#include <brigade/core/cuda/libraries.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/nn/nn.h>

@@ -38,12 +38,13 @@ struct NetImpl : nn::Module {
 BRIGADE_MODULE(Net);
 
 int usage(std::FILE* out, const char* program, int status) {
-  std::fprintf(out,
-               "usage: %s alone|off|on STEPS\n"
-               "Runs STEPS training steps of 104 parameters: without a wrapper, or in a DDP wrapper without or with diagnosis "
-               "and checks.\n"
-               "Example:\n  valgrind --tool=callgrind %s off 10\n",
-               program, program);
+  std::fprintf(
+      out,
+      "usage: %s alone|off|on STEPS\n"
+      "Runs STEPS training steps of 104 parameters: without a wrapper, or in a DDP wrapper without or with diagnosis "
+      "and checks.\n"
+      "Example:\n  valgrind --tool=callgrind %s off 10\n",
+      program, program);
   return status;
 }
 

@@ -2,8 +2,7 @@
 // unlocked partial file was left by a killed process. A symbolic link is followed to its target.
 #include <brigade/core/atomic_file.h>
 
-#include <brigade/core/detail/disk.h>
-#include <brigade/core/detail/standard_descriptors.h>
+#include <brigade/core/detail/files.h>
 #include <brigade/core/error.h>
 
 #include <fcntl.h>

@@ -1,13 +1,20 @@
-// Composes the message of an error: its text, followed by the user's line.
+// Composes the message of an error: its text, followed by the user's line; places that can be compared and sent; errors
+// of indices.
 #include <brigade/core/error.h>
+
+#include <brigade/core/index_error.h>
+#include <brigade/core/place.h>
 
 #include <cctype>
 #include <charconv>
 #include <cmath>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 namespace brigade {
+
+// --- Composes the message of an error: its text, followed by the user's line.
 
 std::string to_string(const std::source_location& where) {
   if (where.line() == 0) return "";
@@ -78,5 +85,39 @@ std::string with_place(const std::string& message, const std::source_location& w
 
 Error::Error(const std::string& message, std::source_location where)
     : std::runtime_error(with_place(message, where)), where_(where) {}
+
+// --- Converts a location that the compiler filled in to a place that can be compared and sent.
+
+Place::Place(std::string file, uint32_t line) : file(std::move(file)), line(line) {}
+
+Place::Place(const SourceLocation& where) : file(to_string(where)), line(where.line()) {
+  // The file as messages name it: the text of the location without the line.
+  if (line != 0) file.resize(file.rfind(':'));
+}
+
+std::string to_string(const Place& place) { return place ? place.file + ":" + std::to_string(place.line) : ""; }
+
+bool is_in_standard_library(const SourceLocation& where) {
+  const std::string_view file = where.file_name();
+  return file.find("/include/c++/") != std::string_view::npos || file.find("/c++/v1/") != std::string_view::npos;
+}
+
+// --- Checks many indices in one loop without branches, and looks for the bad one afterwards.
+
+IndexError index_error(const IndexRole& role, int64_t index, int64_t position, int64_t count) {
+  return IndexError("{}: {} {} at position {} is not a {} 0..{}", role.op, role.index, index, position, role.what,
+                    count - 1);
+}
+
+void check_indices(const IndexRole& role, const int64_t* indices, int64_t length, int64_t count) {
+  // Without a branch the loop vectorizes; the bad index is looked for only if there is one.
+  bool all_good = true;
+  for (int64_t i = 0; i < length; ++i)
+    all_good &= static_cast<uint64_t>(indices[i]) < static_cast<uint64_t>(count);
+  if (all_good) return;
+  for (int64_t i = 0; i < length; ++i) {
+    if (indices[i] < 0 || indices[i] >= count) throw index_error(role, indices[i], i, count);
+  }
+}
 
 }  // namespace brigade

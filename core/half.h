@@ -4,7 +4,7 @@
 // Both are storage types: arithmetic converts to float and rounds back to nearest, ties to even.
 #pragma once
 
-#include <brigade/core/host_device.h>
+#include <brigade/core/compiler.h>
 
 #include <bit>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Errors for bad indices, the same on every device, and the user's line for errors that surface late.
 #pragma once
 
-#include <brigade/core/detail/thread_variable.h>
+#include <brigade/core/compiler.h>
 #include <brigade/core/error.h>
 
 #include <cstdint>

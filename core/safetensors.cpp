@@ -2,10 +2,8 @@
 #include <brigade/core/safetensors.h>
 
 #include <brigade/core/atomic_file.h>
-#include <brigade/core/detail/checksums.h>
-#include <brigade/core/detail/host_layout.h>
-#include <brigade/core/detail/in_quotes.h>
-#include <brigade/core/detail/input_file.h>
+#include <brigade/core/detail/file_formats.h>
+#include <brigade/core/detail/files.h>
 #include <brigade/core/detail/safetensors_header.h>
 #include <brigade/core/factory.h>
 

@@ -1,8 +1,8 @@
 // Ids of tensors, contiguity, single elements read on the host, and the text of a tensor.
 #include <brigade/core/tensor.h>
 
+#include <brigade/core/compiler.h>
 #include <brigade/core/detail/read_listener.h>
-#include <brigade/core/detail/thread_variable.h>
 #include <brigade/core/device_runtime.h>
 
 #include <atomic>

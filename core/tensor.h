@@ -112,8 +112,8 @@ inline TensorOptions device(Device device) {
 // Where backward starts and what it leaves behind; see Tensor::backward. (Defined in
 // autograd/backward.h.)
 struct BackwardOptions;
-struct MinMax;      // autograd/ops/extremes.h
-struct SortResult;  // autograd/ops/sort.h
+struct MinMax;      // autograd/ops/reduce.h
+struct SortResult;  // autograd/ops/indexing.h
 class TensorIndex;  // autograd/ops/indexing.h
 
 // An index with the place where it was written, for operator[].

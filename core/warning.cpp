@@ -1,5 +1,5 @@
 // Prints warnings, and records which were reported and which are held for the other ranks.
-#include <brigade/core/warning_collector.h>
+#include <brigade/core/warning.h>
 
 #include <algorithm>
 #include <atomic>

@@ -1,8 +1,7 @@
 // Datasets, samplers, the loader, and readers of well-known files.
 #pragma once
 
-#include <brigade/data/cifar10.h>
 #include <brigade/data/data_loader.h>
-#include <brigade/data/mnist.h>
+#include <brigade/data/dataset.h>
+#include <brigade/data/image_dataset.h>
 #include <brigade/data/subset.h>
-#include <brigade/data/tensor_dataset.h>

@@ -9,7 +9,7 @@
 // On several ranks, pass it a dist::DistributedSampler.
 #pragma once
 
-#include <brigade/data/data_loader_error.h>
+#include <brigade/core/error.h>
 #include <brigade/data/dataset.h>
 #include <brigade/data/detail/pass.h>
 #include <brigade/data/sampler.h>
@@ -18,6 +18,8 @@
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <exception>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -193,5 +195,27 @@ DataLoader(std::shared_ptr<D>, DataLoaderOptions) -> DataLoader<typename D::Exam
 template <IsDataset D, class F>
 requires std::invocable<F, std::vector<typename D::ExampleType>> DataLoader(std::shared_ptr<D>, DataLoaderOptions, F)
 ->DataLoader<typename D::ExampleType, std::invoke_result_t<F, std::vector<typename D::ExampleType>>>;
+
+// --- DataLoaderError: an example could not be loaded, or a batch could not be collated.
+
+// Thrown on the thread that requests the batch from the DataLoader, whether or not workers made it. The message ends
+// with the text of the error that the dataset or the collate function threw; that error itself is nested
+// (std::rethrow_if_nested).
+class DataLoaderError : public Error {
+ public:
+  DataLoaderError(const std::string& message, uint64_t epoch, int64_t batch, std::vector<int64_t> indices)
+      : Error(message), epoch_(epoch), batch_(batch), indices_(std::move(indices)) {}
+
+  uint64_t epoch() const noexcept { return epoch_; }
+  // Its number in the epoch, from 0.
+  int64_t batch() const noexcept { return batch_; }
+  // The example that failed, or all of the batch if they were loaded or collated at once.
+  const std::vector<int64_t>& indices() const noexcept { return indices_; }
+
+ private:
+  uint64_t epoch_;
+  int64_t batch_;
+  std::vector<int64_t> indices_;
+};
 
 }  // namespace brigade::data

@@ -1,5 +1,5 @@
 // Stacks examples with one copy each, after checking their shapes and dtypes.
-#include <brigade/data/example.h>
+#include <brigade/data/dataset.h>
 
 #include <brigade/core/view.h>
 #include <brigade/kernels/indexing.h>

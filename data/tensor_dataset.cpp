@@ -1,5 +1,5 @@
 // Rows are raw views and batches come from a kernel: nothing is recorded, neither in the graph nor on the tape.
-#include <brigade/data/tensor_dataset.h>
+#include <brigade/data/dataset.h>
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>

@@ -1,6 +1,7 @@
-// Activations and softmax, with their derivatives.
+// Activations, softmax and dropout, with their derivatives.
 #pragma once
 
+#include <brigade/core/random.h>
 #include <brigade/kernels/kernel.h>
 
 namespace brigade::kernels {
@@ -57,5 +58,14 @@ extern Kernel<Tensor(const Tensor& x, int dim)> softmax;
 extern Kernel<Tensor(const Tensor& grad, const Tensor& y, int dim)> softmax_backward;
 extern Kernel<Tensor(const Tensor& x, int dim)> log_softmax;
 extern Kernel<Tensor(const Tensor& grad, const Tensor& y, int dim)> log_softmax_backward;
+
+// --- Dropout whose mask is never stored: forward and backward recompute it from the position in the random stream.
+
+// x * mask / (1 - p); element i is kept when uniform(word i of the stream) >= p. Applied to the gradient, it is its own
+// backward.
+extern Kernel<Tensor(const Tensor& x, double p, PhiloxState state)> dropout;
+
+// Shared by all devices. Throws ValueError unless 0 <= p <= 1.
+void check_dropout_probability(double p);
 
 }  // namespace brigade::kernels

@@ -22,7 +22,7 @@ struct AttentionOptions {
   // Query i sees the keys 0 .. i. Not together with a mask.
   bool is_causal = false;
   double scale = 1;
-  // Applied to the probabilities after softmax, with the mask that kernels/dropout.h makes for a contiguous [...,
+  // Applied to the probabilities after softmax, with the mask that kernels/activation.h makes for a contiguous [...,
   // queries, keys].
   double dropout_p = 0;
   PhiloxState state = {};

@@ -12,7 +12,7 @@ namespace brigade::kernels {
 // oneDNN's convolution where present (in its own layouts, with primitives cached by shape), otherwise im2col and matrix
 // products, as float64 does. bfloat16 uses oneDNN's where the processor has instructions for it; float16, and bfloat16
 // otherwise, go through float32. Both accumulate in float and are rounded once, after the bias or the old value of
-// `out` is added. CUDA devices use cuDNN, see core/cuda/libraries.h for TF32, workspace and determinism; half types
+// `out` is added. CUDA devices use cuDNN, see core/cuda/device.h for TF32, workspace and determinism; half types
 // accumulate in float, and are rounded once more where a bias is added.
 
 struct Conv2dParams {

@@ -2,8 +2,11 @@
 // copies and casts.
 #pragma once
 
+#include <brigade/core/tensor.h>
 #include <brigade/kernels/kernel.h>
 
+#include <functional>
+#include <initializer_list>
 #include <optional>
 #include <type_traits>
 
@@ -150,5 +153,20 @@ enum class Triangle : uint8_t { Lower, Upper };
 // x [.., rows, columns] with zeros above (Lower) or below (Upper) the diagonal (i, i + diagonal);
 // any dtype, a dense copy. Throws ShapeError for fewer than two dimensions.
 extern Kernel<Tensor(const Tensor& x, Triangle part, int64_t diagonal)> triangle;
+
+// --- Type promotion of operands with different dtypes, with PyTorch's three categories.
+
+// Tensors with dimensions come first; a tensor without dimensions takes part only if its category (bool < integers <
+// floats) is higher than all of theirs; a number (a C++ argument, not a tensor) only if it does not fit into their
+// category. So float32 [3] times float64 [] is float32, and int64 [3] times float64 [] is float64. Undefined tensors do
+// not count.
+DType result_type(std::initializer_list<std::reference_wrapper<const Tensor>> operands);
+// The result dtype for a tensor and a number: an integer tensor with a floating number gives float32, a bool tensor
+// with an integer gives int64. The number's value does not matter.
+DType result_type(const Tensor& x, Scalar number);
+
+// Throws DTypeError "result type Float can't be cast to the desired output type Long" if an in-place operation would
+// have to truncate its result to an integer, or convert a number to bool.
+void check_result_type(const char* op, DType result, const Tensor& self);
 
 }  // namespace brigade::kernels

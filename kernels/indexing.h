@@ -8,7 +8,7 @@ namespace brigade::kernels {
 // --- Gather and scatter along one dimension by index, and the coordinates of nonzero elements.
 //
 // Any dtype. Indices are int64 in 0..size-1 along `dim`; IndexError names the position (in row-major order) and value
-// of one that is not. On a CUDA device that error is reported late (core/cuda/device_error.h); until then a bad index
+// of one that is not. On a CUDA device that error is reported late (core/cuda/error.h); until then a bad index
 // reads zeros and writes nothing.
 
 // result[.., i, ..] = x[.., index[.., i, ..], ..]: the index has as many dimensions as x, and is no larger than x
@@ -38,7 +38,7 @@ extern Kernel<Tensor(const Tensor& x)> nonzero;
 // not fit, DeviceError.
 extern Kernel<Tensor(std::span<const Tensor> tensors, int dim)> cat;
 // The rows (along dim 0) of x at int64 indices [n]: result [n, ...]. Throws ShapeError, DTypeError, DeviceError, and
-// IndexError with the position and value; on a CUDA device that error is reported late (core/cuda/device_error.h), and
+// IndexError with the position and value; on a CUDA device that error is reported late (core/cuda/error.h), and
 // the row is zeros until then.
 extern Kernel<Tensor(const Tensor& x, const Tensor& indices)> index_rows;
 // Gradient of index_rows: adds row i of grad to row indices[i] of a zero tensor of `x_sizes`, in
@@ -52,7 +52,7 @@ extern Kernel<Tensor(const Tensor& indices, int64_t classes)> one_hot;
 
 // weight [rows, width], indices int64 [...] -> [..., width]. Throws ShapeError, DTypeError, DeviceError, and IndexError
 // naming the position and value of an index outside 0..rows-1. On a CUDA device that error is reported late
-// (core/cuda/device_error.h), and the row is zeros until then.
+// (core/cuda/error.h), and the row is zeros until then.
 extern Kernel<Tensor(const Tensor& weight, const Tensor& indices)> embedding;
 
 struct EmbeddingGrad {

@@ -46,7 +46,7 @@ extern Kernel<Tensor(const Tensor& grad, const Tensor& x, const Tensor& target, 
 // Logits [N, C, d1...] or [C]; targets int64 [N, d1...] or []. A target equal to ignore_index is ignored. Mean divides
 // by the total weight of the other targets. Half types are computed and summed in float32 and rounded once. Throw
 // ShapeError, DTypeError, DeviceError, and IndexError naming the position and value of a target outside 0..C-1; on a
-// CUDA device that error is reported late (core/cuda/device_error.h), and such a target is ignored until then.
+// CUDA device that error is reported late (core/cuda/error.h), and such a target is ignored until then.
 
 struct ClassLossOptions {
   Reduction reduction = Reduction::Mean;

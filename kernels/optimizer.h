@@ -2,7 +2,7 @@
 // the loss scale.
 #pragma once
 
-#include <brigade/core/host_device.h>
+#include <brigade/core/compiler.h>
 #include <brigade/kernels/kernel.h>
 
 #include <cmath>

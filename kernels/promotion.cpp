@@ -1,5 +1,5 @@
 // Type promotion: tensors with dimensions decide, unless those without are of a higher category.
-#include <brigade/kernels/promotion.h>
+#include <brigade/kernels/elementwise.h>
 
 #include <optional>
 #include <string>

@@ -1,7 +1,7 @@
 // Implements commands and options with CLI11, and reports wrong usage.
 #include <brigade/lab/command_line.h>
 
-#include <brigade/lab/words.h>
+#include <brigade/lab/options.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

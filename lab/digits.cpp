@@ -1,10 +1,8 @@
 // Splits the examples into training and test tensors.
-#include <brigade/lab/digits.h>
+#include <brigade/lab/data_path.h>
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
-#include <brigade/lab/data_path.h>
-#include <brigade/lab/digits_file.h>
 
 #include <vector>
 

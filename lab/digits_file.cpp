@@ -1,8 +1,8 @@
 // Unpacks the file, and parses a line of 64 pixels and a digit at a time.
-#include <brigade/lab/digits_file.h>
+#include <brigade/lab/data_path.h>
 
 #include <brigade/core/error.h>
-#include <brigade/data/detail/gzip.h>
+#include <brigade/data/detail/image_files.h>
 
 #include <algorithm>
 #include <charconv>

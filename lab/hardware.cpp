@@ -1,7 +1,7 @@
 // Reads the kernel's files about processors and memory nodes, and queries the number of pages.
 #include <brigade/lab/hardware.h>
 
-#include <brigade/kernels/instruction_set.h>
+#include <brigade/kernels/kernel.h>
 
 #include <algorithm>
 #include <cctype>

@@ -1,7 +1,7 @@
 // Checks the depth by scanning the text, since the parser is not recursive and accepts any depth. Files are mapped.
-#include <brigade/lab/json_input.h>
+#include <brigade/lab/json.h>
 
-#include <brigade/core/detail/input_file.h>
+#include <brigade/core/detail/files.h>
 #include <brigade/core/error.h>
 
 #include <nlohmann/json.hpp>

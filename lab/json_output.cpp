@@ -1,12 +1,12 @@
 // Describes the machine and the command, and computes the statistics of samples.
-#include <brigade/lab/json_output.h>
+#include <brigade/lab/json.h>
 
 #include <brigade/core/atomic_file.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/error.h>
 #include <brigade/core/version.h>
 #include <brigade/dist/groups/backends.h>
-#include <brigade/kernels/instruction_set.h>
+#include <brigade/kernels/kernel.h>
 #include <brigade/lab/hardware.h>
 
 #include <nlohmann/json.hpp>

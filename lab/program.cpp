@@ -1,12 +1,12 @@
 // Maps the errors that commands throw to exit statuses, and reports output that was not written.
-#include <brigade/core/detail/standard_descriptors.h>
+#include <brigade/core/detail/files.h>
 #include <brigade/core/error.h>
 #include <brigade/core/version.h>
 #include <brigade/dist/rendezvous/launch/environment.h>
-#include <brigade/kernels/instruction_set.h>
-#include <brigade/lab/printable.h>
+#include <brigade/kernels/kernel.h>
 #include <brigade/lab/program.h>
 #include <brigade/lab/rank_job.h>
+#include <brigade/lab/terminal.h>
 
 #include <cerrno>
 #include <cstring>

@@ -1,5 +1,5 @@
 // Collects the steps of all ranks by iteration and optimizer, and writes them as a table.
-#include <brigade/lab/scaler_history.h>
+#include <brigade/lab/trace_file.h>
 
 #include <brigade/dist/errors/verdict.h>
 

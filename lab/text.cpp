@@ -1,9 +1,8 @@
 // Encodes the characters, and splits off the end of the text for testing.
-#include <brigade/lab/text.h>
+#include <brigade/lab/data_path.h>
 
 #include <brigade/core/error.h>
-#include <brigade/data/detail/gzip.h>
-#include <brigade/lab/data_path.h>
+#include <brigade/data/detail/image_files.h>
 
 #include <algorithm>
 #include <array>

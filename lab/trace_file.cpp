@@ -2,8 +2,7 @@
 #include <brigade/lab/trace_file.h>
 
 #include <brigade/core/error.h>
-#include <brigade/lab/json_builder.h>
-#include <brigade/lab/json_input.h>
+#include <brigade/lab/json.h>
 
 #include <fmt/format.h>
 

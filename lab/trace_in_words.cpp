@@ -1,5 +1,5 @@
 // Lists the buckets and why each was closed, then the events of the last iteration in order of time.
-#include <brigade/lab/trace_in_words.h>
+#include <brigade/lab/trace_file.h>
 
 #include <brigade/dist/errors/verdict.h>
 

@@ -1,5 +1,5 @@
 // Pairs the begin and end events of each lane or id; an unpaired event is an error.
-#include <brigade/lab/trace_slices.h>
+#include <brigade/lab/trace_file.h>
 
 #include <brigade/core/error.h>
 

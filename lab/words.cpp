@@ -1,5 +1,5 @@
 // Parses with the standard library, and computes edit distances.
-#include <brigade/lab/words.h>
+#include <brigade/lab/options.h>
 
 #include <algorithm>
 #include <cctype>

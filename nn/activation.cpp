@@ -1,8 +1,8 @@
 // The forward of each module, which calls the operation, and the options that it prints.
 #include <brigade/nn/activation.h>
 
-#include <brigade/autograd/ops/softmax.h>
-#include <brigade/nn/detail/text.h>
+#include <brigade/autograd/ops/activation.h>
+#include <brigade/nn/detail/options.h>
 
 namespace brigade::nn {
 
@@ -47,5 +47,19 @@ Tensor LogSoftmaxImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
   return log_softmax(x, dim, where);
 }
+
+// --- Checks the probability; only a module in training mode drops elements.
+
+DropoutImpl::DropoutImpl(double probability) : p(probability) {
+  if (!(p >= 0 && p <= 1))
+    throw ValueError("dropout probability has to be between 0 and 1, but got " + detail::text_of(p));
+}
+
+Tensor DropoutImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return dropout(x, p, is_training(), where);
+}
+
+std::string DropoutImpl::extra() const { return "p=" + detail::text_of(p); }
 
 }  // namespace brigade::nn

@@ -1,11 +1,12 @@
-// Activations as modules, for nn::Sequential. Element by element, floating dtypes; the result has
-// the shape of x.
+// Activations and dropout as modules, for nn::Sequential.
 #pragma once
 
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/nn/module.h>
 
 namespace brigade::nn {
+
+// --- Activations as modules, for nn::Sequential. Element by element, floating dtypes; the result has the shape of x.
 
 struct ReLUImpl : Module {
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
@@ -67,5 +68,20 @@ struct LogSoftmaxImpl : Module {
   std::string extra() const override { return "dim=" + std::to_string(dim); }
 };
 BRIGADE_MODULE(LogSoftmax);
+
+// --- Dropout layer (Srivastava et al., JMLR 15, 2014).
+
+// In training sets each element to zero with probability p and scales the others by 1 / (1 - p),
+// with numbers from the calling thread's generator; in evaluation it returns x itself. Throws
+// ValueError "dropout probability has to be between 0 and 1".
+struct DropoutImpl : Module {
+  explicit DropoutImpl(double p = 0.5);
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+  double p;
+
+ protected:
+  std::string extra() const override;
+};
+BRIGADE_MODULE(Dropout);
 
 }  // namespace brigade::nn

@@ -1,10 +1,10 @@
 // Chooses batch or running statistics, counts the batches, and checks the dimensions of each layer.
 #include <brigade/nn/batch_norm.h>
 
-#include <brigade/autograd/ops/batch_norm.h>
+#include <brigade/autograd/ops/normalization.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/nn/detail/text.h>
+#include <brigade/nn/detail/options.h>
 
 namespace brigade::nn {
 

@@ -1,7 +1,7 @@
 // The scope of one module call: while it lives, the tape records operations under the module's path and type.
 #pragma once
 
-#include <brigade/autograd/scope.h>
+#include <brigade/autograd/tape.h>
 
 #include <optional>
 #include <typeinfo>

@@ -1,6 +1,8 @@
 // Adds, finds, runs and replaces the items of a container; throws for a missing one.
 #include <brigade/nn/container.h>
 
+#include <brigade/nn/any_module.h>
+
 #include <algorithm>
 
 namespace brigade::nn {
@@ -99,6 +101,17 @@ const Tensor& ParameterDictImpl::operator[](const std::string& name) const {
     if (key == name) return item;
   }
   detail::throw_no_item("ParameterDict", "'" + name + "'", items_.size(), "parameter");
+}
+
+// --- Replaces the held module with another one of the same type.
+
+bool AnyModule::rebind(const std::shared_ptr<Module>& module) {
+  // Compare the types of the objects, not of the pointers: the call casts down to the type of the old module.
+  const Module& old = checked();
+  const Module& fresh = *module;
+  if (typeid(old) != typeid(fresh)) return false;
+  impl_ = module;
+  return true;
 }
 
 }  // namespace brigade::nn

@@ -1,7 +1,7 @@
 // Sliding windows as columns, and rearrangements of channels and pixels, as layers.
 #pragma once
 
-#include <brigade/autograd/ops/fold.h>
+#include <brigade/autograd/ops/conv.h>
 #include <brigade/nn/module.h>
 
 namespace brigade::nn {

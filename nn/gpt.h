@@ -2,9 +2,8 @@
 // positions, and a head that shares its weight with the token embedding.
 #pragma once
 
+#include <brigade/nn/activation.h>
 #include <brigade/nn/container.h>
-#include <brigade/nn/dropout.h>
-#include <brigade/nn/embedding.h>
 #include <brigade/nn/layer_norm.h>
 #include <brigade/nn/linear.h>
 

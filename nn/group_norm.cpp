@@ -1,9 +1,9 @@
 // Parameters, running statistics, forward and printed options of GroupNorm and InstanceNorm.
 #include <brigade/nn/group_norm.h>
 
-#include <brigade/autograd/ops/group_norm.h>
+#include <brigade/autograd/ops/normalization.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/nn/detail/text.h>
+#include <brigade/nn/detail/options.h>
 
 namespace brigade::nn {
 

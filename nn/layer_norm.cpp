@@ -1,9 +1,9 @@
 // Parameters, forward and printed options of LayerNorm and RMSNorm.
 #include <brigade/nn/layer_norm.h>
 
-#include <brigade/autograd/ops/layer_norm.h>
+#include <brigade/autograd/ops/normalization.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/nn/detail/text.h>
+#include <brigade/nn/detail/options.h>
 
 namespace brigade::nn {
 

@@ -1,12 +1,9 @@
-// Losses as modules. The functions in autograd/ops (loss.h, cross_entropy.h, margin_loss.h, likelihood_loss.h) document
-// what each computes, for which shapes and dtypes, and what it throws. The result has no dimensions unless `reduction`
-// is None. Weights are buffers: they move with the module.
+// Losses as modules. The functions in autograd/ops/loss.h document what each computes, for which shapes and dtypes, and
+// what it throws. The result has no dimensions unless `reduction` is None. Weights are buffers: they move with the
+// module.
 #pragma once
 
-#include <brigade/autograd/ops/cross_entropy.h>
-#include <brigade/autograd/ops/likelihood_loss.h>
 #include <brigade/autograd/ops/loss.h>
-#include <brigade/autograd/ops/margin_loss.h>
 #include <brigade/nn/module.h>
 
 namespace brigade::nn {

@@ -3,8 +3,7 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/nn/detail/text.h>
-#include <brigade/nn/detail/with_sizes.h>
+#include <brigade/nn/detail/options.h>
 #include <brigade/nn/init.h>
 
 #include <cmath>

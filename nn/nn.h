@@ -8,8 +8,6 @@
 #include <brigade/nn/container.h>
 #include <brigade/nn/conv.h>
 #include <brigade/nn/conv_transpose.h>
-#include <brigade/nn/dropout.h>
-#include <brigade/nn/embedding.h>
 #include <brigade/nn/flatten.h>
 #include <brigade/nn/fold.h>
 #include <brigade/nn/functional.h>

@@ -1,9 +1,9 @@
 // The forward of each module, which calls the operation, and the options that it prints.
 #include <brigade/nn/parametric_activation.h>
 
-#include <brigade/autograd/ops/parametric_activation.h>
+#include <brigade/autograd/ops/activation.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/nn/detail/text.h>
+#include <brigade/nn/detail/options.h>
 
 namespace brigade::nn {
 

@@ -1,4 +1,4 @@
-// More activations as modules (autograd/ops/parametric_activation.h): element by element, floating dtypes; the result
+// More activations as modules (autograd/ops/activation.h): element by element, floating dtypes; the result
 // has the shape of x unless stated otherwise.
 #pragma once
 

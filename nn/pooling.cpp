@@ -1,7 +1,7 @@
 // Checks of windows and strides, forward and printed options of the pooling layers.
 #include <brigade/nn/pooling.h>
 
-#include <brigade/nn/detail/text.h>
+#include <brigade/nn/detail/options.h>
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/nn/detail/with_sizes.h>
+#include <brigade/nn/detail/options.h>
 
 namespace brigade::nn {
 

@@ -2,8 +2,8 @@
 // parameters.
 #pragma once
 
+#include <brigade/nn/activation.h>
 #include <brigade/nn/container.h>
-#include <brigade/nn/dropout.h>
 #include <brigade/nn/layer_norm.h>
 #include <brigade/nn/multihead_attention.h>
 

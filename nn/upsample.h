@@ -1,8 +1,8 @@
 // Resizing as a layer: [N, C, H, W] -> [N, C, H', W'], [N, C, L] -> [N, C, L']; floating dtypes.
 #pragma once
 
-#include <brigade/autograd/ops/interpolate.h>
-#include <brigade/core/size2.h>
+#include <brigade/autograd/ops/pool.h>
+#include <brigade/core/options.h>
 #include <brigade/nn/module.h>
 
 #include <optional>

@@ -5,7 +5,7 @@
 #include <brigade/core/warning.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/optimizer.h>
-#include <brigade/optim/detail/capture.h>
+#include <brigade/optim/detail/device_state.h>
 #include <brigade/optim/detail/option_checks.h>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // Hutter, arXiv 1711.05101).
 #pragma once
 
-#include <brigade/optim/detail/adam_clock.h>
+#include <brigade/optim/detail/device_state.h>
 #include <brigade/optim/optimizer.h>
 
 #include <array>
@@ -20,7 +20,7 @@ struct AdamOptionsOf {
   double weight_decay = kDecoupled ? 1e-2 : 0.0;
   bool amsgrad = false;  // divide by the largest running mean of squares so far
   bool maximize = false;
-  bool master_weights = false;  // float32 copies of half parameters (optim/detail/master_weights.h)
+  bool master_weights = false;  // float32 copies of half parameters (optim/detail/device_state.h)
   // Count the steps on the device, so that a step can be captured into a CUDA graph and skipped by a capturable loss
   // scaler. The learning rate is kept there too, so that set_lr() (a schedule) reaches captured steps. Not part of a
   // saved state, which can be loaded with and without it.

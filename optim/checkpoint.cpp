@@ -1,7 +1,7 @@
 // Saves and loads the parts of a checkpoint; if one does not fit on loading, nothing changes.
 #include <brigade/optim/checkpoint.h>
 
-#include <brigade/core/detail/in_quotes.h>
+#include <brigade/core/detail/file_formats.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/safetensors.h>
 #include <brigade/kernels/elementwise.h>

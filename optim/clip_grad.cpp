@@ -12,7 +12,7 @@
 #include <brigade/kernels/optimizer.h>
 #include <brigade/kernels/reduce.h>
 #include <brigade/optim/detail/batches.h>
-#include <brigade/optim/detail/capture.h>
+#include <brigade/optim/detail/device_state.h>
 #include <brigade/optim/detail/scaled_gradients.h>
 
 #include <algorithm>

@@ -2,8 +2,7 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
-#include <brigade/optim/detail/device_lr.h>
-#include <brigade/optim/detail/master_weights.h>
+#include <brigade/optim/detail/device_state.h>
 
 #include <functional>
 #include <map>

@@ -1,6 +1,6 @@
 // Options as text, and a reader of saved states that reports missing, wrong and leftover entries.
 #include <brigade/core/factory.h>
-#include <brigade/nn/detail/text.h>
+#include <brigade/nn/detail/options.h>
 #include <brigade/optim/optimizer.h>
 
 #include <algorithm>

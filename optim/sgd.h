@@ -16,7 +16,7 @@ struct SGDOptions {
   double weight_decay = 0;
   bool nesterov = false;
   bool maximize = false;
-  bool master_weights = false;  // float32 copies of half parameters (optim/detail/master_weights.h)
+  bool master_weights = false;  // float32 copies of half parameters (optim/detail/device_state.h)
   // Keep the learning rate on the device, so that set_lr() (a schedule) reaches steps captured into a CUDA graph.
   bool capturable = false;
 

@@ -26,9 +26,9 @@ KEPT = {
                                   "Parameters which did not receive grad for rank",
                                   "Parameter indices which did not receive grad for rank"],
     "dist/checks/model.cpp": ["DDP expects same model across all ranks"],
-    "autograd/engine_checks.cpp": ["Trying to backward through the graph a second time",
-                                   "of tensors does not require grad and does not have a grad_fn",
-                                   "grad can be implicitly created only for scalar outputs"],
+    "autograd/gathered_graph.cpp": ["Trying to backward through the graph a second time"],
+    "autograd/backward.cpp": ["of tensors does not require grad and does not have a grad_fn",
+                              "grad can be implicitly created only for scalar outputs"],
     "autograd/node.cpp": ["one of the variables needed for gradient computation has been modified by an inplace operation"],
 }
 

@@ -7,14 +7,14 @@ import sys
 FOLDERS = ["core", "autograd", "nn", "optim", "amp", "data", "dist"]
 # Inside the libraries: no program includes them. A folder stands for all in it.
 INTERNAL = [
-    "autograd/engine.h", "autograd/record.h", "autograd/write_log.h",
-    "core/atomic_file.h", "core/index_error.h", "core/view.h", "core/warning_collector.h",
-    "core/fnv.h", "dist/checks/model.h", "dist/checks/parameter_name.h", "dist/checks/shared_warnings.h", "dist/checks/step_habits.h", "dist/diagnosis/", "dist/errors/", "dist/groups/arithmetic.h", "dist/groups/chain.h", "dist/groups/channels.h", "dist/groups/coalescing.h", "dist/groups/combined_work.h", "dist/groups/early_exit.h", "dist/groups/device_message.h", "dist/groups/collective_errors.h", "dist/groups/group_memory.h",
-    "dist/groups/gloo/", "dist/groups/hosts/", "dist/groups/nccl/", "dist/groups/shm/", "dist/groups/staging.h", "dist/groups/subgroup.h", "dist/groups/non_member_group.h", "dist/groups/peer_process.h", "dist/groups/wrapper_history.h", "dist/groups/work_queue.h", "dist/rendezvous/launch/error_once.h",
-    "dist/rendezvous/launch/attempt.h", "dist/rendezvous/launch/child.h", "dist/rendezvous/launch/first_failure.h", "dist/rendezvous/launch/guardian.h",
-    "dist/rendezvous/launch/guardian_process.h", "dist/rendezvous/launch/node_exits.h", "dist/rendezvous/launch/nodes.h", "dist/rendezvous/launch/outcome.h", "dist/rendezvous/launch/output.h",
-    "dist/rendezvous/launch/own_children.h", "dist/rendezvous/launch/signals.h", "dist/rendezvous/awaited_ranks.h", "dist/rendezvous/rank_hosts.h", "dist/rendezvous/rendezvous.h", "dist/rendezvous/store/",
-    "dist/reducer/hooks/", "dist/reducer/launch_order.h", "dist/observers/", "dist/timeline/trace_events.h",
+    "autograd/engine.h", "autograd/engine_observer.h", "autograd/gathered_graph.h", "autograd/record.h", "autograd/write_log.h", "core/atomic_file.h", "core/fnv.h", "core/index_error.h", "core/view.h",
+    "dist/checks/step_habits.h", "dist/checks/wrapper_history.h", "dist/diagnosis/", "dist/errors/", "dist/groups/arithmetic.h", "dist/groups/chain.h", "dist/groups/channels.h",
+    "dist/groups/coalescing.h", "dist/groups/collective_errors.h", "dist/groups/gloo/", "dist/groups/group_memory.h", "dist/groups/hosts/",
+    "dist/groups/nccl/", "dist/groups/own_collectives.h", "dist/groups/process_end.h", "dist/groups/shm/", "dist/groups/staging.h", "dist/groups/subgroup.h",
+    "dist/groups/work_queue.h", "dist/observers/", "dist/reducer/hooks/", "dist/reducer/launch_order.h",
+    "dist/rendezvous/launch/attempt.h", "dist/rendezvous/launch/child.h", "dist/rendezvous/launch/error_once.h", "dist/rendezvous/launch/guardian.h",
+    "dist/rendezvous/launch/node_exits.h", "dist/rendezvous/launch/outcome.h", "dist/rendezvous/launch/output.h", "dist/rendezvous/rendezvous.h",
+    "dist/rendezvous/store/", "dist/timeline/trace_events.h",
 ]
 # Streams and graphs: for programs that are built with CUDA, by themselves.
 BY_THEMSELVES = ["core/cuda/"]

@@ -1,13 +1,16 @@
-// The state of a loss scaler in device memory, at fixed addresses: a CUDA graph that was captured once keeps using it,
-// and no step waits for the host.
+// A loss scale in device memory, and its product with a loss.
 #pragma once
 
+#include <brigade/autograd/gradient_scale.h>
 #include <brigade/core/tensor.h>
 #include <brigade/kernels/optimizer.h>
 
 #include <span>
 
 namespace brigade::amp::detail {
+
+// --- The state of a loss scaler in device memory, at fixed addresses: a CUDA graph that was captured once keeps using
+// it, and no step waits for the host.
 
 class DeviceScale {
  public:
@@ -30,5 +33,11 @@ class DeviceScale {
  private:
   Tensor scale_, inverse_, growth_tracker_;
 };
+
+// --- The product of a loss and a scale, as a separate operation: its node carries the mark that records the scale of
+// the gradients.
+
+// loss * scale; `scale`: float32 without dimensions, on the loss's device.
+Tensor scaled_loss(const Tensor& loss, const Tensor& scale, const autograd::ScaleMark& mark);
 
 }  // namespace brigade::amp::detail

@@ -10,11 +10,10 @@
 
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/elementary.h>
-#include <brigade/autograd/ops/logical.h>
+#include <brigade/autograd/ops/elementwise.h>
 #include <brigade/autograd/ops/reduce.h>
-#include <brigade/autograd/ops/where.h>
 #include <brigade/autograd/record.h>
+#include <brigade/core/tensor.h>
 
 namespace brigade::autograd::detail::algebra {
 
@@ -80,3 +79,26 @@ inline Tensor square_of(const Tensor& x) { return square(x, {}); }
 inline Tensor tanh_of(const Tensor& x) { return tanh(x, {}); }
 
 }  // namespace brigade::autograd::detail::algebra
+
+namespace brigade::autograd::detail {
+
+// --- The derivatives of gelu as operations that can be differentiated again.
+
+// Phi(x) + x phi(x)
+Tensor gelu_derivative(const Tensor& x);
+// The derivative of the tanh approximation.
+Tensor gelu_tanh_derivative(const Tensor& x);
+
+// --- Normalization with differentiable operations, for backward with create_graph: the statistics are recomputed from
+// x, so that derivatives of any order include their dependence on x.
+
+struct Normalised {
+  Tensor values;  // (x - mean) * rstd
+  Tensor rstd;    // 1 / sqrt(biased variance + eps), with the dimensions kept as 1
+};
+// Normalizes over `dims`, around the mean if `centered`, otherwise around 0.
+Normalised normalise(const Tensor& x, const Shape& dims, double eps, bool centered);
+// The gradient of x, given `slope`, the gradient of the values.
+Tensor normalised_gradient(const Tensor& slope, const Normalised& normalised, const Shape& dims, bool centered);
+
+}  // namespace brigade::autograd::detail

@@ -1,7 +1,7 @@
 // The nodes of the three maps; a 1-d convolution runs as a 2-d one whose first spatial size is 1.
 #include <brigade/autograd/detail/conv_nodes.h>
 
-#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/common/conv.h>

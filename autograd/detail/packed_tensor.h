@@ -3,7 +3,7 @@
 
 #include <brigade/autograd/node.h>
 #include <brigade/autograd/saved_tensor_hooks.h>
-#include <brigade/core/detail/thread_variable.h>
+#include <brigade/core/compiler.h>
 
 #include <memory>
 #include <vector>

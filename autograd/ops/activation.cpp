@@ -2,9 +2,7 @@
 #include <brigade/autograd/ops/activation.h>
 
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/gelu.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/widened.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/activation.h>
 

@@ -3,9 +3,8 @@
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/number_factor.h>
-#include <brigade/autograd/detail/widened.h>
+#include <brigade/autograd/detail/findings.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/gradient_scale.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>

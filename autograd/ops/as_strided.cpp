@@ -1,5 +1,5 @@
 // The nodes of as_strided, its backward and its scatter, each differentiated by the others.
-#include <brigade/autograd/ops/as_strided.h>
+#include <brigade/autograd/views.h>
 
 #include <brigade/autograd/record.h>
 #include <brigade/core/factory.h>

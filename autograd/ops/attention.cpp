@@ -3,16 +3,16 @@
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/grad_mode.h>
+#include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/matmul.h>
-#include <brigade/autograd/ops/rearrange.h>
 #include <brigade/autograd/ops/reduce.h>
-#include <brigade/autograd/ops/softmax.h>
+#include <brigade/autograd/ops/shape.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/activation.h>
 #include <brigade/kernels/attention.h>
-#include <brigade/kernels/dropout.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/reduce.h>

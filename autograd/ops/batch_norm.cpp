@@ -1,10 +1,8 @@
 // The node of batch norm: backward by a kernel from the statistics it used, or by operations.
-#include <brigade/autograd/ops/batch_norm.h>
+#include <brigade/autograd/ops/normalization.h>
 
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/normalise.h>
-#include <brigade/autograd/detail/reduction.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>

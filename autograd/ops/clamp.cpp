@@ -1,12 +1,11 @@
 // The nodes of clamp, between numbers and between tensors.
-#include <brigade/autograd/ops/clamp.h>
+#include <brigade/autograd/ops/elementwise.h>
 
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
-#include <brigade/kernels/promotion.h>
 
 namespace brigade {
 

@@ -1,10 +1,9 @@
 // The nodes of cat, split and index_select; stack and chunk are made of these.
-#include <brigade/autograd/ops/concat.h>
+#include <brigade/autograd/ops/shape.h>
 
 #include <brigade/autograd/autocast_mode.h>
-#include <brigade/autograd/detail/indices.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/ops/gather.h>
+#include <brigade/autograd/detail/operation.h>
+#include <brigade/autograd/ops/indexing.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/common/indexing.h>

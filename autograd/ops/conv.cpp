@@ -3,8 +3,8 @@
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/conv_nodes.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/ops/concat.h>
+#include <brigade/autograd/detail/operation.h>
+#include <brigade/autograd/ops/shape.h>
 #include <brigade/kernels/factory.h>
 
 #include <string>

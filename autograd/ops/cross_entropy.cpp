@@ -1,20 +1,18 @@
 // The nodes of cross_entropy and nll_loss; probability targets use a composite of other operations.
-#include <brigade/autograd/ops/cross_entropy.h>
+#include <brigade/autograd/ops/loss.h>
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/reduction.h>
+#include <brigade/autograd/detail/operation.h>
+#include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/ops/shape.h>
-#include <brigade/autograd/ops/softmax.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/loss.h>
-#include <brigade/kernels/promotion.h>
 #include <brigade/kernels/reduce.h>
 
 namespace brigade {

@@ -1,9 +1,9 @@
 // The node of dropout, and the check of its probability.
-#include <brigade/autograd/ops/dropout.h>
+#include <brigade/autograd/ops/activation.h>
 
-#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/record.h>
-#include <brigade/kernels/dropout.h>
+#include <brigade/kernels/activation.h>
 
 namespace brigade {
 

@@ -1,11 +1,10 @@
 // Each operand carries the labels of its dimensions. Dimensions that are no longer needed are removed (diagonals,
 // sums), then two operands at a time are brought into the form [batch, rows, inner] x [batch, inner, columns].
-#include <brigade/autograd/ops/einsum.h>
+#include <brigade/autograd/ops/matmul.h>
 
 #include <brigade/autograd/autocast_mode.h>
-#include <brigade/autograd/detail/slices.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/matmul.h>
 #include <brigade/autograd/ops/reduce.h>
 
 #include <algorithm>

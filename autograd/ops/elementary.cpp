@@ -1,10 +1,9 @@
 // One node for all smooth functions, with the derivative of each, and one for step functions.
-#include <brigade/autograd/ops/elementary.h>
+#include <brigade/autograd/ops/elementwise.h>
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/widened.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>

@@ -1,10 +1,8 @@
 // The node of embedding: backward adds gradients up by row, and leaves out padding_idx.
-#include <brigade/autograd/ops/embedding.h>
+#include <brigade/autograd/ops/indexing.h>
 
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/indices.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/ops/gather.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>

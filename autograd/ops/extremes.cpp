@@ -1,9 +1,8 @@
 // The nodes of max and min: one element along a dimension, or equal ones that share the gradient.
-#include <brigade/autograd/ops/extremes.h>
+#include <brigade/autograd/ops/reduce.h>
 
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/slices.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>

@@ -1,7 +1,7 @@
 // The nodes of unfold and fold; pixel_shuffle and its inverse are a reshape and a permute.
-#include <brigade/autograd/ops/fold.h>
+#include <brigade/autograd/ops/conv.h>
 
-#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/shape.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>

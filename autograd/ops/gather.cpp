@@ -1,13 +1,11 @@
 // Reading by index and adding by index are each other's derivative, so the backward of each consists of the other and
 // is differentiable to any order.
-#include <brigade/autograd/ops/gather.h>
+#include <brigade/autograd/ops/indexing.h>
 
 #include <brigade/autograd/autocast_mode.h>
-#include <brigade/autograd/detail/indices.h>
-#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/concat.h>
-#include <brigade/autograd/ops/pad.h>
+#include <brigade/autograd/ops/shape.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>

@@ -1,12 +1,9 @@
 // The node of group norm, which instance norm uses with one channel per group.
-#include <brigade/autograd/ops/group_norm.h>
+#include <brigade/autograd/ops/normalization.h>
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/normalise.h>
-#include <brigade/autograd/detail/reduction.h>
-#include <brigade/autograd/ops/batch_norm.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>

@@ -2,9 +2,8 @@
 #include <brigade/autograd/ops/indexing.h>
 
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/concat.h>
-#include <brigade/autograd/ops/gather.h>
-#include <brigade/autograd/ops/where.h>
+#include <brigade/autograd/ops/elementwise.h>
+#include <brigade/autograd/ops/shape.h>
 #include <brigade/core/error.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>

@@ -1,17 +1,15 @@
 // The in-place methods of Tensor. A tensor with a history becomes the result of a new node whose first input is its
 // previous value.
-#include <brigade/autograd/ops/inplace.h>
+#include <brigade/autograd/ops/arithmetic.h>
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/activation.h>
-#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/promotion.h>
 
 namespace brigade {
 

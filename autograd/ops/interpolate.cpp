@@ -1,8 +1,8 @@
 // The nodes of interpolate and its backward; sequences are images of height 1.
-#include <brigade/autograd/ops/interpolate.h>
+#include <brigade/autograd/ops/pool.h>
 
 #include <brigade/autograd/autocast_mode.h>
-#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/record.h>
 
 #include <algorithm>

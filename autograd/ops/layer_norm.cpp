@@ -1,11 +1,9 @@
 // The nodes of layer norm and RMS norm: backward by a kernel, or by operations.
-#include <brigade/autograd/ops/layer_norm.h>
+#include <brigade/autograd/ops/normalization.h>
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/normalise.h>
-#include <brigade/autograd/detail/reduction.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/normalization.h>

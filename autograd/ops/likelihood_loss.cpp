@@ -1,10 +1,10 @@
 // The formulas of the Poisson and Gaussian losses, and the checks of a variance.
-#include <brigade/autograd/ops/likelihood_loss.h>
+#include <brigade/autograd/ops/loss.h>
 
 #include <brigade/autograd/autocast_mode.h>
-#include <brigade/autograd/detail/reduction.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/clamp.h>
+#include <brigade/autograd/ops/elementwise.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>

@@ -1,7 +1,7 @@
 // Logical operations by arithmetic on truth values, and tests for NaN and infinity by comparisons.
-#include <brigade/autograd/ops/logical.h>
+#include <brigade/autograd/ops/elementwise.h>
 
-#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/reduce.h>

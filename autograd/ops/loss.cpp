@@ -3,12 +3,11 @@
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/reduction.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
+#include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/promotion.h>
 
 #include <algorithm>
 

@@ -1,16 +1,12 @@
 // The formulas of the hinge, ranking, cosine, soft margin and triplet losses.
-#include <brigade/autograd/ops/margin_loss.h>
+#include <brigade/autograd/ops/loss.h>
 
 #include <brigade/autograd/autocast_mode.h>
-#include <brigade/autograd/detail/reduction.h>
+#include <brigade/autograd/detail/operation.h>
+#include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/clamp.h>
-#include <brigade/autograd/ops/extremes.h>
-#include <brigade/autograd/ops/loss.h>
-#include <brigade/autograd/ops/norm.h>
-#include <brigade/autograd/ops/parametric_activation.h>
+#include <brigade/autograd/ops/elementwise.h>
 #include <brigade/autograd/ops/reduce.h>
-#include <brigade/autograd/ops/where.h>
 
 namespace brigade {
 

@@ -3,8 +3,7 @@
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/gelu.h>
-#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>

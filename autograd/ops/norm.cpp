@@ -1,18 +1,14 @@
 // The node of a norm, whose gradient depends on the order; normalize and cosine_similarity use it.
-#include <brigade/autograd/ops/norm.h>
+#include <brigade/autograd/ops/reduce.h>
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/slices.h>
-#include <brigade/autograd/detail/widened.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/promotion.h>
 #include <brigade/kernels/reduce.h>
 
 #include <algorithm>

@@ -1,12 +1,11 @@
 // A constant border is a fill and a copy; its derivative removes the border, which is a negative pad. The other borders
 // are made one dimension at a time, each as a copy of a range of the tensor (mirrored, expanded or unchanged), and
 // backward adds the border's gradient to that range.
-#include <brigade/autograd/ops/pad.h>
+#include <brigade/autograd/ops/shape.h>
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/ops/rearrange.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/strides.h>

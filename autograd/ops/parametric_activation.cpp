@@ -1,13 +1,11 @@
 // One node for all kinds, and the gradient of each by operations; prelu and glu are composites.
-#include <brigade/autograd/ops/parametric_activation.h>
+#include <brigade/autograd/ops/activation.h>
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/ops/activation.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/clamp.h>
-#include <brigade/autograd/ops/where.h>
+#include <brigade/autograd/ops/elementwise.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/activation.h>
 

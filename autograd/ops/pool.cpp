@@ -1,7 +1,7 @@
 // The nodes of max and average pooling and of their backwards; 1-d pooling runs as 2-d.
 #include <brigade/autograd/ops/pool.h>
 
-#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/common/arguments.h>

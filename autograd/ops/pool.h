@@ -1,17 +1,19 @@
-// Pooling over one or two dimensions; floating dtypes. Windows slide ([N, C, L] or [C, L], [N, C, H, W] or [C, H, W]),
-// or divide the input into as many parts as the result has elements (adaptive). They throw ShapeError when a window
-// does not fit and ValueError for invalid parameters.
+// Pooling, and resizing of images and sequences.
 #pragma once
 
-#include <brigade/core/named_only.h>
-#include <brigade/core/size2.h>
+#include <brigade/core/options.h>
 #include <brigade/core/tensor.h>
 #include <brigade/kernels/pool.h>
 
 #include <array>
 #include <optional>
+#include <vector>
 
 namespace brigade {
+
+// --- Pooling over one or two dimensions; floating dtypes. Windows slide ([N, C, L] or [C, L], [N, C, H, W] or [C, H,
+// W]), or divide the input into as many parts as the result has elements (adaptive). They throw ShapeError when a
+// window does not fit and ValueError for invalid parameters.
 
 // Options of the functions and of the layers: H' = (H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1,
 // rounded up with ceil_mode (but no window starts past the input).
@@ -106,5 +108,23 @@ MaxPoolResult adaptive_max_pool2d_with_indices(const Tensor& x, const PoolOutput
 Tensor adaptive_max_pool1d(const Tensor& x, int64_t output_size, SourceLocation where = SourceLocation::current());
 MaxPoolResult adaptive_max_pool1d_with_indices(const Tensor& x, int64_t output_size,
                                                SourceLocation where = SourceLocation::current());
+
+// --- Resizing images [N, C, H, W] and sequences [N, C, L]; floating dtypes. Results match PyTorch's interpolate.
+
+// Set either `size`, the sizes of the result, or `scale_factor`, factors of the input's sizes (rounded down; positions
+// follow the factors, not the rounded sizes). One number for each of H and W, or one for L.
+struct InterpolateOptions {
+  std::optional<Shape> size = std::nullopt;
+  std::optional<std::vector<double>> scale_factor = std::nullopt;
+  // Linear is for [N, C, L], Bilinear and Bicubic are for [N, C, H, W].
+  InterpolateMode mode = InterpolateMode::Nearest;
+  bool align_corners = false;  // for all modes except Nearest
+};
+
+// Throws ValueError unless exactly one of size and scale_factor is given with a number for each dimension, and for
+// factors that are not positive; ShapeError when the input or the result is empty, or when the mode does not take the
+// input's number of dimensions.
+Tensor interpolate(const Tensor& x, const InterpolateOptions& options,
+                   SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade

@@ -1,16 +1,13 @@
 // The nodes of pow, atan2, remainder and fmod, of two tensors or of a tensor and a number.
-#include <brigade/autograd/ops/power.h>
+#include <brigade/autograd/ops/elementwise.h>
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/widened.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/elementary.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/promotion.h>
 
 #include <cmath>
 #include <limits>

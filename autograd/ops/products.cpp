@@ -1,10 +1,9 @@
 // Checks of shapes, and each product by matmul or an elementwise product of reshaped tensors.
-#include <brigade/autograd/ops/products.h>
+#include <brigade/autograd/ops/matmul.h>
 
 #include <brigade/autograd/autocast_mode.h>
-#include <brigade/autograd/detail/slices.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/matmul.h>
 #include <brigade/autograd/ops/reduce.h>
 
 #include <algorithm>

@@ -1,9 +1,7 @@
 // The nodes of flip, roll, unbind, diagonal and diag_embed; the others are made of views.
-#include <brigade/autograd/ops/rearrange.h>
+#include <brigade/autograd/ops/shape.h>
 
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/ops/concat.h>
-#include <brigade/autograd/ops/pad.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/strides.h>

@@ -3,10 +3,8 @@
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/slices.h>
-#include <brigade/autograd/detail/widened.h>
-#include <brigade/autograd/ops/concat.h>
+#include <brigade/autograd/detail/operation.h>
+#include <brigade/autograd/ops/shape.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>

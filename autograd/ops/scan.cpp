@@ -6,14 +6,13 @@
 // logcumsumexp: dx[k] = sum over i >= k of g[i] exp(x[k] - y[i])
 //                     = exp(x[k] - y[k]) u[k]   with   u[k] = g[k] + exp(y[k] - y[k+1]) u[k+1]
 // where no exponent is positive, since y never falls.
-#include <brigade/autograd/ops/scan.h>
+#include <brigade/autograd/ops/reduce.h>
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/widened.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/pad.h>
+#include <brigade/autograd/ops/shape.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/reduce.h>

@@ -1,8 +1,7 @@
 // The nodes of reshape, permute, expand, slice, clone and casts, and the views that they record.
 #include <brigade/autograd/ops/shape.h>
 
-#include <brigade/autograd/detail/cast.h>
-#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/factory.h>

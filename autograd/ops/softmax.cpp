@@ -1,9 +1,9 @@
 // One node for softmax and log_softmax, which keeps the result for backward.
-#include <brigade/autograd/ops/softmax.h>
+#include <brigade/autograd/ops/activation.h>
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/activation.h>

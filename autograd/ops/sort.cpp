@@ -1,8 +1,7 @@
 // One node for sort and topk, which scatters the gradient back by the indices.
-#include <brigade/autograd/ops/sort.h>
+#include <brigade/autograd/ops/indexing.h>
 
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/ops/gather.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/indexing.h>

@@ -1,20 +1,11 @@
 // Methods of Tensor that forward to free functions.
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/clamp.h>
-#include <brigade/autograd/ops/concat.h>
-#include <brigade/autograd/ops/extremes.h>
-#include <brigade/autograd/ops/gather.h>
+#include <brigade/autograd/ops/elementwise.h>
+#include <brigade/autograd/ops/indexing.h>
 #include <brigade/autograd/ops/matmul.h>
-#include <brigade/autograd/ops/norm.h>
-#include <brigade/autograd/ops/power.h>
-#include <brigade/autograd/ops/rearrange.h>
 #include <brigade/autograd/ops/reduce.h>
-#include <brigade/autograd/ops/scan.h>
-#include <brigade/autograd/ops/softmax.h>
-#include <brigade/autograd/ops/sort.h>
-#include <brigade/autograd/ops/variance.h>
-#include <brigade/autograd/ops/where.h>
+#include <brigade/autograd/ops/shape.h>
 
 namespace brigade {
 

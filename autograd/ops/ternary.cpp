@@ -1,10 +1,9 @@
 // The nodes of addcmul, addcdiv and lerp, each of which keeps only what its backward reads.
-#include <brigade/autograd/ops/ternary.h>
+#include <brigade/autograd/ops/elementwise.h>
 
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/widened.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
 

@@ -1,7 +1,7 @@
 // The node of tril and triu: the gradient's triangle is that of the result.
-#include <brigade/autograd/ops/triangle.h>
+#include <brigade/autograd/ops/matmul.h>
 
-#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
 

@@ -1,10 +1,8 @@
 // The node of var and std, which may have the mean as a second result.
-#include <brigade/autograd/ops/variance.h>
+#include <brigade/autograd/ops/reduce.h>
 
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/slices.h>
-#include <brigade/autograd/detail/widened.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/reduce.h>

@@ -1,7 +1,7 @@
 // The node of where and masked_fill: each side gets the gradient where it was chosen.
-#include <brigade/autograd/ops/where.h>
+#include <brigade/autograd/ops/elementwise.h>
 
-#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
 

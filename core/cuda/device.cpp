@@ -1,14 +1,16 @@
-// Devices are counted once, and the properties of each are read on first use.
+// Devices are counted once, and the properties of each are read on first use; settings of libraries are atomics.
 #include <brigade/core/cuda/device.h>
 
-#include <brigade/core/cuda/device_error.h>
 #include <brigade/core/cuda/error.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
 
 namespace brigade::cuda {
+
+// --- Devices are counted once, and the properties of each are read on first use.
 
 namespace {
 
@@ -79,5 +81,24 @@ void synchronize() {
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   throw_reported(current_device());
 }
+
+// --- The settings of cuBLASLt and cuDNN as atomics: TF32, deterministic algorithms, workspace sizes.
+
+namespace {
+
+constinit std::atomic<bool> tf32{false};
+constinit std::atomic<bool> deterministic_convolutions{true};
+constinit std::atomic<size_t> convolution_workspace{size_t{256} << 20};
+
+}  // namespace
+
+bool allow_tf32() noexcept { return tf32; }
+void set_allow_tf32(bool allow) noexcept { tf32 = allow; }
+
+bool deterministic_convolution() noexcept { return deterministic_convolutions; }
+void set_deterministic_convolution(bool deterministic) noexcept { deterministic_convolutions = deterministic; }
+
+size_t convolution_workspace_limit() noexcept { return convolution_workspace; }
+void set_convolution_workspace_limit(size_t bytes) noexcept { convolution_workspace = bytes; }
 
 }  // namespace brigade::cuda

@@ -1,7 +1,6 @@
 // Allocates the report of each device in page-locked memory, and throws the errors that kernels write there.
-#include <brigade/core/cuda/device_error.h>
-
 #include <brigade/core/cuda/error.h>
+
 #include <brigade/core/cuda/stream.h>
 
 #include <array>

@@ -3,10 +3,10 @@
 // replay writes how far its generator has moved since the capture.
 #include <brigade/core/cuda/graph.h>
 
+#include <brigade/core/cuda/allocator.h>
 #include <brigade/core/cuda/detail/capture.h>
 #include <brigade/core/cuda/device.h>
 #include <brigade/core/cuda/error.h>
-#include <brigade/core/cuda/pinned.h>
 
 #include <exception>
 #include <map>

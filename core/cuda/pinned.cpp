@@ -1,5 +1,5 @@
 // A cache of page-locked memory: blocks of 2^n bytes, reused once their events have passed.
-#include <brigade/core/cuda/pinned.h>
+#include <brigade/core/cuda/allocator.h>
 
 #include <brigade/core/cuda/detail/capture.h>
 #include <brigade/core/cuda/error.h>

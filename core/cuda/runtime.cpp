@@ -4,7 +4,6 @@
 #include <brigade/core/cuda/device.h>
 #include <brigade/core/cuda/error.h>
 #include <brigade/core/cuda/graph.h>
-#include <brigade/core/cuda/pinned.h>
 #include <brigade/core/device_runtime.h>
 
 #include <chrono>

@@ -2,7 +2,6 @@
 #include <brigade/core/cuda/stream.h>
 
 #include <brigade/core/cuda/device.h>
-#include <brigade/core/cuda/device_error.h>
 #include <brigade/core/cuda/error.h>
 
 #include <map>

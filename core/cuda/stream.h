@@ -25,7 +25,7 @@ class Stream {
   cudaStream_t get() const noexcept { return stream_; }
   int device() const noexcept { return device_; }
   // Throw CudaError, also if work queued earlier failed. synchronize() also throws the IndexError
-  // that a kernel on the device reported (device_error.h).
+  // that a kernel on the device reported (error.h).
   void synchronize() const;
   // Whether all queued work is done.
   bool query() const;

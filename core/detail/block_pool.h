@@ -3,7 +3,7 @@
 // allocates nothing from the system.
 #pragma once
 
-#include <brigade/core/detail/thread_variable.h>
+#include <brigade/core/compiler.h>
 
 #include <cstddef>
 #include <cstdint>

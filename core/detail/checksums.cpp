@@ -1,5 +1,5 @@
 // XXH3 by the xxHash library, and the position of the checksums in the header.
-#include <brigade/core/detail/checksums.h>
+#include <brigade/core/detail/safetensors_header.h>
 
 #include <brigade/core/error.h>
 

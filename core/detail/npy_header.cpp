@@ -1,7 +1,6 @@
 // A parser of the few Python literals that the header of an .npy file holds, and the writer.
-#include <brigade/core/detail/npy_header.h>
+#include <brigade/core/detail/file_formats.h>
 
-#include <brigade/core/detail/in_quotes.h>
 #include <brigade/core/error.h>
 #include <brigade/core/shape.h>
 

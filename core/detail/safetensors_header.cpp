@@ -1,7 +1,7 @@
 // The JSON is read event by event, without a tree; tensors must fill the data without gaps.
 #include <brigade/core/detail/safetensors_header.h>
 
-#include <brigade/core/detail/in_quotes.h>
+#include <brigade/core/detail/file_formats.h>
 #include <brigade/core/shape.h>
 
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <brigade/core/random.h>
-#include <brigade/data/example.h>
+#include <brigade/data/dataset.h>
 
 #include <atomic>
 #include <cstdint>

@@ -1,8 +1,7 @@
 // Splits the file into records.
-#include <brigade/data/detail/cifar10_file.h>
+#include <brigade/data/detail/image_files.h>
 
 #include <brigade/core/error.h>
-#include <brigade/data/detail/gzip.h>
 
 namespace brigade::data::detail {
 

@@ -1,7 +1,7 @@
 // Reads through zlib, a piece at a time.
-#include <brigade/data/detail/gzip.h>
+#include <brigade/data/detail/image_files.h>
 
-#include <brigade/core/detail/input_file.h>
+#include <brigade/core/detail/files.h>
 #include <brigade/core/error.h>
 
 #include <zlib.h>

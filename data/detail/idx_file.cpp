@@ -1,8 +1,7 @@
 // Checks the header against the file's size before using it.
-#include <brigade/data/detail/idx_file.h>
+#include <brigade/data/detail/image_files.h>
 
 #include <brigade/core/error.h>
-#include <brigade/data/detail/gzip.h>
 
 namespace brigade::data::detail {
 

@@ -3,7 +3,7 @@
 #include <brigade/data/detail/pass.h>
 
 #include <brigade/core/warning.h>
-#include <brigade/data/data_loader_error.h>
+#include <brigade/data/data_loader.h>
 
 #ifdef _OPENMP
 #include <omp.h>

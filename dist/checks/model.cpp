@@ -1,8 +1,8 @@
 // Compares the ranks' lists of parameters and buffers.
-#include <brigade/dist/checks/model.h>
+#include <brigade/dist/checks/values.h>
 
+#include <brigade/dist/checks/wrapper_history.h>
 #include <brigade/dist/diagnosis/kinds.h>
-#include <brigade/dist/groups/wrapper_history.h>
 
 #include <fmt/format.h>
 
@@ -64,7 +64,7 @@ void check_same_options(const std::vector<std::vector<std::string>>& lists, cons
 
 void check_same_order(ProcessGroup& group, const Replica& replica, const std::vector<std::string>& made_at,
                       SourceLocation where) {
-  const auto swapped = group.wrappers().add(replica.module, made_at);
+  const auto swapped = group.attached<WrapperHistory>().add(replica.module, made_at);
   if (!swapped) return;
   Verdict verdict = wrappers_in_other_order(
       {swapped->rank, made_at[static_cast<size_t>(swapped->rank)], swapped->later, swapped->other, swapped->earlier},

@@ -1,5 +1,5 @@
 // Exchanges warning texts once; equal texts become one warning.
-#include <brigade/dist/checks/shared_warnings.h>
+#include <brigade/dist/checks/step_habits.h>
 
 #include <brigade/core/warning.h>
 #include <brigade/dist/diagnosis/advisories.h>

@@ -8,13 +8,13 @@
 #include <brigade/core/detail/living.h>
 #include <brigade/core/fnv.h>
 #include <brigade/core/warning.h>
-#include <brigade/dist/checks/parameter_name.h>
-#include <brigade/dist/checks/shared_warnings.h>
+#include <brigade/dist/checks/step_habits.h>
 #include <brigade/dist/checks/values.h>
+#include <brigade/dist/checks/wrapper_history.h>
 #include <brigade/dist/diagnosis/kinds.h>
-#include <brigade/dist/diagnosis/merge.h>
+#include <brigade/dist/diagnosis/report.h>
 #include <brigade/dist/diagnosis/wire.h>
-#include <brigade/dist/groups/wrapper_history.h>
+#include <brigade/dist/groups/own_collectives.h>
 #include <brigade/dist/reducer/comm_hook.h>
 
 #include <fmt/format.h>
@@ -322,11 +322,11 @@ void StepCheck::warn_of_retained_graphs(const autograd::Update& update) {
 
 void StepCheck::look_at_local(const autograd::Update& update) {
   if (group_.rank() != 0 || group_.size() == 1) return;  // rank 0 warns for all
-  if (reducer_.past().backward.sent || group_.wrappers().has_shared_steps()) return;
+  if (reducer_.past().backward.sent || group_.attached<WrapperHistory>().has_shared_steps()) return;
   if (!local_steps_) {
     const CommHookPtr& hook = reducer_.setup().hook;
     local_steps_ = std::make_shared<LocalSteps>(in_words(reducer_.options().owner), hook ? hook->name() : "");
-    group_.wrappers().at_end([steps = local_steps_] { steps->tell(); });
+    group_.attached<WrapperHistory>().at_end([steps = local_steps_] { steps->tell(); });
   }
   local_steps_->look_at(update);
 }

@@ -8,11 +8,10 @@
 
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/write_log.h>
-#include <brigade/dist/checks/autocast_modes.h>
 #include <brigade/dist/checks/gradient_values.h>
-#include <brigade/dist/checks/layer_modes.h>
-#include <brigade/dist/checks/local_steps.h>
+#include <brigade/dist/checks/modes.h>
 #include <brigade/dist/checks/step_habits.h>
+#include <brigade/dist/checks/unsynced_steps.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/observers/wrapper_log.h>
 #include <brigade/dist/reducer/reducer.h>

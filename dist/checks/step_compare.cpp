@@ -3,8 +3,8 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
-#include <brigade/dist/checks/parameter_name.h>
 #include <brigade/dist/checks/replaced_buffers.h>
+#include <brigade/dist/checks/step_habits.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/wire.h>
 #include <brigade/dist/errors/majority.h>

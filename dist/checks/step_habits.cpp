@@ -3,12 +3,16 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/write_log.h>
+#include <brigade/core/place.h>
 #include <brigade/dist/diagnosis/cause.h>
 #include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/groups/own_collectives.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/observers/wrapper_log.h>
 #include <brigade/dist/reducer/reducer.h>
 #include <brigade/optim/optimizer.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
@@ -260,6 +264,22 @@ void StepHabits::look_for_unheld(const autograd::Update& update) {
   for (const NamedParameter& each : unheld(update))
     parameters.push_back(about(each, {}, {}));
   if (!parameters.empty()) warn(unheld_parameters(std::move(parameters), update.where));
+}
+
+// --- Names an unmanaged parameter by its module, its optimizer, and the line that made it trainable.
+
+std::string name_of_unmanaged(const autograd::Update& update, size_t position) {
+  const autograd::AutogradMeta* const known = autograd::meta(update.parameters[position]);
+  if (known && !known->registered_as.empty()) return known->registered_as;
+  size_t number = 0;
+  for (const optim::Optimizer* const each : optim::optimizers_of_this_thread()) {
+    number += each->name() == update.name;
+    if (each == update.optimizer) break;
+  }
+  const std::string name =
+      fmt::format("parameter {} of {}{}", position, update.name, number > 1 ? fmt::format("#{}", number) : "");
+  if (!known || known->requires_grad_set_at.line() == 0) return name;
+  return fmt::format("{} (made at {})", name, to_string(known->requires_grad_set_at));
 }
 
 }  // namespace brigade::dist

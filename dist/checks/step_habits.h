@@ -2,10 +2,12 @@
 #pragma once
 
 #include <brigade/autograd/listener.h>
+#include <brigade/core/tensor.h>
 #include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/errors/verdict.h>
 
 #include <functional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -57,5 +59,20 @@ class StepHabits {
   bool looked_for_unheld_ = false;
   bool looked_for_gone_modules_ = false;
 };
+
+// --- How checks name a parameter of an optimizer that the wrapper does not manage.
+
+// The name under which a module registered it; otherwise "parameter 1 of SGD#2 (made at train.cpp:5)": its position
+// in the second SGD created on this thread, and the line that made it trainable.
+std::string name_of_unmanaged(const autograd::Update& update, size_t position);
+
+// --- Merges the warnings of single ranks, so that each is printed once for all ranks.
+
+class Advisories;
+class ProcessGroup;
+
+// Takes this rank's undelivered warnings and those held by this process (core/warning.h). Rank 0 issues each with the
+// ranks that have it, unless it has already issued that message. Collective.
+void share_warnings(Advisories& advisories, ProcessGroup& group, SourceLocation where);
 
 }  // namespace brigade::dist

@@ -1,10 +1,7 @@
-// Counts optimizer steps whose gradients and parameters were never averaged.
-//
-// A loop that averages its parameters once in many steps (local SGD) looks the same until its first average. The
-// warning therefore waits until that average must have happened: until a model is saved, training ends, or very many
-// steps have run.
+// Optimizer steps whose gradients were never averaged.
 #pragma once
 
+#include <brigade/autograd/listener.h>
 #include <brigade/core/error.h>
 #include <brigade/core/tensor.h>
 
@@ -12,8 +9,15 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace brigade::dist {
+
+// --- Counts optimizer steps whose gradients and parameters were never averaged.
+//
+// A loop that averages its parameters once in many steps (local SGD) looks the same until its first average. The
+// warning therefore waits until that average must have happened: until a model is saved, training ends, or very many
+// steps have run.
 
 class UnsyncedSteps {
  public:
@@ -51,6 +55,28 @@ class UnsyncedSteps {
     uint32_t version;
   };
   std::unordered_map<const TensorImpl*, Left> left_;
+};
+
+// --- Detects optimizer steps with gradients that a communication hook has left local, while nothing averages the
+// parameters.
+
+class LocalSteps {
+ public:
+  // `title`: the wrapper's title; `hook`: the hook's name.
+  LocalSteps(std::string title, std::string hook) : title_(std::move(title)), hook_(std::move(hook)) {}
+
+  // Called before a step with gradients that no collective has averaged.
+  void look_at(const autograd::Update& update);
+  // Warns, once, unless something has averaged parameters or gradients.
+  void tell();
+
+ private:
+  // Whether anything but the steps seen here has written to a parameter: an average, or what may have been one.
+  bool is_written() const;
+  bool is_averaged_by_hand(const autograd::Update& update) const;
+
+  std::string title_, hook_;
+  UnsyncedSteps steps_;
 };
 
 }  // namespace brigade::dist

@@ -1,5 +1,4 @@
-// Checks that all ranks hold the same numbers. Compares parameters, buffers and gradients by hash; where they differ,
-// finds the first tensor, the element and the ranks.
+// Checks that all ranks hold the same numbers, and at construction the same model.
 #pragma once
 
 #include <brigade/dist/errors/verdict.h>
@@ -11,6 +10,9 @@
 #include <vector>
 
 namespace brigade::dist {
+
+// --- Checks that all ranks hold the same numbers. Compares parameters, buffers and gradients by hash; where they
+// differ, finds the first tensor, the element and the ranks.
 
 struct CheckedTensor {
   std::string kind;  // "parameter", "buffer", "gradient"
@@ -38,5 +40,33 @@ ConsistencyReport verify_consistency(ProcessGroup& group, const H& module,
                                      SourceLocation where = SourceLocation::current()) {
   return verify_consistency(group, *module.ptr(), where);
 }
+
+// --- Checks at construction that all ranks hold the same model.
+
+// One tensor of a model, as it takes part in the check.
+struct ReplicaTensor {
+  std::string kind;  // "parameter" or "buffer"
+  std::string name;
+  Tensor tensor;
+};
+
+// A setting of the wrapper that must be the same on all ranks.
+struct ReplicaOption {
+  std::string name;
+  std::string value;  // as text
+};
+
+// A wrapper under construction.
+struct Replica {
+  std::string module;                  // class name
+  Owner wrapper;                       // ReducerOptions::owner
+  std::vector<ReplicaOption> options;  // same names on every rank
+  std::vector<ReplicaTensor> tensors;
+};
+
+// Compares over all ranks the options, then names, order, shapes, dtypes and requires_grad, and the order in which
+// the ranks construct wrappers of one class. Throws the same ConsistencyError on every rank, naming the first
+// difference and which ranks hold which value. Collective.
+void check_same_replicas(ProcessGroup& group, const Replica& replica, SourceLocation where);
 
 }  // namespace brigade::dist

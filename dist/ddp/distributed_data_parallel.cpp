@@ -3,14 +3,13 @@
 
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/autograd/meta.h>
-#include <brigade/autograd/scope.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/autograd/write_log.h>
-#include <brigade/dist/checks/model.h>
+#include <brigade/dist/checks/values.h>
+#include <brigade/dist/checks/wrapper_history.h>
 #include <brigade/dist/ddp/detail/broadcast_coalesced.h>
 #include <brigade/dist/diagnosis/kinds.h>
-#include <brigade/dist/errors/mismatch.h>
-#include <brigade/dist/groups/wrapper_history.h>
+#include <brigade/dist/errors/collective.h>
 #include <brigade/dist/observers/advisor.h>
 #include <brigade/dist/observers/hook_check.h>
 #include <brigade/dist/observers/recorder.h>
@@ -96,7 +95,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   if (!group_) throw ValueError("DistributedDataParallel: the process group is empty; see init_process_group", where);
   check_options(options, where);
   Contents contents = sort_out(where);
-  owner_ = group_->wrappers().next(module_->name());
+  owner_ = group_->attached<WrapperHistory>().next(module_->name());
   ReducerOptions reducer_options = make_reducer_options(contents.trainable, where);
   check_same_replicas(*group_, {module_->name(), owner_, options_of(options_), std::move(contents.replica)}, where);
   broadcast_model_from(0, true, where);

@@ -65,7 +65,7 @@ const char* DistributedDataParallelBase::state_of(const std::string& name, const
   if (const int64_t position = reducer_->find(parameter); position >= 0) {
     if (!parameter.requires_grad()) return "frozen after wrapping";
     return reducer_->setup().sharing[static_cast<uint32_t>(position)] == Sharing::None ? "reduced"
-                                                                               : "reduced, by several wrappers";
+                                                                                       : "reduced, by several wrappers";
   }
   return parameter.requires_grad() ? "trainable, unknown to the reducer" : "frozen";
 }

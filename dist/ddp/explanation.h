@@ -1,15 +1,18 @@
-// What a wrapper knows about each of its parameters: which ranks used it, when it was reduced, which optimizers hold
-// it, and what last wrote it. Created by explain() (distributed_data_parallel.h).
+// What a wrapper knows: of each of its parameters, and as statistics.
 #pragma once
 
 #include <brigade/core/place.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace brigade::dist {
+
+// --- What a wrapper knows about each of its parameters: which ranks used it, when it was reduced, which optimizers
+// hold it, and what last wrote it. Created by explain() (distributed_data_parallel.h).
 
 struct ExplainedParameter {
   std::string name;  // "encoder.0.weight"
@@ -61,5 +64,21 @@ struct Explanation {
   // [{"name", "bytes", "state", ...}]}: the members by name, null if empty.
   std::string json() const;
 };
+
+// --- Statistics of a wrapper, under the names of PyTorch's DDP logging data where PyTorch has them.
+
+class DistributedDataParallelBase;
+
+struct LoggingData {
+  // world_size, rank, num_parameter_tensors, total_parameter_size_bytes, bucket_cap_bytes,
+  // iteration, num_buckets_reduced, unused_parameter_size (bytes, last backward),
+  // avg_forward_compute_time ... (ns, over the rounds that are kept)
+  std::map<std::string, int64_t> ints;
+  // module_name, dtypes, backend_name, bucket_sizes, rebuilt_bucket_sizes,
+  // rebuilt_per_bucket_param_indices, prev_iteration_grad_ready_order_indices, comm_hook, ...
+  std::map<std::string, std::string> strings;
+};
+
+LoggingData logging_data(const DistributedDataParallelBase& ddp);
 
 }  // namespace brigade::dist

@@ -1,5 +1,5 @@
 // Reads sizes, options, buckets and the times of recent backwards from the wrapper.
-#include <brigade/dist/ddp/logging_data.h>
+#include <brigade/dist/ddp/explanation.h>
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 

@@ -1,7 +1,7 @@
 // Gathers and combines the moments of all ranks, and sums over the ranks in the node's backward.
 #include <brigade/dist/ddp/sync_batch_norm.h>
 
-#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operation.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>

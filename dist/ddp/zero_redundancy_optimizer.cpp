@@ -4,11 +4,11 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/dist/checks/gradient_values.h>
+#include <brigade/dist/checks/wrapper_history.h>
 #include <brigade/dist/ddp/detail/broadcast_coalesced.h>
 #include <brigade/dist/ddp/detail/zero_overlap.h>
 #include <brigade/dist/ddp/join.h>
 #include <brigade/dist/errors/json.h>
-#include <brigade/dist/groups/wrapper_history.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 
@@ -225,7 +225,7 @@ void ZeroRedundancyOptimizerBase::send_buffers(const std::vector<Tensor>& all, s
 }
 
 void ZeroRedundancyOptimizerBase::do_step() {
-  group_->wrappers().note_shared_step();
+  group_->attached<WrapperHistory>().note_shared_step();
   Join::notify_join_context(*this, 0, stepping_at());
   consolidated_.reset();
   loaded_.clear();

@@ -1,8 +1,7 @@
 // Follows the tape from a parameter to the point where its path to the loss ends.
 #include <brigade/dist/diagnosis/cause.h>
 
-#include <brigade/autograd/detail/early_detach.h>
-#include <brigade/autograd/detail/stopped_gradients.h>
+#include <brigade/autograd/detail/findings.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape_query.h>
 #include <brigade/core/place.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/numbers.h>
-#include <brigade/dist/diagnosis/verdict_at.h>
+#include <brigade/dist/diagnosis/report.h>
 #include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/reducer/past.h>
 #include <brigade/dist/timeline/timeline.h>

@@ -3,7 +3,7 @@
 // at the end of a backward collect their own evidence and need no declaration here (advice.h).
 #pragma once
 
-#include <brigade/dist/diagnosis/verdict_at.h>
+#include <brigade/dist/diagnosis/report.h>
 #include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/errors/verdict.h>
 

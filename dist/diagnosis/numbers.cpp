@@ -1,7 +1,7 @@
 // Finds the first number that is not finite.
 #include <brigade/dist/diagnosis/numbers.h>
 
-#include <brigade/autograd/detail/non_finite.h>
+#include <brigade/autograd/detail/findings.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>

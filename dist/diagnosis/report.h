@@ -2,6 +2,8 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/cause.h>
+#include <brigade/dist/errors/verdict.h>
+#include <brigade/dist/reducer/past.h>
 
 #include <exception>
 #include <map>
@@ -53,5 +55,16 @@ std::string paragraph(const Verdict& verdict, const std::string& parameters);
 
 ReductionError compose_error(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
                              const ErrorContext& context);
+
+// --- Merges the verdicts of all ranks into one list.
+
+// Merges the verdicts of all ranks (element r: those of rank r) into one list: equal verdicts
+// become one, with their ranks joined. The result is the same on every rank.
+std::vector<Verdict> merge(std::span<const std::vector<Verdict>> by_rank);
+
+// --- The fields of a verdict that follow from the backward that it is about.
+
+// A verdict at the line of that backward, without a message yet.
+Verdict verdict_at(const Moment& moment, const char* kind, Severity severity, CauseKind cause);
 
 }  // namespace brigade::dist

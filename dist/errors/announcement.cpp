@@ -1,7 +1,6 @@
 // Sending the text of an error to the launcher of this host, over its socket.
-#include <brigade/dist/errors/announcement.h>
-
 #include <brigade/dist/errors/error_file.h>
+
 #include <brigade/dist/errors/rank_names.h>
 
 #include <fmt/format.h>

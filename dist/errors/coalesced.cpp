@@ -1,5 +1,5 @@
 // Combines several collectives into one, and describes how two such collectives differ.
-#include <brigade/dist/errors/coalesced.h>
+#include <brigade/dist/errors/collective_info.h>
 
 #include <brigade/core/fnv.h>
 

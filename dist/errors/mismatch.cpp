@@ -1,8 +1,8 @@
 // Rules that explain mismatched collectives; the first match wins.
-#include <brigade/dist/errors/mismatch.h>
+#include <brigade/dist/errors/collective.h>
 
 #include <brigade/core/place.h>
-#include <brigade/dist/errors/coalesced.h>
+#include <brigade/dist/errors/collective_info.h>
 
 #include <fmt/format.h>
 

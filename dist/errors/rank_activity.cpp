@@ -1,11 +1,15 @@
-// Records an activity and formats it as text.
+// Activities, departures and the status of a rank as text.
 #include <brigade/dist/errors/rank_activity.h>
+
+#include <brigade/dist/errors/collective.h>
 
 #include <fmt/format.h>
 
 #include <unordered_map>
 
 namespace brigade::dist {
+
+// --- Records an activity and formats it as text.
 
 namespace {
 
@@ -84,6 +88,39 @@ std::string in_words(const RankActivity& activity) {
   }
   for (const RankActivity::Missed& missed : activity.missed())
     text += in_words(missed);
+  return text;
+}
+
+// --- Formats each way in which a rank can end.
+
+std::string in_words(const Departure& end) {
+  switch (end.how) {
+    case Departure::How::Running: return "runs";
+    case Departure::How::Left: return end.words.empty() ? "left the group" : "left the group: " + end.words;
+    case Departure::How::LeftByException: return "left while an exception was in flight";
+    case Departure::How::Failed: return "failed: " + end.words;
+    case Departure::How::Died: return fmt::format("died ({})", end.words);
+    case Departure::How::GaveUp:
+    case Departure::How::Unknown: return end.words;
+  }
+  return end.words;
+}
+
+// --- Formats the status of a rank.
+
+std::string in_words(const RankStatus& place) {
+  if (!place.unasked.empty()) return fmt::format("it is not known where rank {} is: {}", place.rank, place.unasked);
+  std::string text;
+  if (place.last.sequence == 0) {
+    text = fmt::format("rank {} has not called any collective", place.rank);
+  } else {
+    text = fmt::format("rank {} {} {}", place.rank, place.finished ? "was last in" : "is in", in_words(place.last));
+  }
+  if (place.activity.doing != Doing::Nothing) {
+    text += fmt::format(", and for {:.1f} s in {}", place.activity_seconds, in_words(place.activity));
+    if (place.activity.where) text += " at " + in_words(place.activity.where);
+  }
+  if (place.silent_seconds > 2) text += fmt::format(", last heard of {:.1f} s ago", place.silent_seconds);
   return text;
 }
 

@@ -1,4 +1,4 @@
-// What a rank does outside of collectives: numbers and names, which mismatch.h compares, and their text.
+// What a rank does outside of collectives, and how it left the others.
 #pragma once
 
 #include <brigade/core/place.h>
@@ -10,6 +10,8 @@
 #include <string>
 
 namespace brigade::dist {
+
+// --- What a rank does outside of collectives: numbers and names, which collective.h compares, and their text.
 
 // A line of the user's source, as cheap to copy and to compare as two numbers.
 struct Line {
@@ -82,5 +84,28 @@ struct RankActivity {
 // DDP(B), of the forward at a.cpp:4, after the backward at a.cpp:9 reached nothing of DDP(C)"; "" for nothing. Leaves
 // out `where`.
 std::string in_words(const RankActivity& activity);
+
+// --- How a rank left the others: a code that decides, and text for people.
+
+struct Departure {
+  enum class How : uint32_t {
+    Running,          // it has not
+    Left,             // its group was destroyed, or its process ended with status 0
+    LeftByException,  // its group was destroyed while an exception was in flight
+    Failed,           // it reported a failure; `words`: the text of its exception
+    Died,             // its process ended otherwise
+    GaveUp,           // it gave up waiting for others
+    Unknown,          // it is gone, for an unknown reason
+  };
+  How how = How::Running;
+  std::string words;
+
+  bool has_ended() const noexcept { return how != How::Running; }
+  bool by_exception() const noexcept { return how == How::Failed || how == How::LeftByException; }
+  bool operator==(const Departure&) const = default;
+};
+
+// The text that follows "rank 1": "left the group", "failed: no label", "died (process 12 has ended)".
+std::string in_words(const Departure& end);
 
 }  // namespace brigade::dist

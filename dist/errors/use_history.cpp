@@ -1,5 +1,5 @@
 // Collects the numbers of backwards in ranges, and describes the ranges and the gaps between them in words.
-#include <brigade/dist/errors/use_history.h>
+#include <brigade/dist/errors/named_parameter.h>
 
 #include <fmt/format.h>
 

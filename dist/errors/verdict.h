@@ -118,7 +118,7 @@ inline constexpr const char* kFix = "\n  fix: ";
 // Appends the advice of the printed error verdicts that `text` does not contain yet.
 std::string with_advice(std::string text, const std::vector<Verdict>& verdicts);
 
-// See dist/errors/announcement.h.
+// See dist/errors/error_file.h.
 void announce(const std::string& message, const std::vector<Verdict>& verdicts) noexcept;
 
 template <class Base>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <brigade/dist/errors/collective_info.h>
-#include <brigade/dist/errors/departure.h>
 #include <brigade/dist/errors/json.h>
 #include <brigade/dist/errors/rank_activity.h>
 #include <brigade/dist/errors/verdict.h>

@@ -2,7 +2,7 @@
 #include <brigade/dist/fabric/fabric.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/dist/groups/wrapper_history.h>
+#include <brigade/dist/checks/wrapper_history.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <iostream>
@@ -80,7 +80,7 @@ void all_or_none(ProcessGroup& group, const std::string& path, const char* what,
 void Fabric::save(const std::string& path, const optim::Checkpoint& checkpoint, SourceLocation where) const {
   all_or_none(*group(), path, "could not write", where, [&] {
     steps()->tell_of_lone_steps();
-    group()->wrappers().run_end_callbacks();
+    group()->attached<WrapperHistory>().run_end_callbacks();
     if (is_global_zero()) checkpoint.save(path);
   });
 }

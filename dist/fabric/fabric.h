@@ -20,7 +20,7 @@
 // `devices` threads of this process. docs/fabric.md lists the differences from Lightning.
 #pragma once
 
-#include <brigade/amp/precision.h>
+#include <brigade/amp/autocast.h>
 #include <brigade/autograd/backward.h>
 #include <brigade/core/random.h>
 #include <brigade/dist/fabric/fabric_data_loader.h>

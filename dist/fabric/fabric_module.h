@@ -2,7 +2,6 @@
 #pragma once
 
 #include <brigade/amp/autocast.h>
-#include <brigade/amp/precision.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/fabric/detail/convert.h>
 

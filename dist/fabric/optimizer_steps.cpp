@@ -3,6 +3,7 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/core/warning.h>
+#include <brigade/dist/groups/own_collectives.h>
 #include <brigade/dist/reducer/reducer.h>
 
 #include <fmt/format.h>

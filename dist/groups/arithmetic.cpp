@@ -1,8 +1,7 @@
 // Reduces the elements of all ranks block by block; half types are widened to float32 and rounded once.
 #include <brigade/dist/groups/arithmetic.h>
 
-#include <brigade/kernels/cpu/vector/half.h>
-#include <brigade/kernels/cpu/vector/pairs.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 
 #include <algorithm>
 #include <type_traits>

@@ -3,7 +3,7 @@
 
 #include <brigade/dist/groups/chain.h>
 #include <brigade/dist/groups/shm/control.h>
-#include <brigade/dist/rendezvous/rank_hosts.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
 #include <brigade/dist/rendezvous/store.h>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/coalescing.h>
-#include <brigade/dist/groups/combined_work.h>
+#include <brigade/dist/groups/work_queue.h>
 
 #include <exception>
 #include <utility>

@@ -1,7 +1,7 @@
 // Formats the errors of failed collectives, and adds their verdicts.
 #include <brigade/dist/groups/collective_errors.h>
 
-#include <brigade/dist/errors/mismatch.h>
+#include <brigade/dist/errors/collective.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

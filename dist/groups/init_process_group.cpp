@@ -1,11 +1,10 @@
 // Makes a process group from the environment of a launcher.
-#include <brigade/core/detail/standard_descriptors.h>
+#include <brigade/core/detail/files.h>
 #include <brigade/core/fnv.h>
 #include <brigade/core/warning.h>
 #include <brigade/dist/groups/backends.h>
-#include <brigade/dist/groups/early_exit.h>
+#include <brigade/dist/groups/process_end.h>
 #include <brigade/dist/groups/process_group.h>
-#include <brigade/dist/rendezvous/rank_hosts.h>
 #include <brigade/dist/rendezvous/rendezvous.h>
 
 #include <fmt/format.h>

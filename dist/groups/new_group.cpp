@@ -4,7 +4,6 @@
 #include <brigade/core/error.h>
 #include <brigade/dist/errors/wire.h>
 #include <brigade/dist/groups/collective_errors.h>
-#include <brigade/dist/groups/non_member_group.h>
 #include <brigade/dist/groups/subgroup.h>
 
 #include <fmt/format.h>

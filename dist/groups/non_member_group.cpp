@@ -1,5 +1,5 @@
 // A group whose collectives all throw, because the rank is not a member.
-#include <brigade/dist/groups/non_member_group.h>
+#include <brigade/dist/groups/subgroup.h>
 
 #include <brigade/core/error.h>
 

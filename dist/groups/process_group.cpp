@@ -6,47 +6,21 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
-#include <brigade/dist/errors/coalesced.h>
+#include <brigade/dist/errors/collective_info.h>
 #include <brigade/dist/groups/channels.h>
 #include <brigade/dist/groups/coalescing.h>
-#include <brigade/dist/groups/combined_work.h>
 #include <brigade/dist/groups/group_memory.h>
+#include <brigade/dist/groups/own_collectives.h>
 #include <brigade/dist/groups/staging.h>
-#include <brigade/dist/groups/wrapper_history.h>
+#include <brigade/dist/groups/work_queue.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
 
 namespace brigade::dist {
 
 namespace {
-
-// The most recent ids of tensors that this thread has all-reduced. A step looks up each of its gradients; a table that
-// counts ids per hash slot rules out most of them.
-class LatestIds {
- public:
-  void add(uint64_t id) noexcept {
-    uint64_t& oldest = ids_[count_++ % ids_.size()];
-    if (count_ > ids_.size()) --place_of(oldest);
-    oldest = id;
-    ++place_of(id);
-  }
-  bool has(uint64_t id) const noexcept {
-    return places_[id % places_.size()] != 0 && std::find(ids_.begin(), ids_.end(), id) != ids_.end();
-  }
-
- private:
-  uint16_t& place_of(uint64_t id) noexcept { return places_[id % places_.size()]; }
-
-  std::array<uint64_t, 512> ids_{};
-  std::array<uint16_t, 16384> places_{};
-  size_t count_ = 0;
-};
-thread_local LatestIds latest_reduced;
-thread_local bool in_hook = false;
-thread_local uint64_t posted = 0;
 
 void check_tensor(const Tensor& tensor, const char* what, SourceLocation where) {
   if (!tensor.defined()) throw ValueError(where, "{}: the tensor is undefined", what);
@@ -99,11 +73,6 @@ ProcessGroup::ProcessGroup(int rank, int size, std::chrono::milliseconds timeout
 
 ProcessGroup::~ProcessGroup() = default;
 
-WrapperHistory& ProcessGroup::wrappers() {
-  if (!wrappers_) wrappers_ = std::make_shared<WrapperHistory>();
-  return *wrappers_;
-}
-
 Tensor ProcessGroup::allocate(int64_t numel, DType dtype, Device device) {
   if (device.type == DeviceType::CPU) return allocate(numel, dtype);
   return memory_of_group(this, numel, dtype, device, [device](size_t bytes) { return allocate_on(device, bytes); });
@@ -139,7 +108,7 @@ void ProcessGroup::post_staged() {
 }
 
 WorkPtr ProcessGroup::run(const CollectiveCall& call) {
-  ++posted;
+  note_posted();
   if (coalescing_) return coalescing_->add(call);
   const Device device = call.output.device();
   if (device.type != DeviceType::CPU) choose_way(device, call.options.where);
@@ -214,7 +183,7 @@ WorkPtr ProcessGroup::all_reduce(const Tensor& tensor, CollectiveOptions options
   }
   options.where = where;
   note_on_tape("all_reduce", tensor, tensor, where);
-  if (!in_hook) latest_reduced.add(tensor.id());
+  note_all_reduce(tensor);
   return run({CollectiveKind::AllReduce, tensor, {}, options});
 }
 
@@ -222,13 +191,6 @@ bool compares_collectives() noexcept {
   const char* const given = std::getenv("BRIGADE_COLLECTIVE_CHECK");
   return !(given && std::strcmp(given, "0") == 0);
 }
-
-bool was_reduced_by_hand(const Tensor& tensor) noexcept { return latest_reduced.has(tensor.id()); }
-
-ReducedByHook::ReducedByHook(bool is_hook) noexcept : before_(in_hook) { in_hook = in_hook || is_hook; }
-ReducedByHook::~ReducedByHook() { in_hook = before_; }
-
-uint64_t collectives_of_this_thread() noexcept { return posted; }
 
 WorkPtr ProcessGroup::broadcast(const Tensor& tensor, CollectiveOptions options, SourceLocation where) {
   check_tensor(tensor, "broadcast", where);

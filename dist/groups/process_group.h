@@ -14,12 +14,14 @@
 #include <brigade/dist/groups/work.h>
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <typeindex>
 #include <utility>
 #include <vector>
 
@@ -31,7 +33,6 @@ class SlotSums;
 class Staging;
 class Store;
 struct Subgroup;
-class WrapperHistory;
 
 // Options and metadata of a collective. The metadata travels with it, so that ranks which meet in different collectives
 // can report both. `description` is text of the program ("loss"), the same on every rank: its hash is compared like
@@ -143,8 +144,13 @@ class ProcessGroup {
   // For point_to_point.h.
   Channels& channels();
 
-  // The DDP wrappers that this rank has made on this group (wrapper_history.h).
-  WrapperHistory& wrappers();
+  // What a layer above keeps for the life of the group: one T, default-constructed at the first call.
+  template <class T>
+  T& attached() {
+    std::shared_ptr<void>& found = attached_[typeid(T)];
+    if (!found) found = std::make_shared<T>();
+    return *static_cast<T*>(found.get());
+  }
 
   // The last collectives of this rank.
   const FlightRecorder& flight_recorder() const noexcept { return recorder_; }
@@ -220,7 +226,7 @@ class ProcessGroup {
   std::chrono::milliseconds timeout_;
   RankNames names_;
   FlightRecorder recorder_;
-  std::shared_ptr<WrapperHistory> wrappers_;
+  std::map<std::type_index, std::shared_ptr<void>> attached_;
   std::mutex channels_mutex_;
   std::unique_ptr<Channels> channels_;      // made at the first message
   std::unique_ptr<Staging> staging_;        // made at the first device tensor
@@ -232,23 +238,6 @@ using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
 // Whether ranks compare their posted collectives on transports that do not compare them anyway: true unless
 // BRIGADE_COLLECTIVE_CHECK is 0.
 bool compares_collectives() noexcept;
-
-// Whether the calling thread has recently passed this very tensor to an all_reduce: a gradient that the user averages
-// by hand.
-bool was_reduced_by_hand(const Tensor& tensor) noexcept;
-// RAII: all_reduce calls of this thread come from a communication hook, and do not count as reduced by hand.
-class ReducedByHook {
- public:
-  explicit ReducedByHook(bool is_hook = true) noexcept;
-  ~ReducedByHook();
-  ReducedByHook(const ReducedByHook&) = delete;
-  ReducedByHook& operator=(const ReducedByHook&) = delete;
-
- private:
-  const bool before_;
-};
-// The number of collectives on tensors that this thread has posted, on any group.
-uint64_t collectives_of_this_thread() noexcept;
 
 // RAII: notes what this rank does in a scope that Brigade cannot observe:
 //   const dist::Activity loading(*group, "loading data");

@@ -1,7 +1,7 @@
 // Layout of the sums, and the measuring of a share.
 #include <brigade/dist/groups/slot_sums.h>
 
-#include <brigade/dist/groups/shm/share.h>
+#include <brigade/dist/groups/arithmetic.h>
 #include <brigade/kernels/bucket.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Sums of squares that the all-reduce of a bucket computes on the way.
 //
 // Ranks that share memory read the elements of all ranks anyway, before the mean overwrites them, so measuring them
-// there costs no extra pass over memory. Each rank measures the share that it reduces (shm/share.h) and writes its sums
+// there costs no extra pass over memory. Each rank measures the share that it reduces (arithmetic.h) and writes its sums
 // behind the elements of every rank, so afterwards all ranks have the same norms of all ranks' gradients. Memory
 // layout: [elements | per slot: whether to measure this rank's elements | per measuring rank: sums by rank and slot].
 #pragma once

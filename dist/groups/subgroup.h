@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/dist/errors/rank_names.h>
+#include <brigade/dist/groups/process_group.h>
 
 #include <chrono>
 #include <cstdint>
@@ -27,5 +28,11 @@ struct Subgroup {
 inline std::string prefix_of(const std::string& parent, const Subgroup& members) {
   return parent + "/subgroup" + std::to_string(members.number);
 }
+
+// --- The group that a rank gets when it is not a member (PyTorch: GroupMember.NON_GROUP_MEMBER).
+
+// Its rank() and size() are -1, so that it is not mistaken for a group of one. Every collective, and allocate(), throws
+// DistError that names the rank, the members and the line that made the group.
+ProcessGroupPtr make_non_member_group(const ProcessGroup& parent, const Subgroup& members);
 
 }  // namespace brigade::dist

@@ -1,4 +1,4 @@
-// A thread that runs works in the order in which they were posted, for transports whose calls block.
+// Works of other works: a thread that runs them in order, and several combined into one.
 #pragma once
 
 #include <brigade/dist/groups/work.h>
@@ -6,8 +6,11 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace brigade::dist {
+
+// --- A thread that runs works in the order in which they were posted, for transports whose calls block.
 
 class WorkQueue {
  public:
@@ -33,5 +36,12 @@ class WorkQueue {
   std::chrono::milliseconds timeout_;
   std::thread thread_;
 };
+
+// --- Combines several works into one.
+
+// Complete when all works are. wait() waits for each in order and throws the first error; a timeout covers all of them
+// together. times() are those of the last work; the device span runs from the first start to the last end. Without
+// works it is complete.
+WorkPtr combined_work(std::vector<WorkPtr> works);
 
 }  // namespace brigade::dist

@@ -1,7 +1,7 @@
 // Runs each advice on a backward, and keeps its verdicts; their texts are in diagnosis/kinds.
 #include <brigade/dist/observers/advisor.h>
 
-#include <brigade/autograd/detail/stopped_gradients.h>
+#include <brigade/autograd/detail/findings.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/write_log.h>
 #include <brigade/core/warning.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/report.h>
-#include <brigade/dist/errors/use_history.h>
+#include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/reducer/observer.h>
 
 #include <string>

@@ -177,8 +177,7 @@ void NormMeter::take_sums(const Round& round, uint32_t bucket) {
   found.arrived->synchronize();
   const std::vector<int64_t>& measured = progress_[bucket].measured;
   for (size_t k = 0; k < measured.size(); ++k) {
-    if (measured[k] != 0)
-      own_.take(round.buckets()[bucket].layout.parameters[k], found.on_host.data_ptr<double>()[k]);
+    if (measured[k] != 0) own_.take(round.buckets()[bucket].layout.parameters[k], found.on_host.data_ptr<double>()[k]);
   }
 }
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
-#include <brigade/dist/reducer/statistic.h>
 #include <brigade/dist/errors/named_parameter.h>
+#include <brigade/dist/reducer/statistic.h>
 
 #include <cstdint>
 #include <span>

@@ -1,13 +1,13 @@
 // The options of a reducer, and the state that its parts share.
 #pragma once
 
-#include <brigade/dist/reducer/statistic.h>
 #include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/reducer/bucket.h>
 #include <brigade/dist/reducer/comm_hook.h>
 #include <brigade/dist/reducer/meter.h>
 #include <brigade/dist/reducer/observer.h>
+#include <brigade/dist/reducer/statistic.h>
 
 #include <algorithm>
 #include <functional>

@@ -47,8 +47,8 @@ struct ReducedBackward {
 };
 
 struct Past {
-  uint64_t rounds = 0;       // backwards so far, the latest even if it was aborted
-  uint64_t collectives = 0;  // launched for them; those of error reports are not counted
+  uint64_t rounds = 0;                // backwards so far, the latest even if it was aborted
+  uint64_t collectives = 0;           // launched for them; those of error reports are not counted
   std::vector<int> users;             // per parameter, of the latest sound one
   std::vector<uint32_t> ready_order;  // of the latest
   ReducedBackward backward;

@@ -23,10 +23,10 @@
 #pragma once
 
 #include <brigade/core/device_runtime.h>
-#include <brigade/dist/reducer/statistic.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/slot_sums.h>
 #include <brigade/dist/reducer/bucket.h>
+#include <brigade/dist/reducer/statistic.h>
 
 #include <memory>
 #include <span>
@@ -66,9 +66,9 @@ struct TailLayout {
     int64_t first = 0, square = 0;
   };
   CountLayout counts;
-  int64_t flags;           // how many
-  int64_t bits;            // of truths and numbers, which follow the flags
-  int digit_bits = 0;      // per digit of a measure; 0 if each measure is one element
+  int64_t flags;       // how many
+  int64_t bits;        // of truths and numbers, which follow the flags
+  int digit_bits = 0;  // per digit of a measure; 0 if each measure is one element
   int64_t numel = 0;
   std::vector<Position> registered;  // reals that follow each other there do so here
 };

@@ -1,11 +1,11 @@
 // Implements the reducer as a listener: decides which backwards are reduced, and keeps their results.
 #include <brigade/dist/reducer/reducer.h>
 
-#include <brigade/autograd/detail/frozen_leaves.h>
+#include <brigade/autograd/detail/findings.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/core/detail/living.h>
-#include <brigade/dist/errors/mismatch.h>
+#include <brigade/dist/errors/collective.h>
 #include <brigade/dist/reducer/launch_order.h>
 
 #include <fmt/format.h>
@@ -163,7 +163,9 @@ bool Reducer::passes_by_all(const autograd::Plan& plan) const {
   if (plan.nodes() == 0 || forwards_.goes_through(plan)) return false;
   bool some_recorded = false;
   const bool is_of_one = LivingReducers::all().any([&](const Reducer& each) {
-    if (&each == this || each.setup_.group != setup_.group || !each.accumulation_.syncs() || !each.forwards_.are_pending()) return false;
+    if (&each == this || each.setup_.group != setup_.group || !each.accumulation_.syncs() ||
+        !each.forwards_.are_pending())
+      return false;
     bool reached = each.forwards_.goes_through(plan);
     plan.for_each_observed(&each, [&](uint32_t) { reached = true; });
     some_recorded = some_recorded || !each.forwards_.may_be_in(plan);
@@ -241,7 +243,9 @@ bool Reducer::awaits_use(const Tensor& leaf) const {
 }
 
 bool Reducer::is_wanted(std::span<const Tensor> leaves) const {
-  if (!forwards_.are_pending() || !forwards_.were_passed_by() || !accumulation_.syncs() || forwards_.left_out().passed_by == 0) return false;
+  if (!forwards_.are_pending() || !forwards_.were_passed_by() || !accumulation_.syncs() ||
+      forwards_.left_out().passed_by == 0)
+    return false;
   // If a gradient awaits its use, the pending forward came after the backward of that gradient.
   return std::ranges::none_of(leaves, [&](const Tensor& leaf) { return leaf.defined() && awaits_use(leaf); });
 }
@@ -277,7 +281,8 @@ void Reducer::on_gradients_wanted(std::span<const Tensor> leaves) {
   LivingReducers::all().for_each([&](Reducer& each) {
     if (each.setup_.group != setup_.group) return;
     each.forwards_.note_use();
-    if (backward > 0 && each.is_wanted(leaves) && each.forwards_.left_out().passed_by == backward) wanted.push_back(&each);
+    if (backward > 0 && each.is_wanted(leaves) && each.forwards_.left_out().passed_by == backward)
+      wanted.push_back(&each);
   });
   if (wanted.empty()) return need_no_forwards();
   std::ranges::sort(wanted, {}, &Reducer::made_as_);
@@ -350,7 +355,9 @@ void Reducer::on_finish(const autograd::Plan& plan) {
 
 void Reducer::on_refused() noexcept {
   // No plan will come, but peers may be waiting for this backward.
-  if (broken_ || !forwards_.are_pending() || !accumulation_.syncs() || setup_.parameters.empty() || !backward_may_concern(*this)) return;
+  if (broken_ || !forwards_.are_pending() || !accumulation_.syncs() || setup_.parameters.empty() ||
+      !backward_may_concern(*this))
+    return;
   try {
     setup_.notify([](ReducerObserver& each) { each.on_refused(); });
     const bool held = announce({});

@@ -3,6 +3,7 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/core/view.h>
+#include <brigade/dist/groups/own_collectives.h>
 #include <brigade/dist/reducer/accumulation.h>
 #include <brigade/dist/reducer/launch_order.h>
 #include <brigade/kernels/bucket.h>

@@ -42,13 +42,13 @@ class Round {
     std::vector<uint8_t> planned;          // per parameter: it will be reached, and is averaged here
     // Per parameter; empty: none. Another reducer's slot gets the gradient; the flag is set as if this reducer's did.
     std::vector<OfOthers> of_others = {};
-    bool absent = false;     // reaches no parameter of this reducer, and nothing was accumulated
-    bool joined = false;     // a shadow: this rank has no data left
-    bool failed = false;     // this rank's backward failed
-    bool held = false;       // nothing is launched before finish()
-    bool changed = false;    // static_graph: the used set differs from the recorded one
-    uint64_t averages = 0;   // which shared parameters it averages (SharedLeaves::averages)
-    int64_t rows = 0;        // samples in this rank's batch, 0 when not known
+    bool absent = false;    // reaches no parameter of this reducer, and nothing was accumulated
+    bool joined = false;    // a shadow: this rank has no data left
+    bool failed = false;    // this rank's backward failed
+    bool held = false;      // nothing is launched before finish()
+    bool changed = false;   // static_graph: the used set differs from the recorded one
+    uint64_t averages = 0;  // which shared parameters it averages (SharedLeaves::averages)
+    int64_t rows = 0;       // samples in this rank's batch, 0 when not known
 
     bool is_reached_elsewhere(uint32_t parameter) const {
       return !of_others.empty() && of_others[parameter] == OfOthers::Reached;

@@ -78,8 +78,8 @@ std::vector<SharedLeaves::Sharer> SharedLeaves::sharing_reducers() const {
 }
 
 bool SharedLeaves::are_in_join() const {
-  return count_ > 0 &&
-         std::ranges::any_of(sharing_reducers(), [](const Sharer& each) { return each.reducer->setup().join != nullptr; });
+  return count_ > 0 && std::ranges::any_of(sharing_reducers(),
+                                           [](const Sharer& each) { return each.reducer->setup().join != nullptr; });
 }
 
 void SharedLeaves::note_end_of_join() {
@@ -115,7 +115,9 @@ SharedLeaves::Claim SharedLeaves::claim_to(const autograd::Plan& plan, const Sha
   SharedLeaves& leaves = *sharer.leaves;
   bool own = false;
   plan.for_each_observed(leaves.self_, [&](uint32_t tag) { own = own || leaves.setup_.sharing[tag] == Sharing::None; });
-  if (leaves.has_forward_in(plan) || (leaves.accumulation_.syncs() && sharer.reducer->forwards().take_part_in(plan, own))) return Claim::Forward;
+  if (leaves.has_forward_in(plan) ||
+      (leaves.accumulation_.syncs() && sharer.reducer->forwards().take_part_in(plan, own)))
+    return Claim::Forward;
   return own ? Claim::OwnParameter : Claim::None;
 }
 

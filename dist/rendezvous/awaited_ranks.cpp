@@ -1,5 +1,5 @@
 // Polls the store for the awaited key, for reports of the launchers, and for the waits of other ranks.
-#include <brigade/dist/rendezvous/awaited_ranks.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
 
 #include <brigade/dist/errors/error_file.h>
 

@@ -1,7 +1,5 @@
 // Each rank publishes its boot id and namespaces, and groups the ranks by equal values.
-#include <brigade/dist/rendezvous/rank_hosts.h>
-
-#include <brigade/dist/rendezvous/awaited_ranks.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Functors of the activations and their gradients.
 #pragma once
 
-#include <brigade/core/host_device.h>
+#include <brigade/core/compiler.h>
 #include <brigade/kernels/activation.h>
 
 #include <cmath>

@@ -3,9 +3,9 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/activation.h>
 #include <brigade/kernels/common/attention.h>
 #include <brigade/kernels/common/elementwise.h>
-#include <brigade/kernels/dropout.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/reduce.h>
 

@@ -2,7 +2,7 @@
 // probabilities.
 #pragma once
 
-#include <brigade/core/host_device.h>
+#include <brigade/core/compiler.h>
 #include <brigade/kernels/attention.h>
 
 #include <limits>

@@ -1,8 +1,8 @@
 // Device-independent parts of the bucket kernels: argument checks, and the arithmetic that the CPU and CUDA share.
 #pragma once
 
+#include <brigade/core/compiler.h>
 #include <brigade/core/dtype.h>
-#include <brigade/core/host_device.h>
 #include <brigade/kernels/bucket.h>
 
 #include <cmath>

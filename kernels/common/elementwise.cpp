@@ -5,7 +5,6 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/elementwise.h>
-#include <brigade/kernels/promotion.h>
 
 #include <string>
 

@@ -1,8 +1,8 @@
 // Device-independent parts of the elementwise kernels: checks, dtypes, allocation of results, and functors.
 #pragma once
 
+#include <brigade/core/compiler.h>
 #include <brigade/core/factory.h>
-#include <brigade/core/host_device.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>

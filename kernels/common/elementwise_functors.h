@@ -1,7 +1,7 @@
 // Functors of the elementwise kernels, for CPU and CUDA loops.
 #pragma once
 
-#include <brigade/core/host_device.h>
+#include <brigade/core/compiler.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // Device-independent parts of the kernels by index: checks, shapes, allocation of results, and keys of a sort.
 #pragma once
 
-#include <brigade/core/host_device.h>
+#include <brigade/core/compiler.h>
 #include <brigade/core/index_error.h>
 #include <brigade/kernels/indexing.h>
 

@@ -1,7 +1,7 @@
 // Device-independent parts of the losses: checks, shapes, and the arithmetic of one element.
 #pragma once
 
-#include <brigade/core/host_device.h>
+#include <brigade/core/compiler.h>
 #include <brigade/core/index_error.h>
 #include <brigade/kernels/loss.h>
 

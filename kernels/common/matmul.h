@@ -1,8 +1,8 @@
 // Device-independent parts of the matrix products and of orthogonalize.
 #pragma once
 
+#include <brigade/core/compiler.h>
 #include <brigade/core/dtype.h>
-#include <brigade/core/host_device.h>
 #include <brigade/core/tensor.h>
 #include <brigade/kernels/matmul.h>
 

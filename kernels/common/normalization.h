@@ -1,7 +1,7 @@
 // Device-independent parts of the normalizations: checks, dense inputs, allocation of results.
 #pragma once
 
-#include <brigade/core/host_device.h>
+#include <brigade/core/compiler.h>
 #include <brigade/kernels/normalization.h>
 
 #include <type_traits>

@@ -1,7 +1,7 @@
 // Device-independent parts of the optimizer steps, Adam's clock and the loss scale: argument checks and updates.
 #pragma once
 
-#include <brigade/core/host_device.h>
+#include <brigade/core/compiler.h>
 #include <brigade/kernels/optimizer.h>
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // The arithmetic of the optimizer steps, one element at a time, for CPU and CUDA loops.
 #pragma once
 
-#include <brigade/core/host_device.h>
+#include <brigade/core/compiler.h>
 #include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/optimizer.h>
 

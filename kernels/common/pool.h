@@ -1,8 +1,8 @@
 // Device-independent parts of pooling and interpolation: checks, sizes, windows.
 #pragma once
 
+#include <brigade/core/compiler.h>
 #include <brigade/core/dtype.h>
-#include <brigade/core/host_device.h>
 #include <brigade/kernels/pool.h>
 
 #include <cmath>

@@ -3,8 +3,8 @@
 // An element takes one word of the stream (float64: two), so that `per_block` elements share a block of four words.
 #pragma once
 
+#include <brigade/core/compiler.h>
 #include <brigade/core/dtype.h>
-#include <brigade/core/host_device.h>
 #include <brigade/core/random.h>
 
 #include <array>

@@ -1,7 +1,7 @@
 // Device-independent parts of the reductions and scans: dimensions, memory layout, destination of the result.
 #pragma once
 
-#include <brigade/core/host_device.h>
+#include <brigade/core/compiler.h>
 #include <brigade/core/tensor.h>
 #include <brigade/kernels/reduce.h>
 

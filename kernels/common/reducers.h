@@ -8,8 +8,8 @@
 //   void store(int64_t i, Value) const;        // as result i
 #pragma once
 
+#include <brigade/core/compiler.h>
 #include <brigade/core/dtype.h>
-#include <brigade/core/host_device.h>
 
 #include <cmath>
 #include <limits>

@@ -5,7 +5,7 @@
 #include <brigade/kernels/common/activation.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
-#include <brigade/kernels/cpu/vector/activation.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 
 namespace brigade::kernels {
 

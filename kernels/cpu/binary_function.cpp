@@ -3,7 +3,7 @@
 
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
-#include <brigade/kernels/cpu/vector/binary_functions.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 #include <brigade/kernels/factory.h>
 
 namespace brigade::kernels {

@@ -5,8 +5,8 @@
 #include <brigade/kernels/common/bucket.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/cpu/vector/optimizer.h>
 #include <brigade/kernels/cpu/vector/sums.h>
-#include <brigade/kernels/cpu/vector/unscale.h>
 
 #include <algorithm>
 #include <array>

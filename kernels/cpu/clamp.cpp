@@ -1,7 +1,7 @@
 // Clamp on the CPU, and its gradient, in loops of float32, float64 or int64.
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
-#include <brigade/kernels/cpu/vector/arithmetic.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 
 namespace brigade::kernels {
 

@@ -5,7 +5,6 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/conv.h>
 #include <brigade/kernels/cpu/detail/columns.h>
-#include <brigade/kernels/cpu/detail/conv_onednn.h>
 #include <brigade/kernels/cpu/detail/gemm.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/elementwise.h>

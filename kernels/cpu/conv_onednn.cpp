@@ -1,6 +1,6 @@
 // Convolution with oneDNN: each thread caches primitives by shape, with reorders between the plain layout and the
 // primitive's.
-#include <brigade/kernels/cpu/detail/conv_onednn.h>
+#include <brigade/kernels/cpu/detail/gemm.h>
 
 #ifndef BRIGADE_HAVE_ONEDNN
 
@@ -15,9 +15,7 @@ bool onednn_conv_backward_weight(const ConvShape&, const Tensor&, const Tensor&,
 #else
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/cpu/detail/onednn_cache.h>
-#include <brigade/kernels/cpu/detail/onednn_engine.h>
-#include <brigade/kernels/cpu/detail/onednn_primitives.h>
+#include <brigade/kernels/cpu/detail/onednn.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <memory>

@@ -1,5 +1,5 @@
 // Dropout on the CPU: each block of the random stream covers four elements.
-#include <brigade/kernels/dropout.h>
+#include <brigade/kernels/activation.h>
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/parallel.h>

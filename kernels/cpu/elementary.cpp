@@ -3,7 +3,7 @@
 
 #include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
-#include <brigade/kernels/cpu/vector/functions.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 
 #include <iterator>
 

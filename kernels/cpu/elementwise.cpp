@@ -5,8 +5,7 @@
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
-#include <brigade/kernels/cpu/vector/arithmetic.h>
-#include <brigade/kernels/cpu/vector/functions.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 #include <brigade/kernels/factory.h>
 
 namespace brigade::kernels {

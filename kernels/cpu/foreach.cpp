@@ -6,8 +6,8 @@
 #include <brigade/kernels/common/optimizer.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/multi_tensor.h>
-#include <brigade/kernels/cpu/vector/arithmetic.h>
-#include <brigade/kernels/cpu/vector/unscale.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
+#include <brigade/kernels/cpu/vector/optimizer.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <atomic>

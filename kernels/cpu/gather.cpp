@@ -2,7 +2,7 @@
 #include <brigade/kernels/indexing.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/elements.h>
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/indexing.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/elementwise.h>

@@ -4,11 +4,10 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/vector/products.h>
-#include <brigade/kernels/cpu/vector/vector_products.h>
 
 #ifdef BRIGADE_HAVE_ONEDNN
 #include <brigade/core/error.h>
-#include <brigade/kernels/cpu/detail/onednn_engine.h>
+#include <brigade/kernels/cpu/detail/onednn.h>
 #endif
 
 namespace brigade::kernels::cpu {

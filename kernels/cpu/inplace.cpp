@@ -1,11 +1,10 @@
 // The in-place kernels of elementwise.h: copies with casts, fills, sums and scalings.
-#include <brigade/kernels/common/elements.h>
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
-#include <brigade/kernels/cpu/detail/strided.h>
-#include <brigade/kernels/cpu/vector/arithmetic.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // Chooses the best instruction set that the processor has, or the one that BRIGADE_CPU names.
-#include <brigade/kernels/instruction_set.h>
+#include <brigade/kernels/kernel.h>
 
 #include <brigade/kernels/cpu/vector/targets.h>
 

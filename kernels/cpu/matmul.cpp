@@ -5,7 +5,6 @@
 #include <brigade/core/view.h>
 #include <brigade/kernels/common/matmul.h>
 #include <brigade/kernels/cpu/detail/gemm.h>
-#include <brigade/kernels/cpu/detail/matmul_onednn.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/elementwise.h>
 

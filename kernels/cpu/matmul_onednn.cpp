@@ -1,5 +1,5 @@
 // Matrix products with oneDNN: each thread caches primitives by layout; small products are left to float32.
-#include <brigade/kernels/cpu/detail/matmul_onednn.h>
+#include <brigade/kernels/cpu/detail/gemm.h>
 
 #ifndef BRIGADE_HAVE_ONEDNN
 
@@ -9,9 +9,7 @@ bool onednn_matmul(const Tensor&, const Tensor&, const MatmulOptions&, const Mat
 
 #else
 
-#include <brigade/kernels/cpu/detail/onednn_cache.h>
-#include <brigade/kernels/cpu/detail/onednn_engine.h>
-#include <brigade/kernels/cpu/detail/onednn_primitives.h>
+#include <brigade/kernels/cpu/detail/onednn.h>
 
 #include <memory>
 

@@ -1,4 +1,5 @@
-// SGD and Adam on the CPU: one loop over parameters, gradients and states together.
+// The optimizers on the CPU: SGD and Adam in one loop over parameters, gradients and states together; Adam's clock and
+// the loss scale.
 #include <brigade/kernels/optimizer.h>
 
 #include <brigade/kernels/common/optimizer.h>
@@ -6,6 +7,8 @@
 #include <brigade/kernels/cpu/detail/multi_tensor.h>
 
 namespace brigade::kernels {
+
+// --- SGD and Adam on the CPU: one loop over parameters, gradients and states together.
 
 namespace {
 
@@ -48,5 +51,32 @@ constinit Kernel<void(TensorList, TensorList, TensorList, const SgdParams&)> for
 constinit Kernel<void(std::span<const Tensor>, std::span<const Tensor>, std::span<const Tensor>,
                       std::span<const Tensor>, std::span<const Tensor>, const AdamParams&)>
     foreach_adam_step("foreach_adam_step", &foreach_adam_step_cpu);
+
+// --- CPU kernels of Adam's clock.
+
+namespace {
+
+void advance_adam_clock_cpu(const Tensor& clock, const Tensor& found_inf, double beta1, double beta2) {
+  adam_clock_advance(clock, found_inf, beta1, beta2)();
+}
+
+}  // namespace
+
+constinit Kernel<void(const Tensor&, const Tensor&, double, double)> advance_adam_clock("advance_adam_clock",
+                                                                                        &advance_adam_clock_cpu);
+
+// --- CPU kernels of the loss scale.
+
+namespace {
+
+void update_loss_scale_cpu(const Tensor& scale, const Tensor& inverse, const Tensor& growth_tracker,
+                           const Tensor& found_inf, const LossScaleRule& rule) {
+  loss_scale_update(scale, inverse, growth_tracker, found_inf, rule)();
+}
+
+}  // namespace
+
+constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const LossScaleRule&)>
+    update_loss_scale("update_loss_scale", &update_loss_scale_cpu);
 
 }  // namespace brigade::kernels

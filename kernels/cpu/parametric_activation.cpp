@@ -4,7 +4,7 @@
 #include <brigade/kernels/common/activation.h>
 #include <brigade/kernels/cpu/detail/math.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
-#include <brigade/kernels/cpu/vector/parametric_activation.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 
 namespace brigade::kernels {
 

@@ -6,7 +6,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/pool.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/cpu/vector/pool.h>
+#include <brigade/kernels/cpu/vector/sums.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <limits>

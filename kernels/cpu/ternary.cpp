@@ -1,7 +1,7 @@
 // Addcmul, addcdiv and lerp on the CPU, in one pass in float32 or float64.
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
-#include <brigade/kernels/cpu/vector/arithmetic.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 
 namespace brigade::kernels {
 

@@ -1,7 +1,7 @@
 // Elementwise selection on the CPU: copies elements as words of their size, for any dtype.
 #include <brigade/core/view.h>
 #include <brigade/kernels/common/elementwise.h>
-#include <brigade/kernels/cpu/detail/strided.h>
+#include <brigade/kernels/cpu/detail/conversion.h>
 
 namespace brigade::kernels {
 

@@ -5,7 +5,6 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/cuda/detail/attention_tiles.h>
-#include <brigade/kernels/cuda/detail/dynamic_shared.h>
 
 #include <cmath>
 #include <string>

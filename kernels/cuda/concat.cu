@@ -4,7 +4,6 @@
 
 #include <brigade/core/view.h>
 #include <brigade/kernels/common/indexing.h>
-#include <brigade/kernels/cuda/detail/gather_rows.h>
 #include <brigade/kernels/cuda/detail/index_check.h>
 #include <brigade/kernels/cuda/detail/vector.h>
 #include <brigade/kernels/elementwise.h>

@@ -130,7 +130,7 @@ class CudnnPlan final : public ConvolutionPlan {
       workspace_bytes_ = bytes;
       return candidate.algo;
     }
-    throw DeviceError("{} found no algorithm for {} that needs at most {} bytes{}; see core/cuda/libraries.h for both",
+    throw DeviceError("{} found no algorithm for {} that needs at most {} bytes{}; see core/cuda/device.h for both",
                       call, describe(problem_), problem_.workspace_limit,
                       problem_.deterministic ? " and gives the same bits each time" : "");
   }

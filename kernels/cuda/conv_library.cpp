@@ -1,7 +1,7 @@
 // Convolution plans, cached by thread, device and problem; each call passes a workspace and a stream.
 #include <brigade/kernels/cuda/detail/conv_library.h>
 
-#include <brigade/core/cuda/libraries.h>
+#include <brigade/core/cuda/device.h>
 #include <brigade/core/cuda/stream.h>
 #include <brigade/core/factory.h>
 

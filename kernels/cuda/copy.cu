@@ -1,7 +1,7 @@
 // CUDA kernels of elementwise.h: copies and casts. Dense memory has one kernel per pair of dtypes; strided casts select
 // the source dtype at run time.
 #include <brigade/core/device_runtime.h>
-#include <brigade/kernels/common/elements.h>
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cuda/detail/map.h>
 #include <brigade/kernels/cuda/detail/transpose.h>

@@ -6,7 +6,7 @@
 
 #include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/loss.h>
-#include <brigade/kernels/cuda/detail/class_targets.h>
+#include <brigade/kernels/cuda/detail/loss_sums.h>
 #include <brigade/kernels/cuda/detail/map.h>
 #include <brigade/kernels/cuda/detail/rows.h>
 #include <brigade/kernels/elementwise.h>

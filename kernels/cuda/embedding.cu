@@ -3,8 +3,7 @@
 #include <brigade/kernels/indexing.h>
 
 #include <brigade/kernels/common/indexing.h>
-#include <brigade/kernels/cuda/detail/add_rows.h>
-#include <brigade/kernels/cuda/detail/gather_rows.h>
+#include <brigade/kernels/cuda/detail/index_check.h>
 #include <brigade/kernels/cuda/detail/map.h>
 #include <brigade/kernels/cuda/detail/sort_indices.h>
 #include <brigade/kernels/elementwise.h>

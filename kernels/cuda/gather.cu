@@ -2,14 +2,14 @@
 //
 // If several indices name the same target, each bids with its position first, and the highest bid (an integer maximum,
 // independent of order) writes. For sums, the targets are sorted, and the sources of each are added in order
-// (detail/add_rows.h).
+// (detail/index_check.h).
 #include <brigade/kernels/indexing.h>
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
-#include <brigade/kernels/common/elements.h>
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/indexing.h>
-#include <brigade/kernels/cuda/detail/add_rows.h>
+#include <brigade/kernels/cuda/detail/index_check.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // CUDA kernels of elementwise.h: operations that write to an existing tensor.
-#include <brigade/kernels/common/elements.h>
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/cuda/detail/map.h>

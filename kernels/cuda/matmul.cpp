@@ -1,5 +1,5 @@
 // CUDA kernels of matmul.h: products of strided matrices, in as few gemm calls as the batch dimensions allow.
-#include <brigade/core/cuda/libraries.h>
+#include <brigade/core/cuda/device.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/common/matmul.h>

@@ -5,7 +5,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/loss.h>
-#include <brigade/kernels/cuda/detail/class_targets.h>
+#include <brigade/kernels/cuda/detail/loss_sums.h>
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade::kernels {

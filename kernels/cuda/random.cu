@@ -2,9 +2,9 @@
 // the offset, and i. A thread generates one block of the stream: four words, which make four elements, or two of
 // float64.
 #include <brigade/core/factory.h>
+#include <brigade/kernels/activation.h>
 #include <brigade/kernels/common/random_numbers.h>
 #include <brigade/kernels/cuda/detail/vector.h>
-#include <brigade/kernels/dropout.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 

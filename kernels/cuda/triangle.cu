@@ -2,7 +2,7 @@
 // are not read.
 #include <brigade/kernels/elementwise.h>
 
-#include <brigade/kernels/common/elements.h>
+#include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cuda/detail/map.h>
 

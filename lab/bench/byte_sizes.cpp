@@ -1,5 +1,5 @@
 // Parses sizes such as 64K and ranges such as 1K-1M:x4, and writes sizes in words.
-#include <brigade/lab/bench/byte_sizes.h>
+#include <brigade/lab/bench/benchmark.h>
 
 #include <brigade/core/error.h>
 

@@ -1,10 +1,9 @@
 // All groups share one store: under mpirun and srun rank 0 hosts it, at a port that can be opened only once.
-#include <brigade/lab/bench/joined.h>
+#include <brigade/lab/bench/on_ranks.h>
 
 #include <brigade/core/error.h>
 #include <brigade/core/fnv.h>
 #include <brigade/dist/groups/backends.h>
-#include <brigade/dist/rendezvous/rank_hosts.h>
 #include <brigade/dist/rendezvous/rendezvous.h>
 #include <brigade/lab/rank_job.h>
 

@@ -1,6 +1,6 @@
 // The program `brigade-bench`, which `brigade bench` executes: microbenchmarks.
 #include <brigade/lab/bench/benchmark.h>
-#include <brigade/lab/bench/joined.h>
+#include <brigade/lab/bench/on_ranks.h>
 #include <brigade/lab/program.h>
 
 namespace {

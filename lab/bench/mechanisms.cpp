@@ -5,7 +5,7 @@
 #include <brigade/dist/ddp/join.h>
 #include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/lab/bench/averaged_once.h>
+#include <brigade/lab/bench/on_ranks.h>
 #include <brigade/lab/bench/steps.h>
 #include <brigade/lab/bench/transformer.h>
 #include <brigade/optim/optim.h>

@@ -3,7 +3,7 @@
 
 #include <brigade/core/atomic_file.h>
 #include <brigade/core/error.h>
-#include <brigade/lab/json_output.h>
+#include <brigade/lab/json.h>
 
 #include <fmt/format.h>
 

@@ -1,9 +1,8 @@
 // brigade bench unused, diagnosis, mechanisms, batch-norm: runs the steps on ranks, and compares the times of
 // neighboring steps.
-#include <brigade/lab/bench/bench_options.h>
 #include <brigade/lab/bench/benchmark.h>
 #include <brigade/lab/bench/on_ranks.h>
-#include <brigade/lab/bench/steps_job.h>
+#include <brigade/lab/bench/steps.h>
 #include <brigade/lab/options.h>
 
 #include <brigade/core/error.h>

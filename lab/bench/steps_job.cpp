@@ -1,5 +1,5 @@
 // Takes one step of each way in turns, and counts the collectives of each.
-#include <brigade/lab/bench/steps_job.h>
+#include <brigade/lab/bench/steps.h>
 
 #include <brigade/core/error.h>
 #include <brigade/lab/bench/rounds.h>

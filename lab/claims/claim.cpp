@@ -2,7 +2,6 @@
 #include <brigade/lab/claims/claim.h>
 
 #include <brigade/core/error.h>
-#include <brigade/lab/claims/measured.h>
 #include <brigade/lab/faults/diagnosis.h>
 
 #include <fmt/format.h>

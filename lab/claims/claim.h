@@ -38,4 +38,19 @@ const Claim& find_claim(const std::string& row);
 // "an error, one wrong step later" for a letter; the text of a measurement is returned unchanged.
 std::string in_words(const std::string& torch);
 
+// --- Measurements of DDP on two ranks (threads), for claims that no planted fault covers.
+
+// Whether a backward under find_unused_parameters that skips a head sends as much as one that uses all heads.
+Evidence bytes_with_an_unused_head();
+// Whether a head that was frozen before wrapping is not sent.
+Evidence bytes_with_a_frozen_head();
+// The names of parameters without a gradient on a rank that has not used a head that another rank has used.
+Evidence names_without_gradient();
+// What ddp.explain() reports about that head on that rank.
+Evidence users_of_the_head();
+// Whether buckets are launched before backward has run all its nodes.
+Evidence buckets_that_left_in_backward();
+// Whether gradients are equal on all ranks between backward and step.
+Evidence gradients_before_step();
+
 }  // namespace brigade::lab

@@ -1,10 +1,10 @@
 // Measurements on a trunk with two heads, of which a backward may skip one.
-#include <brigade/lab/claims/measured.h>
+#include <brigade/lab/claims/claim.h>
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/lab/faults/models.h>
-#include <brigade/lab/recipes/replicas.h>
+#include <brigade/lab/recipes/training.h>
 #include <brigade/lab/traffic.h>
 
 #include <fmt/format.h>

@@ -2,7 +2,6 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/options.h>
-#include <brigade/lab/reference/file.h>
 #include <brigade/lab/reference/suite.h>
 #include <brigade/lab/results.h>
 

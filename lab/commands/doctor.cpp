@@ -1,8 +1,8 @@
 // brigade doctor: shows what this program will use here, why, and what is broken; with --amp, what autocast casts.
-#include <brigade/amp/op_lists.h>
+#include <brigade/amp/autocast.h>
 #include <brigade/core/version.h>
 #include <brigade/lab/commands/commands.h>
-#include <brigade/lab/doctor/findings.h>
+#include <brigade/lab/doctor/machine.h>
 #include <brigade/lab/results.h>
 
 #include <fmt/format.h>

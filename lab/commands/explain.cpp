@@ -3,15 +3,12 @@
 #include <brigade/core/atomic_file.h>
 #include <brigade/core/error.h>
 #include <brigade/lab/commands/commands.h>
-#include <brigade/lab/json_input.h>
-#include <brigade/lab/json_output.h>
+#include <brigade/lab/json.h>
 #include <brigade/lab/options.h>
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/recipes/recipe.h>
 #include <brigade/lab/results.h>
-#include <brigade/lab/scaler_history.h>
 #include <brigade/lab/trace_file.h>
-#include <brigade/lab/trace_in_words.h>
 
 #include <nlohmann/json.hpp>
 

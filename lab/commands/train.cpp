@@ -1,16 +1,16 @@
 // brigade train: one training job.
 #include <brigade/lab/commands/train.h>
 
-#include <brigade/amp/precision.h>
+#include <brigade/amp/autocast.h>
 #include <brigade/core/atomic_file.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/dist/fabric/strategy.h>
 #include <brigade/lab/commands/commands.h>
-#include <brigade/lab/json_output.h>
+#include <brigade/lab/json.h>
 #include <brigade/lab/options.h>
 #include <brigade/lab/png.h>
 #include <brigade/lab/rank_job.h>
-#include <brigade/lab/recipes/strategy_options.h>
+#include <brigade/lab/recipes/training.h>
 #include <brigade/lab/results.h>
 
 #include <fmt/format.h>

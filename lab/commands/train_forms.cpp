@@ -1,7 +1,7 @@
 // Lists and compares the forms of a recipe: `brigade train --list` and `--compare`.
 #include <brigade/lab/commands/train.h>
 
-#include <brigade/lab/json_output.h>
+#include <brigade/lab/json.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // Judges the machine section by section: processor, devices, ranks of one host, network, backends.
-#include <brigade/lab/doctor/findings.h>
+#include <brigade/lab/doctor/machine.h>
 
 #include <brigade/dist/errors/verdict.h>
 

@@ -1,7 +1,7 @@
 // Parses the table of connections between GPUs: a header line of names, then a line for each GPU.
-#include <brigade/lab/doctor/gpu_topology.h>
+#include <brigade/lab/doctor/machine.h>
 
-#include <brigade/lab/words.h>
+#include <brigade/lab/options.h>
 
 #include <fmt/format.h>
 

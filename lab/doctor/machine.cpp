@@ -6,7 +6,7 @@
 #include <brigade/dist/groups/nccl/library.h>
 #include <brigade/dist/groups/shm/shared_file.h>
 #include <brigade/dist/rendezvous/launch/environment.h>
-#include <brigade/kernels/instruction_set.h>
+#include <brigade/kernels/kernel.h>
 #include <brigade/lab/hardware.h>
 
 #include <algorithm>

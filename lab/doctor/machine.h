@@ -1,15 +1,36 @@
-// What brigade doctor knows about the machine: plain values, so that the findings (lab/doctor/findings.h) can be
-// tested with imaginary machines.
+// What brigade doctor knows about the machine, and what it finds.
 #pragma once
 
-#include <brigade/lab/doctor/gpu_topology.h>
+#include <brigade/dist/groups/backends.h>
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace brigade::lab {
+
+// --- How the GPUs of this machine are connected, as `nvidia-smi topo -m` reports it.
+
+struct GpuPair {
+  int first = 0, second = 0;  // device numbers of the driver
+  std::string way;            // "NV18", "PIX", "SYS"
+};
+
+// Parses the program's table. Skips columns and rows other than GPUs (network cards, affinities).
+std::vector<GpuPair> gpu_pairs_in(const std::string& table);
+// The pairs of this machine; empty when nvidia-smi is missing, or does not answer within 10 seconds.
+std::vector<GpuPair> read_gpu_pairs();
+
+// "18 NVLinks", "within one PCIe switch"
+std::string way_in_words(const std::string& way);
+// "18 NVLinks (NV18): 0-1; between sockets (SYS): 0-2, 1-2"
+std::string in_words(const std::vector<GpuPair>& pairs);
+
+// --- What brigade doctor knows about the machine: plain values, so that the findings (lab/doctor/machine.h) can be
+// tested with imaginary machines.
 
 struct NetworkInterface {
   std::string name;  // "eth0"
@@ -68,5 +89,24 @@ struct Machine {
 // Reads this machine. Files are read below `root`, which is / except in tests. Never throws: a value that cannot be
 // read keeps its default.
 Machine read_machine(const std::filesystem::path& root = "/");
+
+// --- The doctor's findings on a machine: what will be used, why, what is missing, and how to get it.
+
+enum class Health { Ok, Note, Broken };
+const char* name(Health health);  // "ok", "note", "broken"
+
+struct Finding {
+  std::string section;  // "processor"
+  std::string name;     // "instruction set"
+  std::string value;    // "x86-64-v3"
+  Health health = Health::Ok;
+  std::string advice = {};  // what to do; "" if all is well
+};
+
+// In display order, by section.
+std::vector<Finding> findings_of(const Machine& machine, std::span<const dist::Backend> backends);
+
+// Formats the findings for display: one line each, with a mark and the advice below for those that are not ok.
+std::string in_words(std::span<const Finding> findings);
 
 }  // namespace brigade::lab

@@ -4,7 +4,7 @@
 #include <brigade/autograd/gradient_scale.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/random.h>
-#include <brigade/core/warning_collector.h>
+#include <brigade/core/warning.h>
 #include <brigade/dist/diagnosis/advisories.h>
 #include <brigade/lab/rank_job.h>
 

@@ -1,7 +1,7 @@
 // The list of faults in the order of their ids, filled by static objects.
 #include <brigade/lab/faults/fault.h>
 
-#include <brigade/lab/words.h>
+#include <brigade/lab/options.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,9 +1,8 @@
 // brigade bench ops, autograd, optim, amp: microbenchmarks of one process.
 #include <brigade/core/error.h>
-#include <brigade/lab/bench/bench_options.h>
 #include <brigade/lab/bench/benchmark.h>
 #include <brigade/lab/bench/spread.h>
-#include <brigade/lab/json_output.h>
+#include <brigade/lab/json.h>
 #include <brigade/lab/microbench/micro_case.h>
 #include <brigade/lab/options.h>
 

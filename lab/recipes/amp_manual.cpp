@@ -14,7 +14,6 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/trace.h>
 #include <brigade/dist/fabric/fabric.h>
-#include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/step_log.h>
 #include <brigade/lab/recipes/training.h>
 #include <brigade/nn/nn.h>

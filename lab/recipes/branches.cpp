@@ -16,7 +16,6 @@
 #include <brigade/dist/fabric/fabric.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/recipes/branches_nets.h>
-#include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/step_log.h>
 #include <brigade/lab/recipes/training.h>
 #include <brigade/optim/optim.h>

@@ -8,10 +8,9 @@
 #include <brigade/dist/ddp/trace.h>
 #include <brigade/dist/fabric/fabric.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/lab/recipes/progress.h>
+#include <brigade/lab/data_path.h>
 #include <brigade/lab/recipes/step_log.h>
 #include <brigade/lab/recipes/training.h>
-#include <brigade/lab/text.h>
 #include <brigade/optim/optim.h>
 
 #include <fmt/format.h>

@@ -1,24 +1,23 @@
 // The network, its training, its accuracy, and whether all ranks end with the same parameters.
 #include <brigade/lab/recipes/digits.h>
-#include <brigade/lab/recipes/recipe.h>
 
 #include <brigade/amp/autocast.h>
 #include <brigade/amp/grad_scaler.h>
-#include <brigade/amp/precision.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/data/data_loader.h>
-#include <brigade/data/tensor_dataset.h>
+#include <brigade/data/dataset.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/sampler.h>
 #include <brigade/dist/ddp/trace.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/lab/recipes/progress.h>
+#include <brigade/lab/recipes/recipe.h>
 #include <brigade/lab/recipes/step_log.h>
-#include <brigade/lab/recipes/strategy_options.h>
 #include <brigade/lab/recipes/training.h>
 #include <brigade/optim/optim.h>
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace brigade::lab {
 
@@ -123,5 +122,27 @@ const AddRecipe add({.name = "digits",
                      }});
 
 }  // namespace
+
+// --- Five training steps on random images, of which the timeline keeps the last two.
+
+std::string trace_digits(const dist::ProcessGroupPtr& group, double bucket_mb) {
+  manual_seed(1);
+  DigitsNet net;
+  dist::DDPOptions options;
+  options.bucket_cap_mb = bucket_mb;
+  options.first_bucket_mb = std::min(1.0, options.bucket_cap_mb);
+  dist::DistributedDataParallel<DigitsNet> ddp(net, group, options);
+  ddp.timeline().keep(2);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.05});
+  RandomGenerator generator(7 + static_cast<uint64_t>(group->rank()));
+  for (int step = 0; step < 5; ++step) {
+    const Tensor images = randn({32, 1, 8, 8}, kFloat32, &generator);
+    const Tensor labels = randint(0, 10, {32}, {kInt64}, &generator);
+    optimizer.zero_grad();
+    cross_entropy(ddp(images), labels).backward();
+    optimizer.step();
+  }
+  return dist::trace_json(ddp);
+}
 
 }  // namespace brigade::lab

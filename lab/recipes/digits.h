@@ -3,7 +3,7 @@
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
-#include <brigade/lab/digits.h>
+#include <brigade/lab/data_path.h>
 #include <brigade/nn/nn.h>
 
 #include <string>

@@ -14,7 +14,6 @@
 #include <brigade/dist/ddp/trace.h>
 #include <brigade/dist/fabric/fabric.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/step_log.h>
 #include <brigade/lab/recipes/training.h>
 #include <brigade/optim/optim.h>

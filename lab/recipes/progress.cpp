@@ -1,7 +1,7 @@
 // Writes and reads checkpoints of recipes, and refuses those of other jobs.
-#include <brigade/lab/recipes/progress.h>
+#include <brigade/lab/recipes/training.h>
 
-#include <brigade/amp/precision.h>
+#include <brigade/amp/autocast.h>
 
 #include <fmt/format.h>
 

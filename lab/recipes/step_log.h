@@ -2,8 +2,8 @@
 // result, to the progress bar, and as a line of JSON to the file of --metrics.
 #pragma once
 
-#include <brigade/lab/progress_bar.h>
 #include <brigade/lab/recipes/recipe.h>
+#include <brigade/lab/terminal.h>
 
 #include <chrono>
 #include <fstream>

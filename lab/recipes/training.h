@@ -2,18 +2,62 @@
 // in the checkpoint, the ends of a result, and numbers that are asked of all ranks.
 #pragma once
 
+#include <brigade/amp/autocast.h>
 #include <brigade/amp/grad_scaler.h>
-#include <brigade/amp/precision.h>
 #include <brigade/data/data_loader.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/fabric/fabric.h>
-#include <brigade/lab/digits.h>
-#include <brigade/lab/recipes/progress.h>
+#include <brigade/dist/groups/process_group.h>
+#include <brigade/lab/data_path.h>
 #include <brigade/lab/recipes/recipe.h>
 #include <brigade/lab/recipes/step_log.h>
 #include <brigade/optim/checkpoint.h>
 
+#include <string>
+#include <vector>
+
 namespace brigade::lab {
+
+// --- What a training goes on from, bit for bit on as many ranks: the file of --checkpoint and --resume.
+
+// How far a training has come, and the options that have to be the same when it goes on. One object
+// per training; models and optimizers are named to `checkpoint` by the recipe.
+class Progress {
+ public:
+  // `begin`: parts of a checkpoint that are there already (Fabric::checkpoint).
+  explicit Progress(const TrainOptions& options, optim::Checkpoint begin = {});
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  int64_t steps = 0;  // that are done
+  optim::Checkpoint checkpoint;
+
+  // Where there is a file to resume: loads all that `checkpoint` names. Throws ValueError when the
+  // file belongs to another job, or `all` steps are done.
+  void resume(int64_t all);
+  // Rank 0 writes the file where one is wanted: after each epoch, every --save-every steps, and after the last step.
+  void save(const dist::ProcessGroup& group, int64_t per_epoch, int64_t all) const;
+
+ private:
+  optim::OptimizerState options_of_job() const;
+  void must_be_of_job(const optim::OptimizerState& saved) const;
+
+  TrainOptions options_;
+};
+
+// --- Whether all ranks hold the same bits.
+
+// Collective; the same answer on every rank. Undefined tensors have to be undefined everywhere.
+bool same_on_all_ranks(dist::ProcessGroup& group, const std::vector<Tensor>& tensors);
+// The gradients of these parameters, in their order.
+std::vector<Tensor> gradients_of(const std::vector<Tensor>& parameters);
+
+// --- The options of DDP that --strategy and --bucket-mb ask for.
+
+// `bucket_mb`: cap of the buckets in MiB; 0: DDP's own. Throws ValueError that lists the known names.
+dist::DDPOptions strategy_options(const std::string& name, double bucket_mb = 0);
+
+// --- The loop: device and data, its precision, the scaler in the checkpoint, numbers that are asked of all ranks.
 
 // The device of the options, made the current one. Throws DeviceError.
 Device ready_device(const TrainOptions& options, const dist::ProcessGroup& group);

@@ -1,10 +1,10 @@
 // Determines whether a file holds an operation or a model, runs it, and reports tensors that were compared with
 // nothing.
-#include <brigade/lab/reference/file.h>
+#include <brigade/lab/reference/suite.h>
 
-#include <brigade/core/detail/in_quotes.h>
+#include <brigade/core/detail/file_formats.h>
 #include <brigade/core/safetensors.h>
-#include <brigade/lab/json_input.h>
+#include <brigade/lab/json.h>
 #include <brigade/lab/reference/check_case.h>
 #include <brigade/lab/reference/models/model.h>
 

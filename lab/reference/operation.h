@@ -8,7 +8,7 @@
 // Names and arguments are those of the rows in tests/reference/cases, which are PyTorch's.
 #pragma once
 
-#include <brigade/core/size2.h>
+#include <brigade/core/options.h>
 #include <brigade/core/tensor.h>
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,7 +1,9 @@
-// Runs all cases of the table against their fixtures. Nothing is skipped: a case with an unknown operation, a
-// fixture that is missing or was made from another row, and a fixture without a row are failures.
+// What `brigade check` runs: all cases of the table, or a user's file.
 #pragma once
 
+#include <brigade/core/compare.h>
+#include <brigade/core/device.h>
+#include <brigade/core/dtype.h>
 #include <brigade/lab/reference/check_case.h>
 
 #include <functional>
@@ -10,6 +12,9 @@
 #include <vector>
 
 namespace brigade::lab::reference {
+
+// --- Runs all cases of the table against their fixtures. Nothing is skipped: a case with an unknown operation, a
+// fixture that is missing or was made from another row, and a fixture without a row are failures.
 
 // The family of whole models; their "op" is the model's name.
 inline constexpr const char* kModelsFamily = "models";
@@ -30,5 +35,25 @@ struct SuiteResult {
 
 // Calls `tell` with each case when it is done.
 void run_suite(const SuiteOptions& options, const std::function<void(const SuiteResult&)>& tell);
+
+// --- Checks a user's file (docs/check.md): one operation, or one step of a built-in model.
+
+struct FileOptions {
+  std::string model, op;       // default: from the file's metadata; at most one of them
+  std::optional<DType> dtype;  // dtype to compute in; default: the file's
+  Device device;
+  double bound = 0;  // relative to the scale of each tensor; 0: the default
+};
+
+struct FileResult {
+  std::string kind;  // "op" or "model"
+  std::string name;
+  DType dtype = DType::Float64;
+  check::Report report;
+};
+
+// Throws IoError for a file that cannot be read, ValueError for invalid metadata, and what the operation or the
+// model throws for inputs that it does not accept.
+FileResult check_file(const std::string& path, const FileOptions& options);
 
 }  // namespace brigade::lab::reference

@@ -1,7 +1,7 @@
 // Sorts the tensors and metadata of a file into parts, and parses its numbers.
 #include <brigade/optim/detail/checkpoint_file.h>
 
-#include <brigade/core/detail/in_quotes.h>
+#include <brigade/core/detail/file_formats.h>
 
 namespace brigade::optim::detail {
 

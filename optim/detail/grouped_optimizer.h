@@ -7,7 +7,7 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/optim/detail/batches.h>
-#include <brigade/optim/detail/capture.h>
+#include <brigade/optim/detail/device_state.h>
 #include <brigade/optim/optimizer.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Compares the table of autocast rules with PyTorch's lists (generate_op_lists.py).
-#include <brigade/amp/op_lists.h>
+#include <brigade/amp/autocast.h>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>

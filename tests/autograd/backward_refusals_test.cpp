@@ -117,8 +117,12 @@ TEST_CASE("a listener is told of the first operation whose gradient is not finit
   sum(sqrt(exp(x))).backward();
   CHECK(listener->ops.empty());
   const Tensor zero = zeros({2}).requires_grad_();
-  sum(sqrt(exp(log(sqrt(zero) * 2.0)) + 1.0)).backward();
+  const Tensor second = sum(rsqrt(zero));
+  (second + sum(sqrt(exp(log(sqrt(zero) * 2.0)) + 1.0))).backward();
   CHECK(listener->ops == std::vector<std::string>{"log"});
+  const autograd::DetectAnomalyGuard guard;  // the listener hears of it before backward fails
+  CHECK_THROWS_AS(sum(sqrt(zero) * 0.0).backward(), AutogradError);
+  CHECK(listener->ops.back() == "sqrt");
 }
 
 TEST_CASE("grad() through a graph that is gone is refused, whatever else was asked for") {

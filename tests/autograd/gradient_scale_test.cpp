@@ -91,6 +91,11 @@ TEST_CASE("gradients get a label while a scaler lives, and none else") {
     CHECK(label().first.backward_at.line() == __LINE__ - 3);
     leaf.sum().backward({.gradient = full({}, 3.0)});
     CHECK(label() == ScaleKnown::Unknown);
+    leaf.set_grad(Tensor());
+    const Tensor outer = ones({2}).requires_grad_(), inner = leaf.sum();
+    outer.register_hook([&](const Tensor& gradient) { return inner.backward(), gradient; });
+    outer.sum().backward();
+    CHECK(label() == ScaleKnown::Unknown);  // of a backward within another one
   }
   leaf.set_grad(Tensor());
   leaf.sum().backward();

@@ -1,7 +1,7 @@
 // In-place writes: how the graph records them, and which ones are rejected.
 #include <brigade/autograd/backward.h>
 #include <brigade/autograd/functional.h>
-#include <brigade/autograd/ops/inplace.h>
+#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/kernels/factory.h>
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 // SlidingVector: elements that remain after drops from the front are contiguous, and dropped ones do not pile up.
-#include <brigade/autograd/detail/sliding_vector.h>
+#include <brigade/autograd/tape.h>
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/listener.h>
-#include <brigade/autograd/scope.h>
+#include <brigade/autograd/tape.h>
 #include <brigade/autograd/tape_query.h>
 #include <brigade/kernels/factory.h>
 

@@ -2,7 +2,7 @@
 #include <brigade/core/error.h>
 #include <brigade/core/place.h>
 #include <brigade/core/shape.h>
-#include <brigade/core/warning_collector.h>
+#include <brigade/core/warning.h>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // can enumerate all states in which a power cut may leave a file.
 #pragma once
 
-#include <brigade/core/detail/disk.h>
+#include <brigade/core/detail/files.h>
 
 #include <cerrno>
 #include <cstddef>

@@ -4,7 +4,6 @@
 #include <near.h>
 
 #include <brigade/kernels/activation.h>
-#include <brigade/kernels/dropout.h>
 #include <brigade/kernels/optimizer.h>
 
 #include <functional>

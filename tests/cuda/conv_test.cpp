@@ -2,7 +2,6 @@
 #include "on_device.h"
 
 #include <brigade/core/cuda/device.h>
-#include <brigade/core/cuda/libraries.h>
 #include <brigade/core/cuda/stream.h>
 #include <brigade/kernels/conv.h>
 #include <brigade/kernels/cuda/detail/conv_library.h>

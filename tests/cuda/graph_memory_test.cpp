@@ -5,7 +5,6 @@
 #include <brigade/core/cuda/device.h>
 #include <brigade/core/cuda/error.h>
 #include <brigade/core/cuda/graph.h>
-#include <brigade/core/cuda/pinned.h>
 
 #include <stdexcept>
 #if __has_include(<simt/runtime.h>)

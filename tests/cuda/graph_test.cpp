@@ -6,7 +6,6 @@
 #include <brigade/core/cuda/error.h>
 #include <brigade/core/cuda/graph.h>
 #include <brigade/kernels/activation.h>
-#include <brigade/kernels/dropout.h>
 #include <brigade/kernels/optimizer.h>
 #include <brigade/kernels/reduce.h>
 

@@ -4,7 +4,6 @@
 
 #include <brigade/core/cuda/device.h>
 #include <brigade/core/cuda/graph.h>
-#include <brigade/core/cuda/libraries.h>
 #include <brigade/core/cuda/stream.h>
 #include <brigade/kernels/matmul.h>
 

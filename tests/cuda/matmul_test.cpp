@@ -3,7 +3,6 @@
 
 #include <brigade/core/cuda/device.h>
 #include <brigade/core/cuda/error.h>
-#include <brigade/core/cuda/libraries.h>
 #include <brigade/core/cuda/stream.h>
 #include <brigade/kernels/matmul.h>
 

@@ -1,4 +1,4 @@
-#include <brigade/data/cifar10.h>
+#include <brigade/data/image_dataset.h>
 
 #include <core/error_of.h>
 #include <data/image_files.h>

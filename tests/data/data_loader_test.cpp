@@ -1,7 +1,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/warning.h>
 #include <brigade/data/data_loader.h>
-#include <brigade/data/tensor_dataset.h>
+#include <brigade/data/dataset.h>
 
 #include <core/error_of.h>
 #include <data/datasets.h>

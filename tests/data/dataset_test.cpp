@@ -1,5 +1,5 @@
+#include <brigade/data/dataset.h>
 #include <brigade/data/subset.h>
-#include <brigade/data/tensor_dataset.h>
 #include <brigade/kernels/factory.h>
 
 #include <core/error_of.h>

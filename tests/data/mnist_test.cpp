@@ -1,5 +1,5 @@
 #include <brigade/data/data_loader.h>
-#include <brigade/data/mnist.h>
+#include <brigade/data/image_dataset.h>
 
 #include <core/error_of.h>
 #include <data/image_files.h>

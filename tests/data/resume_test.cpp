@@ -1,7 +1,7 @@
 // Saving and loading the position in the data: training resumes in the middle of an epoch, bit for bit.
 #include <brigade/autograd/functional.h>
 #include <brigade/data/data_loader.h>
-#include <brigade/data/tensor_dataset.h>
+#include <brigade/data/dataset.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>

@@ -1,7 +1,6 @@
 // A program, PyTorch's results for it, and how far our results may differ.
 #pragma once
 
-#include "differential/program.h"
 #include "differential/run.h"
 
 #include <map>

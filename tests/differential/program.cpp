@@ -1,5 +1,5 @@
 // Parses programs from JSON and prints them as readable text.
-#include "differential/program.h"
+#include "differential/run.h"
 
 #include <brigade/core/error.h>
 

@@ -1,5 +1,5 @@
 // Tensors as bytes, base64 in JSON.
-#include "differential/snapshot.h"
+#include "differential/run.h"
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>

@@ -2,7 +2,7 @@
 // name is an operation of the table (lab/reference/operation.h).
 #pragma once
 
-#include "differential/program.h"
+#include "differential/run.h"
 
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/lab/reference/operation.h>

@@ -1,5 +1,5 @@
 // Announcing errors to a launcher, and which of them count as the same error.
-#include <brigade/dist/errors/announcement.h>
+#include <brigade/dist/errors/error_file.h>
 #include <brigade/dist/groups/collective_errors.h>
 
 #include <doctest/doctest.h>

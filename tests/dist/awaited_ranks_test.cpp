@@ -1,6 +1,6 @@
 // Waiting for other ranks through a store: when the wait ends, and which rank its error names.
-#include <brigade/dist/rendezvous/awaited_ranks.h>
 #include <brigade/dist/rendezvous/launch/node_exits.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
 
 #include <scoped_environment.h>
 

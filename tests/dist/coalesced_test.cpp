@@ -1,6 +1,6 @@
 // Collectives that are issued together as one, and the reported difference between two of them.
-#include <brigade/dist/errors/coalesced.h>
-#include <brigade/dist/errors/mismatch.h>
+#include <brigade/dist/errors/collective.h>
+#include <brigade/dist/errors/collective_info.h>
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 #include <brigade/dist/errors/collective_info.h>
 #include <brigade/dist/errors/rank_activity.h>
 #include <brigade/dist/errors/wire.h>
-#include <brigade/dist/groups/shm/header.h>
+#include <brigade/dist/groups/shm/rank_status.h>
 
 #include <doctest/doctest.h>
 

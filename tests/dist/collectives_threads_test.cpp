@@ -1,6 +1,7 @@
 #include "processes.h"
 
 #include <brigade/core/factory.h>
+#include <brigade/dist/groups/own_collectives.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-#include "branching_net.h"
+#include "nets.h"
 #include "rank_case.h"
 
 #include <brigade/autograd/functional.h>
@@ -116,7 +116,8 @@ void check_same_as_one_process(const std::string& backend, int ranks) {
         if (!ddp.reducer().buckets().is_rebuilt()) return "buckets were not rebuilt";
         const uint64_t before = ddp.reducer().past().collectives;
         loss_of(ddp(batch_of(group->rank()))).backward();
-        if (ddp.reducer().past().collectives - before != ddp.reducer().buckets().layouts().size()) return "collectives per step";
+        if (ddp.reducer().past().collectives - before != ddp.reducer().buckets().layouts().size())
+          return "collectives per step";
         size_t i = 0;
         for (const Tensor& parameter : net->parameters()) {
           for (const float v : parameter.to_vector<float>()) {

@@ -1,7 +1,7 @@
 // The texts of errors with verdicts: each says what to do, and long lists are cut.
 #include <brigade/brigade.h>
 #include <brigade/dist/diagnosis/report.h>
-#include <brigade/dist/errors/mismatch.h>
+#include <brigade/dist/errors/collective.h>
 #include <brigade/dist/groups/collective_errors.h>
 
 #include <doctest/doctest.h>

@@ -2,7 +2,7 @@
 #include <brigade/core/error.h>
 #include <brigade/core/place.h>
 #include <brigade/dist/errors/json.h>
-#include <brigade/dist/errors/use_history.h>
+#include <brigade/dist/errors/named_parameter.h>
 
 #include <doctest/doctest.h>
 

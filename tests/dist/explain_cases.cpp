@@ -1,6 +1,6 @@
 // What DDP explains of its parameters at any time: which ranks used them, when they were reduced, which optimizer holds
 // them, and what wrote them last.
-#include "branching_net.h"
+#include "nets.h"
 #include "rank_case.h"
 
 #include <brigade/autograd/grad_mode.h>

@@ -3,7 +3,7 @@
 #include "rank_case.h"
 
 #include <brigade/amp/grad_scaler.h>
-#include <brigade/data/tensor_dataset.h>
+#include <brigade/data/dataset.h>
 #include <brigade/dist/ddp/sampler.h>
 #include <brigade/dist/fabric/fabric.h>
 #include <brigade/dist/groups/threads/run_threads.h>

@@ -1,5 +1,5 @@
 // Finds the rank that failed first, from how the ranks ended and the error records that they left.
-#include <brigade/dist/rendezvous/launch/first_failure.h>
+#include <brigade/dist/rendezvous/launch/outcome.h>
 
 #include <doctest/doctest.h>
 

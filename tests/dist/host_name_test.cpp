@@ -1,6 +1,6 @@
 // Resolving host names: found, unknown, and not answered in time.
 #include <brigade/core/error.h>
-#include <brigade/dist/rendezvous/store/host_name.h>
+#include <brigade/dist/rendezvous/store/socket.h>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/dist/errors/verdict.h>
-#include <brigade/dist/rendezvous/rank_hosts.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <doctest/doctest.h>

@@ -1,7 +1,7 @@
 // A rank that leaves in the middle, by an exception, a return, an exit with 0 or a signal, at different points and with
 // random delays: all others name it, with one verdict, and say what to do. BRIGADE_REPEATS sets how often each is tried
 // (default 4), BRIGADE_SEED the delays.
-#include "branching_net.h"
+#include "nets.h"
 #include "processes.h"
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>

@@ -3,8 +3,8 @@
 #include "rank_case.h"
 
 #include <brigade/dist/checks/values.h>
+#include <brigade/dist/ddp/explanation.h>
 #include <brigade/dist/ddp/join.h>
-#include <brigade/dist/ddp/logging_data.h>
 
 namespace brigade::test::mechanisms_cases {
 

@@ -1,6 +1,6 @@
 // Ranks that meet in different collectives: the error guesses a cause only if the history leaves one explanation, and
 // of two ranks neither is blamed without a reason.
-#include "branching_net.h"
+#include "nets.h"
 #include "rank_case.h"
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>

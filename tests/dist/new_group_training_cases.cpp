@@ -2,7 +2,7 @@
 #include "rank_case.h"
 
 #include <brigade/autograd/functional.h>
-#include <brigade/autograd/ops/concat.h>
+#include <brigade/autograd/ops/shape.h>
 #include <brigade/dist/checks/values.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/sync_batch_norm.h>

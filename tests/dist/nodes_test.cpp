@@ -1,4 +1,4 @@
-#include <brigade/dist/rendezvous/launch/nodes.h>
+#include <brigade/dist/rendezvous/launch/node_exits.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // The origin of an infinity or NaN: the first operation, in forward or in backward, or none where none is known.
 #include "mechanisms_net.h"
-#include "paths_net.h"
+#include "nets.h"
 #include "rank_case.h"
 
 #include <brigade/autograd/function.h>

@@ -1,6 +1,6 @@
 // A verdict points at the user's own line, never at a line inside the library or at one that ended long before.
 #include "mechanisms_net.h"
-#include "paths_net.h"
+#include "nets.h"
 #include "rank_case.h"
 
 #include <chrono>

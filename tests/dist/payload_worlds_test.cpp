@@ -139,7 +139,8 @@ TEST_CASE("flags and truths are counted exactly among 2 to 1,024 ranks, in every
         });
         CHECK(world.read<int>([](const dist::Payload& payload) { return payload.flag_count(0); }) == odd.count);
         CHECK(world.read<int>([](const dist::Payload& payload) { return payload.flag_count(1); }) == n - odd.count);
-        CHECK(world.read<int>([](const dist::Payload& payload) { return payload.read_word(kTruth).count; }) == odd.count);
+        CHECK(world.read<int>([](const dist::Payload& payload) { return payload.read_word(kTruth).count; }) ==
+              odd.count);
         for (size_t i = 0; i < std::size(kTruths); ++i) {
           const int expected = i % 2 == 0 ? odd.count : n - odd.count;
           CHECK(world.read<int>([&](const dist::Payload& payload) { return payload.count(kTruths[i]); }) == expected);

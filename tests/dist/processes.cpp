@@ -2,7 +2,7 @@
 
 #include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/groups/backends.h>
-#include <brigade/dist/rendezvous/rank_hosts.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
 #include <brigade/dist/rendezvous/store.h>
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // A layer that two wrapped modules share, which PyTorch trains too: each gradient is averaged once.
-#include "cuttable_net.h"
 #include "mechanisms_net.h"
+#include "nets.h"
 #include "rank_case.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // What changed since a parameter was last used: when and where that was, and a module whose handle was reassigned.
 #include "mechanisms_net.h"
-#include "paths_net.h"
+#include "nets.h"
 #include "rank_case.h"
 
 namespace brigade::test::since_it_worked_cases {

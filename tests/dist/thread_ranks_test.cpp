@@ -1,5 +1,5 @@
 // Ranks that are threads: their memory, random numbers and wrappers.
-#include <brigade/autograd/ops/dropout.h>
+#include <brigade/autograd/ops/activation.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/kernels/factory.h>

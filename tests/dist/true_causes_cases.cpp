@@ -1,7 +1,7 @@
 // Causes that forward's record does not show directly: one of several results, a backward that returns nothing, a
 // segment that runs again, another thread.
 #include "mechanisms_net.h"
-#include "paths_net.h"
+#include "nets.h"
 #include "rank_case.h"
 
 #include <brigade/autograd/function.h>

@@ -1,7 +1,7 @@
 // A module that is wrapped again while its old wrapper lives, as PyTorch allows: the wrapper that is used averages each
 // gradient once, and the other one is silent.
-#include "cuttable_net.h"
 #include "mechanisms_net.h"
+#include "nets.h"
 #include "rank_case.h"
 
 #include <brigade/dist/ddp/join.h>

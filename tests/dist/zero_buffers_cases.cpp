@@ -1,5 +1,5 @@
 // ZeRO with its parameters in one buffer per owner equals ZeRO without, bit for bit.
-#include "branching_net.h"
+#include "nets.h"
 #include "rank_case.h"
 
 #include <brigade/autograd/functional.h>

@@ -1,4 +1,4 @@
-#include "branching_net.h"
+#include "nets.h"
 #include "rank_case.h"
 
 #include <brigade/autograd/functional.h>

@@ -1,5 +1,5 @@
 // ZeRO whose step runs in DDP's backward equals ZeRO without, bit for bit.
-#include "branching_net.h"
+#include "nets.h"
 #include "rank_case.h"
 
 #include <brigade/autograd/functional.h>

@@ -1,6 +1,6 @@
 // Compares ZeRO with the plain optimizer beyond plain steps: schedules, checkpoints, new groups.
-#include "branching_net.h"
 #include "core/temporary_folder.h"
+#include "nets.h"
 #include "rank_case.h"
 
 #include <brigade/autograd/functional.h>

@@ -1,7 +1,7 @@
 // Reads the bytes as a file of CIFAR-10.
 #include "input.h"
 
-#include <brigade/data/detail/cifar10_file.h>
+#include <brigade/data/detail/image_files.h>
 
 using namespace brigade;
 

@@ -1,7 +1,7 @@
 // Reads the bytes as the file of the digits; bytes that are not gzip are packed first, so that the lines are reached.
 #include "input.h"
 
-#include <brigade/lab/digits_file.h>
+#include <brigade/lab/data_path.h>
 
 #include <zlib.h>
 

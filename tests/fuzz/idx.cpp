@@ -1,7 +1,7 @@
 // Reads the bytes as a file of images and as one of labels, as MNIST has them.
 #include "input.h"
 
-#include <brigade/data/detail/idx_file.h>
+#include <brigade/data/detail/image_files.h>
 
 using namespace brigade;
 

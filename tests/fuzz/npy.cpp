@@ -1,7 +1,7 @@
 // Reads the bytes as an npy file; the header of what was read is written and read again.
 #include "input.h"
 
-#include <brigade/core/detail/npy_header.h>
+#include <brigade/core/detail/file_formats.h>
 #include <brigade/core/npy.h>
 
 using namespace brigade;

@@ -1,8 +1,8 @@
 // Attention on the CPU against a plain loop in double: softmax(q k^T * scale + mask) v, and its derivative by the chain
 // rule written out.
 #include <brigade/core/view.h>
+#include <brigade/kernels/activation.h>
 #include <brigade/kernels/attention.h>
-#include <brigade/kernels/dropout.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 

@@ -2,8 +2,8 @@
 // multiplies bfloat16.
 #include <brigade/core/view.h>
 #include <brigade/kernels/conv.h>
-#include <brigade/kernels/cpu/detail/conv_onednn.h>
-#include <brigade/kernels/instruction_set.h>
+#include <brigade/kernels/cpu/detail/gemm.h>
+#include <brigade/kernels/kernel.h>
 
 #include <kernels/values.h>
 

@@ -1,5 +1,5 @@
 // Dropout draws its mask from the documented random stream.
-#include <brigade/kernels/dropout.h>
+#include <brigade/kernels/activation.h>
 
 #include <kernels/values.h>
 

@@ -3,11 +3,11 @@
 #include <brigade/core/half.h>
 #include <brigade/kernels/activation.h>
 #include <brigade/kernels/common/elementwise_functors.h>
-#include <brigade/kernels/cpu/vector/half.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/instruction_set.h>
+#include <brigade/kernels/kernel.h>
 
 #include <doctest/doctest.h>
 

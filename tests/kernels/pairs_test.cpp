@@ -1,5 +1,5 @@
 // Adds the elements of two ranks and measures them in one pass.
-#include <brigade/kernels/cpu/vector/pairs.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 
 #include <doctest/doctest.h>
 

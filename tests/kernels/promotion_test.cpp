@@ -1,6 +1,6 @@
 // The dtype of results: every pair of dtypes, with dimensions and without.
 #include <brigade/core/factory.h>
-#include <brigade/kernels/promotion.h>
+#include <brigade/kernels/elementwise.h>
 
 #include <kernels/values.h>
 

@@ -4,7 +4,7 @@
 #include <core/temporary_folder.h>
 
 #include <brigade/dist/rendezvous/store.h>
-#include <brigade/lab/digits.h>
+#include <brigade/lab/data_path.h>
 
 #include <doctest/doctest.h>
 #include <zlib.h>

@@ -1,5 +1,5 @@
 // --baseline: matches rows of an earlier JSON by their keys, and reports a different processor.
-#include <brigade/lab/bench/baseline.h>
+#include <brigade/lab/bench/report.h>
 
 #include "program.h"
 

@@ -1,11 +1,11 @@
 // brigade bench bucket: the verdicts follow from known numbers, and the measured terms are those of a bucket.
 #include <brigade/lab/bench/bucket/optimum.h>
-#include <brigade/lab/bench/bucket/schedule.h>
+#include <brigade/lab/bench/bucket/tables.h>
 #include <brigade/lab/bench/bucket/terms.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/observers/norm_meter.h>
 #include <brigade/dist/groups/threads/run_threads.h>
+#include <brigade/dist/observers/norm_meter.h>
 #include <brigade/dist/reducer/payload.h>
 
 #include <doctest/doctest.h>

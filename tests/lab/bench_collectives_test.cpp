@@ -1,6 +1,5 @@
 // brigade bench collectives: how bytes are counted, wrong results, and the columns of nccl-tests and OSU.
 #include <brigade/lab/bench/collectives/collective.h>
-#include <brigade/lab/bench/collectives/job.h>
 #include <brigade/lab/bench/collectives/tables.h>
 
 #include <brigade/lab/bench/rounds.h>

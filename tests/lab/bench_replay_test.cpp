@@ -87,8 +87,7 @@ TEST_CASE("a re-cut launches a bucket when its last gradient is ready") {
   const ReplayStep& step = cut.ranks[0][0];
   REQUIRE(step.buckets.size() == 1);
   CHECK(step.buckets[0].at_us == doctest::Approx(105));
-  CHECK(step.buckets[0].bytes ==
-        4 * (160 + 32 + dist::TailLayout(kFloat32, 2, 2, dist::words_of_diagnosis()).numel));
+  CHECK(step.buckets[0].bytes == 4 * (160 + 32 + dist::TailLayout(kFloat32, 2, 2, dist::words_of_diagnosis()).numel));
   const ReplayPlan small = recut(cut, 128);
   REQUIRE(small.ranks[1][0].buckets.size() == 2);
   CHECK(small.ranks[1][0].buckets[0].at_us == doctest::Approx(40));

@@ -2,7 +2,7 @@
 #include <brigade/lab/bench/rounds.h>
 
 #include <brigade/dist/groups/threads/run_threads.h>
-#include <brigade/lab/bench/bench_options.h>
+#include <brigade/lab/bench/benchmark.h>
 
 #include <brigade/core/error.h>
 

@@ -1,5 +1,5 @@
 // Byte sizes in the syntax of `brigade bench --sizes`.
-#include <brigade/lab/bench/byte_sizes.h>
+#include <brigade/lab/bench/benchmark.h>
 
 #include <brigade/core/error.h>
 

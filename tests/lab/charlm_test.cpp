@@ -1,6 +1,6 @@
 // The recipe charlm: what it learns, that its options do not change unrelated results, and PyTorch's loss curve.
+#include <brigade/lab/data_path.h>
 #include <brigade/lab/recipes/charlm.h>
-#include <brigade/lab/text.h>
 
 #include "program.h"
 #include "recipe_ranks.h"

@@ -1,7 +1,6 @@
 // brigade check: everything agrees with PyTorch, and any disagreement is found and named.
 #include <brigade/core/factory.h>
 #include <brigade/core/safetensors.h>
-#include <brigade/lab/reference/file.h>
 #include <brigade/lab/reference/models/model.h>
 #include <brigade/lab/reference/operation.h>
 #include <brigade/lab/reference/suite.h>

@@ -1,6 +1,6 @@
 // The values that `brigade bench collectives` expects are what groups compute, for every dtype and operation, on many
 // ranks.
-#include <brigade/lab/bench/collectives/values.h>
+#include <brigade/lab/bench/collectives/collective.h>
 
 #include "program.h"
 

@@ -1,4 +1,4 @@
-#include <brigade/lab/digits_file.h>
+#include <brigade/lab/data_path.h>
 
 #include <core/error_of.h>
 #include <core/temporary_folder.h>

@@ -1,5 +1,5 @@
 // The doctor's findings for simulated machines: without a driver, in a small container, with a wrong interface.
-#include <brigade/lab/doctor/findings.h>
+#include <brigade/lab/doctor/machine.h>
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // brigade doctor: its report on this machine and on autocast.
-#include <brigade/amp/op_lists.h>
+#include <brigade/amp/autocast.h>
 
 #include "program.h"
 

@@ -2,7 +2,7 @@
 // verdicts, mistyped commands.
 #include "program.h"
 
-#include <brigade/lab/words.h>
+#include <brigade/lab/options.h>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // What the machine reports about its processors, memory nodes and GPUs, read from files and texts that stand for it.
-#include <brigade/lab/doctor/gpu_topology.h>
+#include <brigade/lab/doctor/machine.h>
 #include <brigade/lab/hardware.h>
 
 #include <doctest/doctest.h>

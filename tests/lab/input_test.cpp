@@ -1,5 +1,5 @@
 // Parsing of words and numbers in command input, and the nesting depth of external JSON.
-#include <brigade/lab/json_input.h>
+#include <brigade/lab/json.h>
 #include <brigade/lab/options.h>
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 // Control characters do not reach the terminal.
-#include <brigade/lab/printable.h>
+#include <brigade/lab/terminal.h>
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,7 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/commands/train.h>
 #include <brigade/lab/recipes/gan/step.h>
-#include <brigade/lab/recipes/replicas.h>
+#include <brigade/lab/recipes/training.h>
 
 #include "program.h"
 

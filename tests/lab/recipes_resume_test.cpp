@@ -3,7 +3,7 @@
 #include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/lab/commands/train.h>
-#include <brigade/lab/recipes/progress.h>
+#include <brigade/lab/recipes/training.h>
 
 #include "program.h"
 #include "recipe_ranks.h"

@@ -3,7 +3,7 @@
 // Severity: warning
 // When: end of backward
 // Causes: `non_finite`
-#include <brigade/autograd/detail/stopped_gradients.h>
+#include <brigade/autograd/detail/findings.h>
 #include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/errors/wire.h>
 

@@ -3,7 +3,7 @@
 // Severity: warning
 // When: end of backward
 // Causes: `wrong_scale`: four backwards in a row with the same numbers
-#include <brigade/autograd/detail/number_factor.h>
+#include <brigade/autograd/detail/findings.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/core/fnv.h>
 #include <brigade/dist/diagnosis/advice.h>

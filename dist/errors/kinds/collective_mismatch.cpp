@@ -3,8 +3,8 @@
 // Severity: error
 // When: in a collective
 // Causes: `collective_differs`
+#include <brigade/dist/errors/collective.h>
 #include <brigade/dist/errors/majority.h>
-#include <brigade/dist/errors/mismatch.h>
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Passes pieces of partial sums forward and results back, in an order without circular waits.
-#include <brigade/dist/groups/gloo/chain.h>
+#include <brigade/dist/groups/gloo/collectives.h>
 
 #include <brigade/core/factory.h>
 

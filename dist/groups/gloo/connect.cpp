@@ -2,8 +2,6 @@
 #include <brigade/dist/groups/gloo/connect.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/groups/gloo/joined_context.h>
-#include <brigade/dist/groups/gloo/mesh.h>
 #include <brigade/dist/rendezvous/store.h>
 
 #include <gloo/transport/tcp/device.h>

@@ -1,6 +1,6 @@
 // The gloo backend: ranks on any hosts, over TCP. Gloo's calls block, so one thread per group runs them in order.
 //
-// Reductions are not Gloo's own (reduce.h, chain.h), so that results are bitwise equal to those of the other
+// Reductions are not Gloo's own (collectives.h), so that results are bitwise equal to those of the other
 // transports. Gloo accepts any bytes, and terminates the process when sizes differ. So before each collective a rank
 // exchanges a digest of it with its neighbors in a ring (BRIGADE_COLLECTIVE_CHECK=0 disables this). When a collective
 // fails, each rank publishes its status through the store and reads that of the others (rank_status.h), so that all
@@ -10,13 +10,10 @@
 #include <brigade/core/fnv.h>
 #include <brigade/dist/groups/chain.h>
 #include <brigade/dist/groups/collective_errors.h>
-#include <brigade/dist/groups/gloo/chain.h>
 #include <brigade/dist/groups/gloo/collectives.h>
 #include <brigade/dist/groups/gloo/connect.h>
-#include <brigade/dist/groups/gloo/joined_context.h>
 #include <brigade/dist/groups/gloo/messages.h>
 #include <brigade/dist/groups/gloo/rank_status.h>
-#include <brigade/dist/groups/gloo/reduce.h>
 #include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/subgroup.h>

@@ -3,7 +3,7 @@
 // Gloo creates a pair in listening state, and has no call to give it a connection. So each new pair gets a connection
 // from this process over loopback; then dup3 replaces that connection's descriptor with the peer's socket. Gloo only
 // sees that its descriptor is readable and writable.
-#include <brigade/dist/groups/gloo/joined_context.h>
+#include <brigade/dist/groups/gloo/connect.h>
 
 #include <brigade/core/error.h>
 

@@ -1,8 +1,8 @@
 // Connects to the other ranks over TCP, and authenticates incoming connections.
-#include <brigade/dist/groups/gloo/mesh.h>
+#include <brigade/dist/groups/gloo/connect.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/rendezvous/awaited_ranks.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
 #include <brigade/dist/rendezvous/secret.h>
 #include <brigade/dist/rendezvous/store.h>
 

@@ -3,7 +3,7 @@
 
 #include <brigade/core/clock.h>
 #include <brigade/dist/errors/wire.h>
-#include <brigade/dist/rendezvous/rank_hosts.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
 #include <brigade/dist/rendezvous/store.h>
 
 #include <fmt/format.h>

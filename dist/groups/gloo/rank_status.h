@@ -6,7 +6,7 @@
 #pragma once
 
 #include <brigade/dist/errors/collective.h>
-#include <brigade/dist/groups/peer_process.h>
+#include <brigade/dist/groups/process_end.h>
 
 #include <atomic>
 #include <condition_variable>

@@ -1,5 +1,5 @@
 // Receives the parts of all ranks, piece by piece, and reduces each piece when it is complete.
-#include <brigade/dist/groups/gloo/reduce.h>
+#include <brigade/dist/groups/gloo/collectives.h>
 
 #include <brigade/core/factory.h>
 #include <brigade/dist/groups/arithmetic.h>

@@ -21,7 +21,7 @@
 #include <brigade/dist/groups/shm/shared_group.h>
 #include <brigade/dist/groups/subgroup.h>
 #include <brigade/dist/groups/work_queue.h>
-#include <brigade/dist/rendezvous/rank_hosts.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
 #include <brigade/dist/rendezvous/store.h>
 #include <brigade/kernels/elementwise.h>
 

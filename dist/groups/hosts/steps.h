@@ -13,7 +13,7 @@
 #include <brigade/dist/groups/hosts/cause.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/shm/shared_group.h>
-#include <brigade/dist/rendezvous/rank_hosts.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
 #include <brigade/dist/rendezvous/store.h>
 
 #include <algorithm>

@@ -15,12 +15,12 @@
 #include <brigade/dist/errors/collective.h>
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/nccl/communicator.h>
+#include <brigade/dist/groups/nccl/library.h>
 #include <brigade/dist/groups/nccl/registered_memory.h>
-#include <brigade/dist/groups/nccl/test_switches.h>
 #include <brigade/dist/groups/nccl/works.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/subgroup.h>
-#include <brigade/dist/rendezvous/rank_hosts.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
 // The part of each rank in a collective once all ranks have arrived: it reduces or copies its share of the elements,
 // directly in its peers' memory.
 #include <brigade/dist/groups/arithmetic.h>
-#include <brigade/dist/groups/shm/share.h>
 #include <brigade/dist/groups/shm/shared_group.h>
 
 #include <algorithm>

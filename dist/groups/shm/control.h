@@ -3,7 +3,6 @@
 #pragma once
 
 #include <brigade/dist/errors/collective_info.h>
-#include <brigade/dist/errors/departure.h>
 #include <brigade/dist/errors/rank_activity.h>
 #include <brigade/dist/groups/shm/texts.h>
 

@@ -1,5 +1,5 @@
 // Converts the flight recorder's CollectiveInfo and RankActivity to shared-memory records, and back.
-#include <brigade/dist/groups/shm/header.h>
+#include <brigade/dist/groups/shm/rank_status.h>
 
 #include <algorithm>
 #include <cstring>

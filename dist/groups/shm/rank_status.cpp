@@ -3,7 +3,6 @@
 
 #include <brigade/core/clock.h>
 #include <brigade/dist/groups/shm/counter.h>
-#include <brigade/dist/groups/shm/header.h>
 
 #include <chrono>
 #include <thread>

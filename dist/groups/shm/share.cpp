@@ -1,8 +1,8 @@
 // Divides elements into shares of equal numbers of cache lines.
-#include <brigade/dist/groups/shm/share.h>
+#include <brigade/dist/groups/arithmetic.h>
 
 #include <brigade/dist/groups/slot_sums.h>
-#include <brigade/kernels/cpu/vector/pairs.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 
 #include <algorithm>
 

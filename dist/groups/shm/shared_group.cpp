@@ -7,7 +7,6 @@
 #include <brigade/dist/groups/collective_errors.h>
 #include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/groups/shm/counter.h>
-#include <brigade/dist/groups/shm/header.h>
 #include <brigade/dist/groups/shm/rank_status.h>
 #include <brigade/dist/groups/slot_sums.h>
 

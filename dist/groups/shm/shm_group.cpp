@@ -1,11 +1,10 @@
 // The shm backend: ranks are processes of one host, and the shared-memory protocol runs over anonymous files.
-#include <brigade/dist/groups/peer_process.h>
+#include <brigade/dist/groups/process_end.h>
 #include <brigade/dist/groups/shm/arena.h>
 #include <brigade/dist/groups/shm/handover.h>
 #include <brigade/dist/groups/shm/shared_group.h>
 #include <brigade/dist/groups/subgroup.h>
-#include <brigade/dist/rendezvous/awaited_ranks.h>
-#include <brigade/dist/rendezvous/rank_hosts.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
 #include <brigade/dist/rendezvous/store.h>
 
 #include <fmt/format.h>

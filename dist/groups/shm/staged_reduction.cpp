@@ -1,8 +1,8 @@
 // Advances the pieces of a staged all_reduce as far as the peers allow.
 #include <brigade/dist/groups/shm/staged_reduction.h>
 
+#include <brigade/dist/groups/arithmetic.h>
 #include <brigade/dist/groups/shm/counter.h>
-#include <brigade/dist/groups/shm/share.h>
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 
 #include <brigade/core/error.h>
 #include <brigade/core/random.h>
-#include <brigade/dist/groups/early_exit.h>
+#include <brigade/dist/groups/process_end.h>
 #include <brigade/dist/groups/shm/shared_group.h>
 #include <brigade/dist/rendezvous/launch/environment.h>
 

@@ -2,13 +2,11 @@
 #pragma once
 
 #include <brigade/dist/rendezvous/launch/child.h>
-#include <brigade/dist/rendezvous/launch/first_failure.h>
 #include <brigade/dist/rendezvous/launch/guardian.h>
 #include <brigade/dist/rendezvous/launch/launcher.h>
 #include <brigade/dist/rendezvous/launch/node_exits.h>
-#include <brigade/dist/rendezvous/launch/nodes.h>
+#include <brigade/dist/rendezvous/launch/outcome.h>
 #include <brigade/dist/rendezvous/launch/output.h>
-#include <brigade/dist/rendezvous/launch/signals.h>
 #include <brigade/dist/rendezvous/store.h>
 
 #include <chrono>

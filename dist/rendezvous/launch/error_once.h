@@ -1,6 +1,6 @@
 // Shows the text of an error only once when several ranks raise it.
 //
-// Ranks announce the texts of their errors before they print them (dist/errors/announcement.h); a text may be printed
+// Ranks announce the texts of their errors before they print them (dist/errors/error_file.h); a text may be printed
 // by the handler of uncaught exceptions, or by a program that catches the error. So the lines of a rank are compared
 // with its announced errors: lines that may form such a text are held back until it is complete. Then the first rank's
 // text is shown in one piece, and the same error of another rank becomes one line. Lines that turn out to be something

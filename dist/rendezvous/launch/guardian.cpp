@@ -2,7 +2,6 @@
 #include <brigade/dist/rendezvous/launch/guardian.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/rendezvous/launch/guardian_process.h>
 
 #include <cerrno>
 #include <cstdlib>

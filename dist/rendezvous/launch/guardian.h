@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,5 +67,27 @@ class Guardian {
 // or, when that is missing or not writable, in /tmp, /var/tmp, /dev/shm or the working folder. Returns "" when no
 // folder can be made; errno is that of the first failure.
 std::string make_guarded_folder(const std::string& name);
+
+// --- The code of the keeper and the guardian (guardian.h), which are forks of a program with threads: system calls
+// only, no allocation and no locks.
+
+// A message from the launcher to the guardian.
+struct GuardianOrder {
+  int32_t signal = 0;  // for the process group of `rank`; 0: end all remaining processes
+  int32_t rank = -1;
+  int64_t grace_ms = 0;
+};
+
+struct GuardianTask {
+  int socket;          // the guardian's end
+  int launchers_end;   // the launcher's end
+  pid_t launcher;      // receives the forwarded signals
+  const char* folder;  // to remove at the end; "": none
+  std::span<RankProgram> programs;
+  std::span<pid_t> ranks;  // output: their process ids; 0: has ended
+};
+
+// Starts the guardian, waits for its end, ends the processes that it left, if any, and removes the folder.
+[[noreturn]] void keep_guardian(const GuardianTask& task) noexcept;
 
 }  // namespace brigade::dist

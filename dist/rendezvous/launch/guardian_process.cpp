@@ -1,9 +1,8 @@
 // Starts ranks, reaps them, and ends the processes that they leave behind, level by level: when a child ends, its own
 // children become children of the guardian.
-#include <brigade/dist/rendezvous/launch/guardian_process.h>
-
 #include <brigade/dist/rendezvous/launch/guardian.h>
-#include <brigade/dist/rendezvous/launch/own_children.h>
+
+#include <brigade/dist/rendezvous/launch/child.h>
 
 #include <algorithm>
 #include <array>

@@ -1,13 +1,12 @@
 // Starts a job with its store, its name and its place among the nodes, and restarts it when it fails.
 #include <brigade/dist/rendezvous/launch/launcher.h>
 
-#include <brigade/core/detail/standard_descriptors.h>
-#include <brigade/dist/rendezvous/awaited_ranks.h>
+#include <brigade/core/detail/files.h>
 #include <brigade/dist/rendezvous/launch/attempt.h>
+#include <brigade/dist/rendezvous/launch/child.h>
 #include <brigade/dist/rendezvous/launch/node_exits.h>
-#include <brigade/dist/rendezvous/launch/nodes.h>
 #include <brigade/dist/rendezvous/launch/outcome.h>
-#include <brigade/dist/rendezvous/launch/signals.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
 #include <brigade/dist/rendezvous/secret.h>
 #include <brigade/dist/rendezvous/store.h>
 

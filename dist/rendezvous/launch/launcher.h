@@ -38,7 +38,7 @@ struct RankOutcome {
 };
 
 struct LaunchOutcome {
-  // The exit code of the first rank that failed (first_failure.h), or of a victim if that rank ended with status 0; 0
+  // The exit code of the first rank that failed (outcome.h), or of a victim if that rank ended with status 0; 0
   // when no rank failed. If a signal to the launcher ended the job: 128 + signal, unless a rank caught it and ended
   // with its own status.
   int exit_code = 0;

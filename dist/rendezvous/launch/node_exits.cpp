@@ -3,8 +3,8 @@
 #include <brigade/dist/rendezvous/launch/node_exits.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/rendezvous/awaited_ranks.h>
 #include <brigade/dist/rendezvous/launch/outcome.h>
+#include <brigade/dist/rendezvous/rendezvous.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

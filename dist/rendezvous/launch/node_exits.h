@@ -1,9 +1,8 @@
-// Coordinates the end of an attempt, and of a job, over several nodes: through the store, the launchers publish how
-// their ranks ended, end their own ranks when another node has failed, restart them together, and wait for each other.
+// The launchers of several nodes: which node starts which ranks, and the coordinated end of an attempt.
 #pragma once
 
+#include <brigade/dist/rendezvous/launch/child.h>
 #include <brigade/dist/rendezvous/launch/launcher.h>
-#include <brigade/dist/rendezvous/launch/signals.h>
 #include <brigade/dist/rendezvous/store.h>
 
 #include <atomic>
@@ -18,6 +17,21 @@
 #include <vector>
 
 namespace brigade::dist {
+
+// --- The launchers of several nodes agree on which node starts which ranks.
+
+// The place of this node's ranks in the job; nodes may start different numbers of ranks.
+struct NodePlace {
+  int first_rank = 0;
+  int world_size = 0;
+};
+
+// Waits for the launchers of all nodes, at most options.meeting_timeout. Throws TimeoutError that names a node which
+// did not join, and DistError when two nodes have the same number or they disagree on the number of nodes.
+NodePlace meet_nodes(Store& store, const LaunchOptions& options);
+
+// --- Coordinates the end of an attempt, and of a job, over several nodes: through the store, the launchers publish how
+// their ranks ended, end their own ranks when another node has failed, restart them together, and wait for each other.
 
 struct NodeFailure {
   int node = 0;

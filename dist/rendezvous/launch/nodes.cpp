@@ -1,5 +1,5 @@
 // Each launcher puts its count of ranks into the store, and adds up the counts of all nodes.
-#include <brigade/dist/rendezvous/launch/nodes.h>
+#include <brigade/dist/rendezvous/launch/node_exits.h>
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 // and the ranks are not read further until it is written.
 #pragma once
 
-#include <brigade/dist/errors/announcement.h>
+#include <brigade/dist/errors/error_file.h>
 #include <brigade/dist/rendezvous/launch/error_once.h>
 
 #include <deque>

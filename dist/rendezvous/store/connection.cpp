@@ -1,5 +1,5 @@
 // Receives and sends without blocking.
-#include <brigade/dist/rendezvous/store/connection.h>
+#include <brigade/dist/rendezvous/store/server.h>
 
 #include <cerrno>
 #include <cstdint>

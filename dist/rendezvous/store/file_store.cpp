@@ -1,7 +1,7 @@
 // A store in a directory: one file per key, replaced atomically; add() takes a lock. Any process that can write there
 // counts as a rank, so directory and files belong to this user only.
 #include <brigade/dist/rendezvous/store.h>
-#include <brigade/dist/rendezvous/store/sum.h>
+#include <brigade/dist/rendezvous/store/server.h>
 
 #include <fmt/format.h>
 

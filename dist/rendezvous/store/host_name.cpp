@@ -1,5 +1,5 @@
 // Resolves a name on a separate thread, which is abandoned when it takes too long.
-#include <brigade/dist/rendezvous/store/host_name.h>
+#include <brigade/dist/rendezvous/store/socket.h>
 
 #include <brigade/core/error.h>
 

@@ -2,7 +2,6 @@
 #include <brigade/dist/rendezvous/store/socket.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/rendezvous/store/host_name.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -1,10 +1,15 @@
-// Small messages over TCP with deadlines.
+// Small messages over TCP with deadlines, and names of hosts.
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 
+#include <netdb.h>
+
 namespace brigade::dist {
+
+// --- Small messages over TCP with deadlines.
 
 // Owns a file descriptor.
 class Socket {
@@ -44,5 +49,15 @@ int local_port(const Socket& socket);
 // The numeric address of this end of a connection; "" when it has none.
 std::string local_address(const Socket& socket);
 std::string peer_address(const Socket& socket);
+
+// --- Resolves a host name with a deadline: if the name server does not answer, getaddrinfo blocks for minutes and
+// cannot be interrupted.
+
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+using Resolver = int (*)(const char*, const char*, const addrinfo*, addrinfo**);  // getaddrinfo
+
+// `passive`: for listening. A numeric address needs no name server. Throws DistError when there is no such host,
+// TimeoutError when the name server has not answered by the deadline.
+Addresses resolve(const std::string& host, int port, bool passive, Deadline deadline, Resolver resolver = &getaddrinfo);
 
 }  // namespace brigade::dist

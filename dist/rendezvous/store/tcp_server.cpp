@@ -2,11 +2,9 @@
 // polling. A misbehaving or expensive client loses at most its own connection.
 #include <brigade/core/warning.h>
 #include <brigade/dist/rendezvous/secret.h>
-#include <brigade/dist/rendezvous/store/connection.h>
 #include <brigade/dist/rendezvous/store/greeting.h>
-#include <brigade/dist/rendezvous/store/requests.h>
+#include <brigade/dist/rendezvous/store/server.h>
 #include <brigade/dist/rendezvous/store/socket.h>
-#include <brigade/dist/rendezvous/store/values.h>
 
 #include <fmt/format.h>
 

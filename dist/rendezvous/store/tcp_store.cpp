@@ -1,8 +1,8 @@
 // The client of the TCP store (tcp_server.cpp). The client polls; the server never blocks.
-#include <brigade/core/detail/in_quotes.h>
+#include <brigade/core/detail/file_formats.h>
 #include <brigade/dist/rendezvous/secret.h>
 #include <brigade/dist/rendezvous/store/greeting.h>
-#include <brigade/dist/rendezvous/store/requests.h>
+#include <brigade/dist/rendezvous/store/server.h>
 #include <brigade/dist/rendezvous/store/socket.h>
 
 #include <fmt/format.h>

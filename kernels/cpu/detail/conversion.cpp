@@ -1,8 +1,8 @@
 // Casts between any two dtypes (half types through float32), and strided copies by word size.
 #include <brigade/kernels/cpu/detail/conversion.h>
 
-#include <brigade/kernels/common/elements.h>
-#include <brigade/kernels/cpu/vector/half.h>
+#include <brigade/kernels/common/arguments.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 
 #include <algorithm>
 #include <cstring>

@@ -5,7 +5,7 @@
 #include <brigade/core/dtype.h>
 #include <brigade/core/tensor.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/cpu/vector/updates.h>
+#include <brigade/kernels/cpu/vector/optimizer.h>
 
 #include <initializer_list>
 #include <span>

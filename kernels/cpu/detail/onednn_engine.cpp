@@ -1,9 +1,9 @@
 // The oneDNN engine of the process and a stream per thread, limited to the chosen instruction set.
 #ifdef BRIGADE_HAVE_ONEDNN
 
-#include <brigade/kernels/cpu/detail/onednn_engine.h>
+#include <brigade/kernels/cpu/detail/onednn.h>
 
-#include <brigade/kernels/instruction_set.h>
+#include <brigade/kernels/kernel.h>
 
 #ifdef _OPENMP
 #include <omp.h>

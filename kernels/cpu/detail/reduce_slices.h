@@ -3,8 +3,8 @@
 
 #include <brigade/kernels/common/reduce.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/cpu/vector/folds.h>
-#include <brigade/kernels/cpu/vector/half.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
+#include <brigade/kernels/cpu/vector/sums.h>
 
 #include <algorithm>
 #include <type_traits>

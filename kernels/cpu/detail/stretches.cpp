@@ -5,7 +5,6 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
-#include <brigade/kernels/cpu/detail/strided.h>
 
 #include <algorithm>
 #include <array>

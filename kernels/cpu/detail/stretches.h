@@ -5,19 +5,43 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
-#include <brigade/kernels/cpu/detail/function_ref.h>
-#include <brigade/kernels/cpu/vector/float_arrays.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
+#include <type_traits>
+#include <utility>
 
 namespace brigade::kernels::cpu {
+
+// A non-owning reference to a callable, which must outlive it: no copy, no allocation.
+
+template <class Signature>
+class FunctionRef;
+
+template <class Result, class... Arguments>
+class FunctionRef<Result(Arguments...)> {
+ public:
+  template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> &&
+           std::is_invocable_r_v<Result, const F&, Arguments...>) FunctionRef(const F& function)
+  noexcept
+      : object_(std::addressof(function)), call_([](const void* object, Arguments... arguments) -> Result {
+          return (*static_cast<const F*>(object))(std::forward<Arguments>(arguments)...);
+        }) {}
+  Result operator()(Arguments... arguments) const { return call_(object_, std::forward<Arguments>(arguments)...); }
+
+ private:
+  const void* object_;
+  Result (*call_)(const void*, Arguments...);
+};
 
 // out[i] = f(in[0][i], in[1][i], ...) for a stretch. `out` may alias an input, element for element.
 template <class C, class Out = C>
 using Loop = FunctionRef<void(const C* const* in, Out* out, int64_t n)>;
 
-// The same for loops that also take the half types (vector/float_arrays.h). They get halves whenever all operands have
+// The same for loops that also take the half types (vector/elementwise.h). They get halves whenever all operands have
 // one half type, so that the same numbers give the same bits in any layout.
 using FloatLoop = FunctionRef<void(const FloatArrays& arrays)>;
 

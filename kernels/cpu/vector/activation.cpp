@@ -5,7 +5,7 @@
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
 #include <brigade/kernels/common/activation.h>
-#include <brigade/kernels/cpu/vector/activation.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 #include <brigade/kernels/cpu/vector/loops.inl.h>
 #include <brigade/kernels/cpu/vector/math.inl.h>
 #include <brigade/kernels/cpu/vector/short_math.inl.h>

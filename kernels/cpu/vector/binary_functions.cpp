@@ -5,7 +5,7 @@
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
 #include <brigade/kernels/common/elementwise.h>
-#include <brigade/kernels/cpu/vector/binary_functions.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 #include <brigade/kernels/cpu/vector/wide_math.inl.h>
 
 HWY_BEFORE_NAMESPACE();

@@ -2,7 +2,7 @@
 // most `shift`, so that no exponential overflows; exponentials below exp(-87.7) are 0.
 #pragma once
 
-#include <brigade/kernels/cpu/vector/float_arrays.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 
 #include <cstdint>
 

@@ -4,7 +4,7 @@
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/folds.cpp>
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
-#include <brigade/kernels/cpu/vector/folds.h>
+#include <brigade/kernels/cpu/vector/sums.h>
 #include <brigade/kernels/cpu/vector/sums.inl.h>
 
 #include <bit>

@@ -4,7 +4,7 @@
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/functions.cpp>
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
-#include <brigade/kernels/cpu/vector/functions.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 #include <brigade/kernels/cpu/vector/loops.inl.h>
 #include <brigade/kernels/cpu/vector/math.inl.h>
 #include <brigade/kernels/cpu/vector/short_math.inl.h>

@@ -5,7 +5,7 @@
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
 #include <brigade/kernels/cpu/vector/elements.inl.h>
-#include <brigade/kernels/cpu/vector/half.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {

@@ -7,7 +7,7 @@
 #endif
 
 #include <brigade/kernels/cpu/vector/elements.inl.h>
-#include <brigade/kernels/cpu/vector/float_arrays.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 
 #include <algorithm>
 #include <cstdint>

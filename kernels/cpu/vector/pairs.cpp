@@ -5,7 +5,7 @@
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/pairs.cpp>
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
-#include <brigade/kernels/cpu/vector/pairs.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 #include <brigade/kernels/cpu/vector/sums.inl.h>
 
 HWY_BEFORE_NAMESPACE();

@@ -6,7 +6,7 @@
 // After foreach_target.h:
 #include <brigade/kernels/common/activation.h>
 #include <brigade/kernels/cpu/detail/math.h>
-#include <brigade/kernels/cpu/vector/parametric_activation.h>
+#include <brigade/kernels/cpu/vector/elementwise.h>
 
 #include <hwy/highway.h>
 

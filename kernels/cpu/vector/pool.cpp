@@ -4,7 +4,7 @@
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/pool.cpp>
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
-#include <brigade/kernels/cpu/vector/pool.h>
+#include <brigade/kernels/cpu/vector/sums.h>
 
 #include <hwy/highway.h>
 

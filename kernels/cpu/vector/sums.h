@@ -3,6 +3,7 @@
 // order depends on the length alone.
 #pragma once
 
+#include <brigade/core/dtype.h>
 #include <brigade/core/half.h>
 
 #include <cstdint>
@@ -67,5 +68,29 @@ void add_distances(const double* x, const double* centers, double* distances, in
 void add_distances(const double* x, const double* centers, double* distances, double* squares, int64_t n);
 // sums += a * ((x - center) * scale)
 void add_products(const double* a, const double* x, double center, double scale, double* sums, int64_t n);
+
+// --- Reductions of dense arrays of float32, float16 or bfloat16 to one number, and of several rows, element by
+// element, to a row of numbers, compiled for each instruction set. They compute in float32; the order depends on the
+// length alone.
+
+// The largest and the smallest element (NaNs propagate), the product, the number of nonzero elements, the sum of
+// absolute values and of squares, the largest and the smallest absolute value.
+enum class Fold : uint8_t { Largest, Smallest, Product, Nonzeros, Sizes, Squares, LargestSize, SmallestSize };
+
+// Folds n elements of dtype at `x`. Sums accumulate blocks in float32, the total in double.
+float fold_row(Fold fold, DType dtype, const void* x, int64_t n);
+// Folds element i into values[i].
+void fold_into(Fold fold, DType dtype, const void* x, float* values, int64_t n);
+// The index of the first element equal to `value`, or of the first NaN if `value` is NaN; n if there is none.
+int64_t first_place(DType dtype, const void* x, float value, int64_t n);
+
+// --- Max pooling of a plane with 2 x 2 windows, the common case, compiled for each instruction set.
+
+inline constexpr int64_t kPoolLanes = 8;
+
+// Non-overlapping windows over an image [2 * rows or more, width], `out` >= kPoolLanes windows per row, 2 * out <=
+// width. values and places: [rows, out]; places are positions in the image. NaNs win, and the first among equals. The
+// image has fewer than 2^31 elements.
+void max_pool_two_by_two(const float* image, int64_t width, int64_t rows, int64_t out, float* values, int64_t* places);
 
 }  // namespace brigade::kernels::cpu

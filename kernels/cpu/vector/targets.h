@@ -5,7 +5,7 @@
 // baseline. These files contain the performance-critical loops over float32; everything else is compiled once.
 #pragma once
 
-#include <brigade/kernels/instruction_set.h>
+#include <brigade/kernels/kernel.h>
 
 // The encryption instructions are not used, so the processor does not need them.
 #define HWY_DISABLE_PCLMUL_AES

@@ -4,7 +4,7 @@
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/unscale.cpp>
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
-#include <brigade/kernels/cpu/vector/unscale.h>
+#include <brigade/kernels/cpu/vector/optimizer.h>
 
 #include <hwy/highway.h>
 

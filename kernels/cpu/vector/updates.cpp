@@ -4,7 +4,7 @@
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/updates.cpp>
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
-#include <brigade/kernels/cpu/vector/updates.h>
+#include <brigade/kernels/cpu/vector/optimizer.h>
 
 #include <hwy/highway.h>
 

@@ -6,7 +6,7 @@
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/cpu/vector/vector_products.h>
+#include <brigade/kernels/cpu/vector/products.h>
 
 #include <hwy/highway.h>
 

@@ -30,7 +30,7 @@ struct ConvolutionCall {
 // cuDNN's tensor core kernels load vectors of 16 bytes, and its interface has no way to state a smaller alignment.
 inline constexpr size_t kConvolutionAlignment = 16;
 
-// Enqueues the convolution on the current stream of `device`, with the settings of core/cuda/libraries.h. Half types
+// Enqueues the convolution on the current stream of `device`, with the settings of core/cuda/device.h. Half types
 // accumulate in float. Throws DeviceError with the reason and the shapes when the library fails, and ShapeError for a
 // tensor of 2^31 elements or more.
 void convolution(const ConvolutionCall& call, Device device);

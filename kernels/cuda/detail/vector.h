@@ -1,7 +1,7 @@
 // Loads and stores of several elements at once, up to 16 bytes.
 #pragma once
 
-#include <brigade/core/host_device.h>
+#include <brigade/core/compiler.h>
 #include <brigade/kernels/cuda/detail/launch.h>
 
 #include <initializer_list>

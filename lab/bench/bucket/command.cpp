@@ -1,13 +1,9 @@
 // brigade bench bucket: the cost of a gradient bucket, term by term, over its size; the cheapest size; and how much
 // of the communication hides behind a backward, over a link of chosen speed.
 #include <brigade/core/error.h>
-#include <brigade/lab/bench/bench_options.h>
 #include <brigade/lab/bench/benchmark.h>
-#include <brigade/lab/bench/bucket/job.h>
 #include <brigade/lab/bench/bucket/tables.h>
 #include <brigade/lab/bench/bucket/terms.h>
-#include <brigade/lab/bench/byte_sizes.h>
-#include <brigade/lab/bench/joined.h>
 #include <brigade/lab/bench/on_ranks.h>
 #include <brigade/lab/bench/simulated_link.h>
 #include <brigade/lab/hardware.h>

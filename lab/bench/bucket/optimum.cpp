@@ -2,7 +2,7 @@
 #include <brigade/lab/bench/bucket/optimum.h>
 
 #include <brigade/core/error.h>
-#include <brigade/lab/bench/byte_sizes.h>
+#include <brigade/lab/bench/benchmark.h>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/lab/bench/bucket/given_gradients.h>
-#include <brigade/lab/bench/bucket/job.h>
+#include <brigade/lab/bench/bucket/terms.h>
 #include <brigade/lab/bench/round_shares.h>
 #include <brigade/lab/bench/rounds.h>
 #include <brigade/lab/bench/simulated_link.h>

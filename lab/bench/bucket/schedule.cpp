@@ -1,5 +1,5 @@
 // Sends the buckets over a LinkSchedule, each when it is full.
-#include <brigade/lab/bench/bucket/schedule.h>
+#include <brigade/lab/bench/bucket/tables.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Makes rows from samples and prints them.
 #include <brigade/lab/bench/bucket/tables.h>
 
-#include <brigade/lab/bench/byte_sizes.h>
+#include <brigade/lab/bench/benchmark.h>
 #include <brigade/lab/bench/spread.h>
 
 #include <fmt/format.h>

@@ -1,8 +1,6 @@
 // Measures the terms of all cases of a group in turns.
-#include <brigade/lab/bench/bucket/job.h>
 #include <brigade/lab/bench/bucket/terms.h>
 #include <brigade/lab/bench/on_ranks.h>
-#include <brigade/lab/bench/pinning.h>
 #include <brigade/lab/bench/rounds.h>
 
 #include <nlohmann/json.hpp>

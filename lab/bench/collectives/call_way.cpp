@@ -1,14 +1,76 @@
-// Posts the calls of a way, waits for them, and measures both.
+// Posts the calls of a way, waits for them, and measures both; a computation of chosen length; an all_reduce without a
+// group.
 #include <brigade/lab/bench/collectives/call_way.h>
 
-#include <brigade/lab/json_output.h>
+#include <brigade/core/error.h>
+#include <brigade/dist/groups/arithmetic.h>
+#include <brigade/dist/groups/shm/shared_group.h>
+#include <brigade/lab/json.h>
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <memory>
 
 namespace brigade::lab::bench {
+
+// --- A chain of multiplications, each of which depends on the previous one.
+
+namespace {
+
+// Keeps the compiler from removing the computation.
+volatile double kept = 1;
+
+}  // namespace
+
+Computation::Computation() {
+  constexpr int64_t kSteps = 200'000;
+  double best = 1e30;
+  for (int i = 0; i < 5; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    run(kSteps);
+    best = std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+  }
+  steps_per_us_ = static_cast<double>(kSteps) / best;
+}
+
+int64_t Computation::steps_in(double us) const { return static_cast<int64_t>(us * steps_per_us_); }
+
+void Computation::run(int64_t steps) const {
+  double x = kept;
+  for (int64_t i = 0; i < steps; ++i)
+    x = x * 0.999 + 0.001;
+  kept = x;
+}
+
+// --- Uses the process group's reduction loops, so that the difference in time is the rest of the group's work.
+
+bool PlainLoops::fit(const dist::ProcessGroup& group) {
+  return dynamic_cast<const dist::shm::SharedGroup*>(&group) != nullptr;
+}
+
+PlainLoops::PlainLoops(dist::ProcessGroup& group, const Tensor& data)
+    : group_(dynamic_cast<dist::shm::SharedGroup*>(&group)), data_(data), reached_(data) {
+  if (!group_) throw ValueError("plain loops need ranks that share memory, got a group of {}", group.backend());
+  if (!group_->reaches(data)) reached_ = group_->allocate(data.numel(), data.dtype());
+  const auto places = std::make_shared<std::vector<void*>>();
+  group_->show(reached_, {}, places)->wait();
+  places_ = *places;
+}
+
+void PlainLoops::run(dist::ReduceOp op) const {
+  const bool copies = !reached_.is_same(data_);
+  if (copies) std::memcpy(reached_.raw_data(), data_.raw_data(), data_.nbytes());
+  group_->barrier();
+  const auto [begin, end] = group_->share(data_.numel(), data_.dtype());
+  dist::reduce_elements(places_, places_, data_.dtype(), op, begin, end);
+  group_->barrier();
+  if (copies) std::memcpy(data_.raw_data(), reached_.raw_data(), data_.nbytes());
+}
+
+// --- Posts the calls of a way, waits for them, and measures both.
 
 namespace {
 

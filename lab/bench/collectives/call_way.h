@@ -1,16 +1,59 @@
-// One way to call a collective (backend, kind of memory, in place or not, number of calls in flight), and its time.
+// Ways to call a collective, and what they are compared with.
 #pragma once
 
+#include <brigade/dist/groups/process_group.h>
 #include <brigade/lab/bench/collectives/collective.h>
-#include <brigade/lab/bench/collectives/computation.h>
-#include <brigade/lab/bench/collectives/plain_loops.h>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+namespace brigade::dist::shm {
+class SharedGroup;
+}
+
 namespace brigade::lab::bench {
+
+// --- A computation of chosen length that needs almost no memory. It stands for the work of a program while its
+// collectives are in flight.
+
+class Computation {
+ public:
+  // Measures how long a step takes on this processor: a few milliseconds.
+  Computation();
+  // The number of steps that take about `us` microseconds.
+  int64_t steps_in(double us) const;
+  void run(int64_t steps) const;
+
+ private:
+  double steps_per_us_ = 1;
+};
+
+// --- The minimal all_reduce in shared memory, without a process group's headers, rings and pieces: the limit that
+// `brigade bench allreduce --plain-loops` reports.
+
+// An in-place all_reduce of one tensor: barrier, reduce this rank's share over the memory of all ranks, barrier.
+// Data that the peers cannot reach is copied in before and out after, as a whole.
+class PlainLoops {
+ public:
+  // Whether the ranks of a group share memory.
+  static bool fit(const dist::ProcessGroup& group);
+
+  // Collective. `group` must pass fit(); `data` is contiguous, on the CPU, and of equal size on all ranks.
+  PlainLoops(dist::ProcessGroup& group, const Tensor& data);
+  // Collective.
+  void run(dist::ReduceOp op) const;
+
+ private:
+  dist::shm::SharedGroup* group_;
+  Tensor data_;
+  Tensor reached_;             // reachable by the peers: the data, or its copy
+  std::vector<void*> places_;  // of all ranks' `reached_`
+};
+
+// --- One way to call a collective (backend, kind of memory, in place or not, number of calls in flight), and its time.
 
 struct CallWay {
   const Collective* collective = nullptr;

@@ -1,6 +1,5 @@
 // The collectives that are measured: what each posts, the values that it gets and must give, and its bus bandwidth.
 #include <brigade/lab/bench/collectives/collective.h>
-#include <brigade/lab/bench/collectives/values.h>
 
 namespace brigade::lab::bench {
 

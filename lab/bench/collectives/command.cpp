@@ -1,10 +1,7 @@
 // brigade bench collectives: time, bandwidth, latency, overlap and correctness of the collectives of process
 // groups; brigade bench allreduce runs all_reduce alone.
-#include <brigade/lab/bench/bench_options.h>
 #include <brigade/lab/bench/benchmark.h>
-#include <brigade/lab/bench/byte_sizes.h>
 #include <brigade/lab/bench/collectives/collective.h>
-#include <brigade/lab/bench/collectives/job.h>
 #include <brigade/lab/bench/collectives/tables.h>
 #include <brigade/lab/bench/on_ranks.h>
 #include <brigade/lab/hardware.h>

@@ -1,9 +1,8 @@
 // Makes the ways of each size, which share buffers, and measures them in turns.
-#include <brigade/lab/bench/collectives/job.h>
+#include <brigade/lab/bench/collectives/tables.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/lab/bench/bench_options.h>
-#include <brigade/lab/bench/byte_sizes.h>
+#include <brigade/lab/bench/benchmark.h>
 #include <brigade/lab/bench/collectives/call_way.h>
 #include <brigade/lab/bench/on_ranks.h>
 

@@ -1,5 +1,5 @@
 // The contributed and the expected value at each position of a tensor.
-#include <brigade/lab/bench/collectives/values.h>
+#include <brigade/lab/bench/collectives/collective.h>
 
 #include <algorithm>
 #include <memory>

@@ -2,11 +2,7 @@
 // the backward's time.
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/error.h>
-#include <brigade/lab/bench/bench_options.h>
 #include <brigade/lab/bench/benchmark.h>
-#include <brigade/lab/bench/byte_sizes.h>
-#include <brigade/lab/bench/ddp/job.h>
-#include <brigade/lab/bench/ddp/plots.h>
 #include <brigade/lab/bench/ddp/replica.h>
 #include <brigade/lab/bench/ddp/summary.h>
 #include <brigade/lab/bench/on_ranks.h>

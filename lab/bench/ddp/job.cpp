@@ -1,10 +1,9 @@
 // Runs the modes of each model in turns, one step at a time, and records the times of each step.
-#include <brigade/lab/bench/ddp/job.h>
+#include <brigade/lab/bench/ddp/summary.h>
 
 #include <brigade/core/device_runtime.h>
 #include <brigade/lab/bench/ddp/replica.h>
 #include <brigade/lab/bench/on_ranks.h>
-#include <brigade/lab/bench/pinning.h>
 #include <brigade/lab/bench/rounds.h>
 #include <brigade/lab/bench/simulated_link.h>
 #include <brigade/lab/rank_job.h>

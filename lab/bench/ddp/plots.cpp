@@ -1,5 +1,5 @@
 // Turns rows into points.
-#include <brigade/lab/bench/ddp/plots.h>
+#include <brigade/lab/bench/ddp/summary.h>
 
 #include <nlohmann/json.hpp>
 

@@ -3,8 +3,8 @@
 
 #include <brigade/core/device_runtime.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
-#include <brigade/lab/bench/averaged_once.h>
 #include <brigade/lab/bench/ddp/workloads.h>
+#include <brigade/lab/bench/on_ranks.h>
 #include <brigade/lab/bench/round_shares.h>
 #include <brigade/optim/sgd.h>
 

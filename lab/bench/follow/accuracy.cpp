@@ -3,7 +3,7 @@
 #include <brigade/core/error.h>
 #include <brigade/core/factory.h>
 #include <brigade/lab/bench/follow/follow.h>
-#include <brigade/lab/words.h>
+#include <brigade/lab/options.h>
 
 #include <nlohmann/json.hpp>
 

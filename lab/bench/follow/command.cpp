@@ -1,7 +1,6 @@
 // brigade bench follow: ddp and allreduce start the ranks and wait until the input lines end; accuracy has no
 // ranks.
 #include <brigade/core/device_runtime.h>
-#include <brigade/lab/bench/bench_options.h>
 #include <brigade/lab/bench/benchmark.h>
 #include <brigade/lab/bench/follow/follow.h>
 #include <brigade/lab/options.h>

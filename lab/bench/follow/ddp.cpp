@@ -3,7 +3,7 @@
 #include <brigade/core/error.h>
 #include <brigade/lab/bench/ddp/replica.h>
 #include <brigade/lab/bench/follow/follow.h>
-#include <brigade/lab/bench/pinning.h>
+#include <brigade/lab/bench/on_ranks.h>
 #include <brigade/lab/rank_job.h>
 
 #include <map>

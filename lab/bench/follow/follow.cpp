@@ -2,7 +2,7 @@
 #include <brigade/lab/bench/follow/follow.h>
 
 #include <brigade/core/error.h>
-#include <brigade/lab/words.h>
+#include <brigade/lab/options.h>
 
 #include <nlohmann/json.hpp>
 

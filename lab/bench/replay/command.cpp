@@ -1,12 +1,10 @@
 // brigade bench replay: repeats the collectives of a recorded training run, with its gaps: over another backend, a
 // slower link, in larger buckets.
 #include <brigade/core/error.h>
-#include <brigade/lab/bench/bench_options.h>
 #include <brigade/lab/bench/benchmark.h>
-#include <brigade/lab/bench/byte_sizes.h>
 #include <brigade/lab/bench/on_ranks.h>
-#include <brigade/lab/bench/replay/job.h>
 #include <brigade/lab/bench/replay/plan.h>
+#include <brigade/lab/bench/replay/player.h>
 #include <brigade/lab/bench/simulated_link.h>
 #include <brigade/lab/bench/spread.h>
 #include <brigade/lab/trace_file.h>

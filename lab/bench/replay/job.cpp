@@ -1,8 +1,7 @@
 // Plays the variants in turns.
-#include <brigade/lab/bench/replay/job.h>
+#include <brigade/lab/bench/replay/player.h>
 
 #include <brigade/lab/bench/on_ranks.h>
-#include <brigade/lab/bench/replay/player.h>
 #include <brigade/lab/bench/rounds.h>
 #include <brigade/lab/bench/simulated_link.h>
 

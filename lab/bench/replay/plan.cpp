@@ -96,8 +96,7 @@ ReplayStep step_of(const Recorded& recorded, double first_begin, const std::vect
 
 // The number of elements of a payload in addition to the gradients.
 int64_t tail_of(const dist::BucketLayout& layout, size_t ranks) {
-  return dist::TailLayout(layout.dtype, static_cast<int>(ranks), layout.parameters.size(),
-                          dist::words_of_diagnosis())
+  return dist::TailLayout(layout.dtype, static_cast<int>(ranks), layout.parameters.size(), dist::words_of_diagnosis())
       .numel;
 }
 

@@ -28,4 +28,12 @@ class Player {
   std::vector<std::vector<Tensor>> payloads_;  // for each step; steps with equal buckets share them
 };
 
+// --- The rank job of `brigade bench replay`.
+
+// A rank job. Arguments: {"backends": [one], "link": "" or text for parse_link, "plans": [for each variant, for
+// each rank its steps (plan.h)], "limits"}. Result: a row for each variant: {"rounds", "noise"}, and lists of
+// milliseconds with an entry for each step of each round: "step_ms", "on_the_way_ms", "hidden_ms", "waiting_ms",
+// "reducing_ms".
+inline constexpr const char* kReplayJob = "bench-replay";
+
 }  // namespace brigade::lab::bench

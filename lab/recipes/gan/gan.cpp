@@ -7,7 +7,6 @@
 #include <brigade/dist/ddp/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/png.h>
-#include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/step_log.h>
 #include <brigade/lab/recipes/training.h>
 

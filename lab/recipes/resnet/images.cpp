@@ -3,10 +3,10 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/core/random.h>
-#include <brigade/data/cifar10.h>
-#include <brigade/data/tensor_dataset.h>
+#include <brigade/data/dataset.h>
+#include <brigade/data/image_dataset.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/lab/digits.h>
+#include <brigade/lab/data_path.h>
 
 namespace brigade::lab {
 

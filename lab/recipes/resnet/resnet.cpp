@@ -15,7 +15,6 @@
 #include <brigade/dist/ddp/sync_batch_norm.h>
 #include <brigade/dist/ddp/trace.h>
 #include <brigade/dist/fabric/fabric.h>
-#include <brigade/lab/recipes/replicas.h>
 #include <brigade/lab/recipes/training.h>
 #include <brigade/lab/resnet18.h>
 #include <brigade/optim/optim.h>

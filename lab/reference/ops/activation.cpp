@@ -1,7 +1,5 @@
 // Activations, softmax and its relatives by name, for `brigade check`.
 #include <brigade/autograd/ops/activation.h>
-#include <brigade/autograd/ops/parametric_activation.h>
-#include <brigade/autograd/ops/softmax.h>
 #include <brigade/lab/reference/operation.h>
 
 namespace brigade::lab::reference {

@@ -1,11 +1,6 @@
 // Arithmetic, comparisons, powers, elementary and logical functions, clamps and choices by name, for `brigade check`.
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/clamp.h>
-#include <brigade/autograd/ops/elementary.h>
-#include <brigade/autograd/ops/logical.h>
-#include <brigade/autograd/ops/power.h>
-#include <brigade/autograd/ops/ternary.h>
-#include <brigade/autograd/ops/where.h>
+#include <brigade/autograd/ops/elementwise.h>
 #include <brigade/lab/reference/operation.h>
 #include <brigade/lab/reference/ops/detail.h>
 

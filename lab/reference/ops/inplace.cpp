@@ -1,7 +1,6 @@
 // In-place operations on a result, by name, for `brigade check`. Each returns the changed result times the original
 // input.
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/inplace.h>
 #include <brigade/lab/reference/operation.h>
 
 namespace brigade::lab::reference {

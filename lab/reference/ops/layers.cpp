@@ -1,11 +1,7 @@
 // Convolutions, pools, folds, interpolation, embedding and normalization by name, for `brigade check`.
-#include <brigade/autograd/ops/batch_norm.h>
 #include <brigade/autograd/ops/conv.h>
-#include <brigade/autograd/ops/embedding.h>
-#include <brigade/autograd/ops/fold.h>
-#include <brigade/autograd/ops/group_norm.h>
-#include <brigade/autograd/ops/interpolate.h>
-#include <brigade/autograd/ops/layer_norm.h>
+#include <brigade/autograd/ops/indexing.h>
+#include <brigade/autograd/ops/normalization.h>
 #include <brigade/autograd/ops/pool.h>
 #include <brigade/lab/reference/operation.h>
 

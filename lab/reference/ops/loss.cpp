@@ -1,8 +1,5 @@
 // Losses by name, for `brigade check`.
-#include <brigade/autograd/ops/cross_entropy.h>
-#include <brigade/autograd/ops/likelihood_loss.h>
 #include <brigade/autograd/ops/loss.h>
-#include <brigade/autograd/ops/margin_loss.h>
 #include <brigade/lab/reference/operation.h>
 #include <brigade/lab/reference/ops/detail.h>
 

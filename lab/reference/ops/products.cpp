@@ -1,8 +1,6 @@
 // Products of matrices and vectors, einsum and attention by name, for `brigade check`.
 #include <brigade/autograd/ops/attention.h>
-#include <brigade/autograd/ops/einsum.h>
 #include <brigade/autograd/ops/matmul.h>
-#include <brigade/autograd/ops/products.h>
 #include <brigade/lab/reference/operation.h>
 
 #include <optional>

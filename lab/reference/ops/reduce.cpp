@@ -1,10 +1,6 @@
 // Sums, means, norms, variances, extremes, scans and sorts by name, for `brigade check`.
-#include <brigade/autograd/ops/extremes.h>
-#include <brigade/autograd/ops/norm.h>
+#include <brigade/autograd/ops/indexing.h>
 #include <brigade/autograd/ops/reduce.h>
-#include <brigade/autograd/ops/scan.h>
-#include <brigade/autograd/ops/sort.h>
-#include <brigade/autograd/ops/variance.h>
 #include <brigade/lab/reference/operation.h>
 #include <brigade/lab/reference/ops/detail.h>
 

@@ -1,11 +1,7 @@
 // Views, copies, casts, joins, parts, indices and rearrangements by name, for `brigade check`.
-#include <brigade/autograd/ops/concat.h>
-#include <brigade/autograd/ops/gather.h>
 #include <brigade/autograd/ops/indexing.h>
-#include <brigade/autograd/ops/pad.h>
-#include <brigade/autograd/ops/rearrange.h>
+#include <brigade/autograd/ops/matmul.h>
 #include <brigade/autograd/ops/shape.h>
-#include <brigade/autograd/ops/triangle.h>
 #include <brigade/lab/reference/operation.h>
 
 namespace brigade::lab::reference {

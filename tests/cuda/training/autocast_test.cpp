@@ -1,6 +1,5 @@
 // Autocast on a device, with CUDA's operation lists.
 #include <brigade/amp/autocast.h>
-#include <brigade/amp/op_lists.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/kernels/factory.h>

@@ -9,8 +9,8 @@
 #include <brigade/core/cuda/graph.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/optim/optim.h>
+#include <dist/nets.h>
 #include "../../core/error_of.h"
-#include "../../dist/branching_net.h"
 
 #include <cmath>
 

@@ -7,7 +7,7 @@
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 #include <brigade/optim/optim.h>
-#include "../../dist/branching_net.h"
+#include <dist/nets.h>
 
 #include <mutex>
 

@@ -9,7 +9,7 @@
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/optim/optim.h>
-#include "../../dist/branching_net.h"
+#include <dist/nets.h>
 
 #include <algorithm>
 #include <limits>

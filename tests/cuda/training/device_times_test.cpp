@@ -7,7 +7,7 @@
 #include <brigade/core/clock.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/trace.h>
-#include "../../dist/branching_net.h"
+#include <dist/nets.h>
 #include "../../dist/trace_rules.h"
 
 namespace brigade::test::device_times_test {

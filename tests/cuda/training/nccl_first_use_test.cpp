@@ -11,7 +11,7 @@
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/groups/coalescing_manager.h>
 #include <brigade/dist/groups/nccl/communicator.h>
-#include "../../dist/branching_net.h"
+#include <dist/nets.h>
 
 #include <atomic>
 #include <barrier>

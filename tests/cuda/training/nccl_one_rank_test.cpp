@@ -14,7 +14,7 @@
 #include <brigade/dist/groups/nccl/communicator.h>
 #include <brigade/dist/groups/new_group.h>
 #include <brigade/optim/optim.h>
-#include "../../dist/branching_net.h"
+#include <dist/nets.h>
 
 #include <vector>
 

@@ -8,7 +8,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/optim/optim.h>
-#include "../../dist/branching_net.h"
+#include <dist/nets.h>
 
 #include <algorithm>
 #include <mutex>

@@ -8,7 +8,7 @@
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/groups/nccl/library.h>
 #include <brigade/kernels/elementwise.h>
-#include "../../dist/branching_net.h"
+#include <dist/nets.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,7 +1,7 @@
 // In-place steps, on the tensor itself (the table's operations of the same names work on an intermediate result).
 #include "differential/step.h"
 
-#include <brigade/autograd/ops/inplace.h>
+#include <brigade/autograd/ops/arithmetic.h>
 
 namespace brigade::differential {
 

@@ -67,7 +67,7 @@ if(CLI11_FOUND)
   set_target_properties(brigade_faults PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
   target_compile_options(brigade_faults PRIVATE ${shown_from_root})
   target_link_libraries(brigade_faults PUBLIC brigade_brigade PRIVATE brigade_flags brigade_compiled_quickly)
-  # The operations by name, which tests/differential runs as well.
+  # The operations by name, which evidence/differential runs as well.
   set(operation_sources ${lab_sources})
   list(FILTER operation_sources INCLUDE REGEX "/lab/reference/(operation|ops/.*).cpp$")
   list(REMOVE_ITEM lab_sources ${operation_sources})

@@ -113,7 +113,7 @@ def tiny(paths):
 
 REDUCER, ROUND, STEP = "dist/reducer/reducer.h", "dist/reducer/round.h", "dist/checks/step.h"
 MAIN_FILES = [ROOT / "dist/reducer" / name for name in ("reducer.cpp", "round.cpp", "outcome.cpp")]
-EVERYWHERE = [*LIBRARY, "lab", "bench", "examples", "tests"]
+EVERYWHERE = [*LIBRARY, "lab", "bench", "examples", "evidence", "tests"]
 # What is counted, how, its limit, its goal.
 BUDGETS = [
     ("lines of dist/reducer without hooks", lambda: lines_of(files_of("dist/reducer", without=["dist/reducer/hooks"])), 3473, 1500),

@@ -10,7 +10,7 @@ ORDER = ["core", "kernels", "autograd", "nn", "optim", "amp", "data", "dist", "l
 # The same for the rooms inside a folder.
 ROOMS = {"dist": ["errors", "rendezvous", "groups", "reducer", "timeline", "diagnosis", "observers", "checks", "ddp", "fabric"]}
 # Free to include anything.
-TOP = {"tests", "bench", "examples"}
+TOP = {"tests", "bench", "evidence", "examples"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 

@@ -2,7 +2,7 @@
 """docs/reference/faults.md from the results of `brigade diagnose --all --json FILE` (one file per backend and number of ranks).
 
     scripts/faults-table.py RESULT.json... > docs/reference/faults.md
-    scripts/faults-table.py --torch bench/faults_torch/results.json RESULT.json... > docs/reference/faults.md
+    scripts/faults-table.py --torch evidence/faults_torch/results.json RESULT.json... > docs/reference/faults.md
 
 The section on random programs is copied from docs/reference/faults-random.md, where the figures of dist/fault_fuzz_test are entered by hand.
 
@@ -10,7 +10,7 @@ Scored per fault, as far as a run can tell: 1 detected, 2 in time (the replicas 
 warning came before the step), 3 on every rank that is not at fault, with one text, 4 right parameters, 5 right ranks,
 6 right cause, 7 file:line, 8 the advised fix works. The harness (lab/faults/diagnosis.cpp) compares 3 to 8 with the
 expectation that stands in the fault's file, and a row passes only if all of them hold. PyTorch's cells are those of
-bench/faults_torch, which scores 1 to 7 alike.
+evidence/faults_torch, which scores 1 to 7 alike.
 """
 import argparse
 import csv
@@ -58,7 +58,7 @@ def main():
     head = ["id", "what goes wrong", "verdict", "cause", "as expected", "points"]
     if torch:
         head += ["PyTorch " + torch["version"] + " OFF", "INFO", "DETAIL"]
-        print(f"PyTorch {torch['version']}: `bench/faults_torch/run.py`, {torch['backend']}, 2 ranks, {torch['date']}; the columns are values "
+        print(f"PyTorch {torch['version']}: `evidence/faults_torch/run.py`, {torch['backend']}, 2 ranks, {torch['date']}; the columns are values "
               "of TORCH_DISTRIBUTED_DEBUG;")
         print("what it said stands in [faults-torch.md](faults-torch.md). Points of 7: the same without the fix. Letters, one for all ranks or one "
               "for each: "

@@ -15,7 +15,7 @@ cd "$here"
 
 # What the programs are made of, whatever the version control says.
 digest() {
-  find CMakeLists.txt cmake core autograd kernels nn optim dist amp data lab bench tests -type f \
+  find CMakeLists.txt cmake core autograd kernels nn optim dist amp data lab bench evidence tests -type f \
     \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cmake' -o -name CMakeLists.txt \) -print0 |
     LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c 1-16
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether tests ran every CUDA kernel: all instantiations that a program of the emulation (tests/simt) holds, beside those that its processes say they ran.
+"""Whether tests ran every CUDA kernel: all instantiations that a program of the emulation (evidence/simt) holds, beside those that its processes say they ran.
 
     SIMT_COVERAGE=/tmp/runs build/cpu/bin/test_cuda_emulated; scripts/kernel-coverage.py /tmp/runs build/cpu/bin/test_cuda_emulated
 

@@ -20,7 +20,7 @@ struct Trial {
   std::string what;  // what it does, in one line
   std::function<Evidence()> run;
   // What PyTorch 2.15 does with the same program: for a planted fault, its letter in docs/reference/faults-torch.md; for a
-  // measurement, the words of bench/faults_torch/claims.json.
+  // measurement, the words of evidence/faults_torch/claims.json.
   std::string torch = {};
 };
 

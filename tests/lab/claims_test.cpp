@@ -31,9 +31,9 @@ std::vector<std::string> wrong_rows() {
   return rows;
 }
 
-// The rows recorded by a script of bench/faults_torch.
+// The rows recorded by a script of evidence/faults_torch.
 json recorded(const std::string& file) {
-  std::ifstream in(BRIGADE_SOURCE_DIR "/bench/faults_torch/" + file);
+  std::ifstream in(BRIGADE_SOURCE_DIR "/evidence/faults_torch/" + file);
   return json::parse(in).at("rows");
 }
 

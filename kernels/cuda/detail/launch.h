@@ -1,4 +1,4 @@
-// Kernel launches, on a GPU and in the emulation of tests/simt, which compiles the same sources.
+// Kernel launches, on a GPU and in the emulation of evidence/simt, which compiles the same sources.
 #pragma once
 
 #include <brigade/core/cuda/device.h>

@@ -2,7 +2,7 @@
 """Writes fixtures/<family>.jsonl.gz: programs, and what PyTorch gave for them, with bounds.
 
     pip install torch numpy
-    tests/differential/make_fixtures.py --seed fixtures --count 2000
+    evidence/differential/make_fixtures.py --seed fixtures --count 2000
 
 A program is kept when Brigade agrees with PyTorch on it, when no disturbed run of it in PyTorch (compare.py) comes out in another
 shape, and when its bounds are small beside its numbers, so that every processor's roundings are within them."""

@@ -1,4 +1,4 @@
-// The part of the CUDA runtime that tests/simt/runtime emulates. Signatures are those of the documented interface of
+// The part of the CUDA runtime that evidence/simt/runtime emulates. Signatures are those of the documented interface of
 // CUDA 13; simt/toolkit compares them with those of a toolkit. Functions not declared here are not emulated.
 #pragma once
 

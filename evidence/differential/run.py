@@ -2,7 +2,7 @@
 """Random programs in Brigade and in PyTorch, compared.
 
     pip install torch numpy
-    tests/differential/run.py --seed 1 --count 1000
+    evidence/differential/run.py --seed 1 --count 1000
 
 Prints each difference with a program as short as it gets, but for those that accepted.json argues for; these are counted by their
 reason. Exit code 1 when anything else differs."""

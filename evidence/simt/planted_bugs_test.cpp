@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "../in_child.h"
+#include "../../tests/in_child.h"
 #include "kernels_planted.h"
 
 #if SIMT_TSAN

@@ -81,7 +81,7 @@ class Earlier:
 def markdown(rows, results, levels, meta, earlier=Earlier()):
     lines = [
         "# Planted faults on PyTorch\n",
-        "Made by `bench/faults_torch/run.py`; how it scores stands in `bench/faults_torch/README.md`.\n",
+        "Made by `evidence/faults_torch/run.py`; how it scores stands in `evidence/faults_torch/README.md`.\n",
         "PyTorch %s, DistributedDataParallel, %s, 2 ranks (3 for COL-13), time-out of the group %g s, %s." % (
             meta["build"], meta["backend"], meta["time_out_s"], meta["date"]),
         "The columns are values of TORCH_DISTRIBUTED_DEBUG. Of two collectives that differ only the operation, the shape and the",

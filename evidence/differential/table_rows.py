@@ -2,7 +2,7 @@
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "reference"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "tests/reference"))
 from table import families  # noqa: E402
 
 

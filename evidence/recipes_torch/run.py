@@ -2,8 +2,8 @@
 """The recipes `gan`, `deep-supervision`, `distill` and `charlm` in their forms on PyTorch's DistributedDataParallel: how does each end?
 
     pip install torch
-    bench/recipes_torch/run.py                          # a table in Markdown, as docs/recipes.md shows it
-    bench/recipes_torch/run.py gan two-forwards -v      # one form, with the whole texts
+    evidence/recipes_torch/run.py                          # a table in Markdown, as docs/recipes.md shows it
+    evidence/recipes_torch/run.py gan two-forwards -v      # one form, with the whole texts
 
 Two ranks over Gloo, six steps. A form ends in an error (in which step, and whether an optimizer had stepped since the faulty backward), or its
 replicas are equal or not. Where they are equal, its parameters are compared with those of a training in one process that adds up the same

@@ -8,7 +8,7 @@ import warnings
 
 import torch
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "reference"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "tests/reference"))
 import operations  # noqa: E402
 
 warnings.filterwarnings("ignore")

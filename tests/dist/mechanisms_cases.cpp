@@ -283,6 +283,20 @@ void check_logging_data(const std::string& backend, int ranks) {
 }
 const AddRankCase add_logging_data("logging data and the timeline", &check_logging_data);
 
+std::string check_timeline_on_demand(const dist::ProcessGroupPtr& group) {
+  Net net;
+  Ddp ddp(net, group, {.diagnosis = false, .check_steps = false});
+  loss_of(ddp(batch_of(group->rank(), 0))).backward();
+  if (!ddp.timeline().rounds().empty()) return "recorded without being asked";
+  ddp.timeline().keep(2);
+  loss_of(ddp(batch_of(group->rank(), 1))).backward();
+  const auto& rounds = ddp.timeline().rounds();
+  if (rounds.size() != 1 || rounds.back().round != 2) return fmt::format("{} backwards", rounds.size());
+  return std::ranges::all_of(rounds.back().ready, [](int64_t at) { return at > 0; }) ? "" : "times of gradients";
+}
+const AddRankCase add_timeline_on_demand("without diagnosis the timeline records once it is asked for",
+                                         &check_timeline_on_demand);
+
 }  // namespace
 
 }  // namespace brigade::test::mechanisms_cases

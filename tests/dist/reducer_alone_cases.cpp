@@ -10,9 +10,23 @@ using namespace mechanisms;  // NOLINT: the cases are about this network
 
 namespace {
 
-// Counts the events it receives.
-struct Counter final : dist::ReducerObserver {
-  int begun = 0, ready = 0, finished = 0, errors = 0;
+// Counts the events it receives, and lets rank 0 send a truth with each bucket.
+struct Counter final : dist::ReducerObserver, dist::Statistic {
+  explicit Counter(int of_rank) : rank(of_rank) {}
+  int rank;
+  int begun = 0, ready = 0, finished = 0, errors = 0, accepted = 0, buckets = 0, truths = 0;
+  std::vector<dist::Statistic*> statistics() override { return {this}; }
+  Kind kind() const override { return Kind::Truth; }
+  void begin(const dist::StartedBackward&) override {}
+  uint64_t value() override { return rank == 0 ? 1 : 0; }
+  void read(const dist::StatisticReading& reading) override {
+    ++buckets;
+    truths += reading.all_have_gradients ? reading.count : 100;
+  }
+  bool accepts(const dist::Round&, uint32_t) override {
+    ++accepted;
+    return true;
+  }
   void on_begin(const dist::Round&, const autograd::Plan*) override { ++begun; }
   void on_ready(const dist::Round&, uint32_t) override { ++ready; }
   void on_finish(const dist::Round&) override { ++finished; }
@@ -33,7 +47,7 @@ std::string check_alone(const dist::ProcessGroupPtr& group) {
   manual_seed(1);
   Net alone;
   loss_of(alone(whole_batch(group->size(), 0))).backward();
-  const auto counter = std::make_shared<Counter>();
+  const auto counter = std::make_shared<Counter>(group->rank());
   for (const bool is_observed : {false, true}) {
     manual_seed(1);
     Net net;
@@ -54,7 +68,13 @@ std::string check_alone(const dist::ProcessGroupPtr& group) {
   }
   // Six gradients in the first backward, two in the second.
   const bool all = counter->begun == 2 && counter->ready == 8 && counter->finished == 1 && counter->errors == 1;
-  return all ? "" : fmt::format("{} backwards, {} gradients", counter->begun, counter->ready);
+  if (!all) return fmt::format("{} backwards, {} gradients", counter->begun, counter->ready);
+  // No meter measures: each bucket is accepted all the same, and brings the words of the observer.
+  const bool heard =
+      counter->buckets >= 2 && counter->accepted == counter->buckets && counter->truths == counter->buckets;
+  return heard ? ""
+               : fmt::format("{} accepted, {} truths in {} buckets", counter->accepted, counter->truths,
+                             counter->buckets);
 }
 const AddRankCase add_alone("a reducer without observers averages, and names no cause", &check_alone);
 

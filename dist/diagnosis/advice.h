@@ -8,8 +8,8 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/finished_backward.h>
+#include <brigade/dist/diagnosis/statistic.h>
 #include <brigade/dist/errors/verdict.h>
-#include <brigade/dist/reducer/statistic.h>
 
 #include <functional>
 #include <map>

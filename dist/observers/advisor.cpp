@@ -51,13 +51,60 @@ class RoundView final : public FinishedBackward {
   const RoundEvents& events_;
 };
 
+// The largest number of backwards that any gradient has accumulated under no_sync and still holds, that is, was not
+// cleared.
+int64_t most_gathered(const Round& round) {
+  int64_t most = 0;
+  for (uint32_t i = 0; i < round.setup().count(); ++i) {
+    if (!round.accumulation().used(i)) continue;
+    const autograd::AutogradMeta* const known = autograd::meta(round.setup().parameters[i].tensor);
+    // The stamp of a gradient that was filled with zeros counts no backwards.
+    if (known && known->grad.defined() && (known->stamp.backwards > 0 || known->stamp.by_hand))
+      most = std::max<int64_t>(most, round.accumulation().local(i).backwards);
+  }
+  return most;
+}
+
+// The largest number of backwards, averaged or not, that any gradient holds and no step has used, with the latest of
+// them. Only for ranks that use the same parameters.
+KeptBackwards most_held(const Round& round) {
+  KeptBackwards most;
+  for (const NamedParameter& each : round.setup().parameters) {
+    const autograd::AutogradMeta* const known = autograd::meta(each.tensor);
+    if (!known || !known->grad.defined()) continue;
+    const autograd::GradStamp& stamp = known->stamp;
+    const int64_t held = stamp.backwards - std::min(stamp.backwards, stamp.backwards_used);
+    if (held > most.count) most = {held, stamp.last_backward_at};
+  }
+  return most;
+}
+
+StartedBackward started_of(const Round& round, const autograd::Plan* plan) {
+  StartedBackward backward{.number = round.number(), .plan = plan, .rows = round.start().rows};
+  backward.gathered = most_gathered(round);
+  if (!round.setup().options.find_unused_parameters) {
+    backward.kept = most_held(round);
+    backward.kept.count = std::max<int64_t>(backward.kept.count - backward.gathered, 0);
+    backward.gathered += backward.kept.count;
+  }
+  if (!round.start().absent) ++backward.gathered;
+  return backward;
+}
+
 }  // namespace
 
 Advisor::Advisor(std::shared_ptr<WrapperLog> log, std::shared_ptr<const NormMeter> meter,
                  std::shared_ptr<const Recorder> recorder)
-    : log_(std::move(log)), meter_(std::move(meter)), recorder_(std::move(recorder)), advice_(make_all_advice()) {}
+    : log_(std::move(log)),
+      meter_(std::move(meter)),
+      recorder_(std::move(recorder)),
+      advice_(make_all_advice()),
+      statistics_(statistics_of(advice_)) {}
 
-void Advisor::on_begin(const Round& round, const autograd::Plan*) {
+void Advisor::on_begin(const Round& round, const autograd::Plan* plan) {
+  const StartedBackward started = started_of(round, plan);
+  for (Statistic* const each : statistics_)
+    each->begin(started);
   if (!round.setup().options.gradient_as_bucket_view || round.setup().hook) return;
   for (uint32_t i = 0; i < round.setup().parameters.size() && !told_of_kept_; ++i)
     warn_of_kept_gradient(round, i);

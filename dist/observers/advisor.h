@@ -21,8 +21,8 @@ class Advisor final : public ReducerObserver {
   Advisor(std::shared_ptr<WrapperLog> log, std::shared_ptr<const NormMeter> meter,
           std::shared_ptr<const Recorder> recorder);
 
-  std::vector<Statistic*> statistics() override { return statistics_of(advice_); }
-  // Warns, once, if the user has kept a gradient that its parameter no longer holds and that is a view of a bucket
+  std::vector<SentWord*> words() override { return {statistics_.begin(), statistics_.end()}; }
+  // Begins the statistics. Warns, once, if the user has kept a gradient that its parameter no longer holds and that is a view of a bucket
   // this backward will overwrite.
   void on_begin(const Round& round, const autograd::Plan* plan) override;
   // Warns if the gradient was edited before its reduction.
@@ -40,6 +40,7 @@ class Advisor final : public ReducerObserver {
   std::shared_ptr<const NormMeter> meter_;
   std::shared_ptr<const Recorder> recorder_;
   std::vector<NamedAdvice> advice_;
+  std::vector<Statistic*> statistics_;  // of the advice
   bool told_of_kept_ = false;
   // Per parameter: the latest backward in which a hook left nothing of its gradient, and how many in a row did.
   struct Emptied {

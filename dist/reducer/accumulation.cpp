@@ -36,30 +36,6 @@ uint32_t Accumulation::local_backwards() const noexcept {
   return most;
 }
 
-uint32_t Accumulation::most_gathered(std::span<const NamedParameter> parameters) const noexcept {
-  uint32_t most = 0;
-  for (size_t i = 0; i < used_.size(); ++i) {
-    if (!used_[i]) continue;
-    const autograd::AutogradMeta* const known = autograd::meta(parameters[i].tensor);
-    // The stamp of a gradient that was filled with zeros counts no backwards.
-    if (known && known->grad.defined() && (known->stamp.backwards > 0 || known->stamp.by_hand))
-      most = std::max(most, local_[i].backwards);
-  }
-  return most;
-}
-
-KeptBackwards Accumulation::most_held(std::span<const NamedParameter> parameters) noexcept {
-  KeptBackwards most;
-  for (const NamedParameter& each : parameters) {
-    const autograd::AutogradMeta* const known = autograd::meta(each.tensor);
-    if (!known || !known->grad.defined()) continue;
-    const autograd::GradStamp& stamp = known->stamp;
-    const int64_t held = stamp.backwards - std::min(stamp.backwards, stamp.backwards_used);
-    if (held > most.count) most = {held, stamp.last_backward_at};
-  }
-  return most;
-}
-
 void Accumulation::all_reduced(std::span<const NamedParameter> parameters) {
   forget_all();
   for (LocalGradient& local : local_)

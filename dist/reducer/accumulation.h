@@ -4,7 +4,6 @@
 
 #include <brigade/core/tensor.h>
 #include <brigade/dist/errors/named_parameter.h>
-#include <brigade/dist/reducer/statistic.h>
 
 #include <cstdint>
 #include <span>
@@ -58,12 +57,6 @@ class Accumulation {
   const LocalGradient& local(uint32_t parameter) const noexcept { return local_[parameter]; }
   // The largest number of local backwards in any gradient.
   uint32_t local_backwards() const noexcept;
-  // The largest number of backwards that any gradient has accumulated under no_sync and still holds, that is, was not
-  // cleared.
-  uint32_t most_gathered(std::span<const NamedParameter> parameters) const noexcept;
-  // The largest number of backwards, averaged or not, that any gradient holds and no step has used, with the latest
-  // of them. Only for ranks that use the same parameters.
-  static KeptBackwards most_held(std::span<const NamedParameter> parameters) noexcept;
   // Called when all gradients were averaged: nothing is local.
   void all_reduced(std::span<const NamedParameter> parameters);
   // Called when another reducer has averaged that parameter.

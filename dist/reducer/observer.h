@@ -17,7 +17,7 @@
 namespace brigade::dist {
 
 class Round;
-class Statistic;
+class SentWord;
 class TracedBackward;
 struct NamedParameter;
 
@@ -26,7 +26,7 @@ class ReducerObserver {
   virtual ~ReducerObserver() = default;
 
   // What is to travel with the gradients for this observer; asked once.
-  virtual std::vector<Statistic*> statistics() { return {}; }
+  virtual std::vector<SentWord*> words() { return {}; }
 
   // --- Between reduced backwards
 

@@ -7,7 +7,7 @@
 #include <brigade/dist/reducer/comm_hook.h>
 #include <brigade/dist/reducer/meter.h>
 #include <brigade/dist/reducer/observer.h>
-#include <brigade/dist/reducer/statistic.h>
+#include <brigade/dist/reducer/words.h>
 
 #include <algorithm>
 #include <functional>
@@ -106,18 +106,18 @@ struct ReducerSetup {
   std::vector<Sharing> sharing = {};  // per parameter
   JoinPolicy* join = nullptr;
   BucketFollower follower = {};
-  std::vector<Statistic*> statistics = {};  // of the observers
-  std::vector<WordKind> registered = {};    // words of a payload: of the meter, then of the statistics
+  std::vector<SentWord*> words = {};      // of the observers
+  std::vector<WordKind> registered = {};  // words of a payload: of the meter, then of the observers
 
   // Collects them.
   void register_words() {
-    notify([&](ReducerObserver& each) { std::ranges::copy(each.statistics(), std::back_inserter(statistics)); });
+    notify([&](ReducerObserver& each) { std::ranges::copy(each.words(), std::back_inserter(words)); });
     if (options.meter) registered = options.meter->words();
-    for (const Statistic* const each : statistics)
+    for (const SentWord* const each : words)
       registered.push_back(each->kind());
   }
-  // The position of a statistic among the registered words.
-  size_t word_of(size_t statistic) const noexcept { return registered.size() - statistics.size() + statistic; }
+  // The position of an observer's word among the registered ones.
+  size_t position_of(size_t word) const noexcept { return registered.size() - words.size() + word; }
 
   size_t count() const noexcept { return parameters.size(); }
   bool is_elsewhere(uint32_t parameter) const { return sharing[parameter] == Sharing::Elsewhere; }

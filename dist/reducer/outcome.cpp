@@ -1,6 +1,5 @@
 // Completes a round: waits for the buckets, reads flags and statistics, and puts the gradients in place.
 #include <brigade/core/clock.h>
-#include <brigade/dist/groups/own_collectives.h>
 #include <brigade/dist/reducer/round.h>
 
 #include <brigade/autograd/meta.h>
@@ -22,49 +21,35 @@ void Round::poll() {
   setup_.group->progress();
   if (setup_.follower.posts) return;
   while (next_.complete < next_.launch) {
-    const Progress& progress = progress_[next_.complete];
-    if (waits_for_numbers(next_.complete) && !progress.tail_work) return;
-    if (!progress.work->is_completed() || (progress.tail_work && !progress.tail_work->is_completed())) return;
+    if (!transport_.is_completed(next_.complete)) return;
     complete(next_.complete++);
     hand_over(next_.complete);
   }
 }
 
-// See waits_for_numbers().
-void Round::send_waiting_tail(uint32_t index) {
-  if (!waits_for_numbers(index) || progress_[index].tail_work) return;
+void Round::send_waiting_words(uint32_t index) {
+  if (!transport_.words_wait(index)) return;
   setup_.options.meter->write_late(*this, index, buckets_[index].payload);
-  send_tail(index);
+  transport_.send_words(index);
 }
 
 // Reads flags and words once they are reduced.
 void Round::receive(uint32_t index) {
   Progress& progress = progress_[index];
   if (std::exchange(progress.received, true)) return;
-  send_waiting_tail(index);
+  send_waiting_words(index);
   Payload& payload = buckets_[index].payload;
-  payload.receive(progress.tail_work ? *progress.tail_work : *progress.work);
+  payload.receive(transport_.words(index));
 }
 
 void Round::complete(uint32_t index) {
   Progress& progress = progress_[index];
   if (progress.completed) return;
   setup_.notify([&](ReducerObserver& each) { each.on_wait(*this, index); });
-  try {
-    const uint64_t posted_before = collectives_of_this_thread();
-    const ReducedByHook what_follows(setup_.hook != nullptr);  // a hook may post more collectives while waited for
-    progress.work->wait();
-    traffic_.by_hook += collectives_of_this_thread() - posted_before;
-  } catch (const DistError&) {  // a group error: the peers have it, too
-    throw;
-  } catch (const std::exception& error) {
-    note_hook_failure(index, error);
-    throw;
-  }
+  transport_.wait(index);
   receive(index);
-  setup_.notify([&](ReducerObserver& each) { each.on_reduced(*this, index, progress.work); });
-  progress.work.reset();
-  progress.tail_work.reset();
+  setup_.notify([&](ReducerObserver& each) { each.on_reduced(*this, index, transport_.gradients(index)); });
+  transport_.release(index);
   progress.completed = true;
   read_words(index);
 }
@@ -77,7 +62,7 @@ void Round::hand_over(uint32_t end) {
     const uint32_t index = next_.hand_over++;
     complete(index);
     std::vector<uint32_t> parameters = buckets_[index].layout.parameters;
-    if (follower.posts && (!traffic_.is_sent || outcome_.present == 0)) continue;
+    if (follower.posts && (!traffic().is_sent || outcome_.present == 0)) continue;
     if (!is_sound(parameters)) {
       next_.hand_over = buckets_.size();  // backward will throw: nothing more moves
       return;
@@ -109,15 +94,15 @@ void Round::read_words(uint32_t index) {
   keep_largest(outcome_.failed, Word::Failed);
   keep_largest(outcome_.joined, Word::Joined);
   keep_largest(outcome_.changed, Word::Changed);
-  if (!traffic_.is_sent) return;
+  if (!traffic().is_sent) return;
   if (!payload.all_equal(Word::Round)) outcome_.same_round = false;
   GradientMeter* const meter = setup_.options.meter.get();
   const bool measured = !meter || meter->read(*this, index, payload);
   const bool all_took_part = outcome_.present == size && outcome_.failed == 0 && outcome_.joined == 0;
-  for (size_t i = 0; i < setup_.statistics.size() && all_took_part; ++i) {
-    StatisticReading reading = payload.read_word(setup_.word_of(i));
+  for (size_t i = 0; i < setup_.words.size() && all_took_part; ++i) {
+    StatisticReading reading = payload.read_word(setup_.position_of(i));
     reading.all_have_gradients = measured || meter->is_late();
-    setup_.statistics[i]->read(reading);
+    setup_.words[i]->read(reading);
   }
   // Checking the result would wait for a device.
   progress_[index].to_judge = measured && payload.on_device();
@@ -130,7 +115,7 @@ bool Round::nobody_is_present() {
     launch(0);
     next_.launch = 1;
   }
-  if (progress_.front().tail_work || waits_for_numbers(0)) {
+  if (transport_.has_words_apart(0)) {
     receive(0);
   } else {
     complete(0);
@@ -156,7 +141,7 @@ void Round::finish() {
     send_rest();
   }
   for (uint32_t i = 0; i < next_.launch; ++i)
-    send_waiting_tail(i);
+    send_waiting_words(i);
   if (reaches_nothing_) {
     complete(0);
     return;

@@ -11,7 +11,7 @@
 // holds: 11 in float32 between two ranks, one in bfloat16 from 8 ranks on. From 257 ranks on a bfloat16 count is
 // spread over several elements, each for some of the ranks.
 //
-// Besides the words of the reducer there are registered ones (statistic.h), of its meter and of statistics.
+// Besides the words of the reducer there are registered ones (words.h), of its meter and of statistics.
 // Measures travel with their squares, and their variance is compared with a threshold. A half type is too
 // coarse for measures: there they travel as the digits of a whole number. The base is the largest power of two whose
 // digits, summed over the ranks, survive the average exactly: 128 for two ranks in bfloat16 (8 bits of precision), so
@@ -26,7 +26,7 @@
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/slot_sums.h>
 #include <brigade/dist/reducer/bucket.h>
-#include <brigade/dist/reducer/statistic.h>
+#include <brigade/dist/reducer/words.h>
 
 #include <memory>
 #include <span>

@@ -3,13 +3,10 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/core/view.h>
-#include <brigade/dist/groups/own_collectives.h>
 #include <brigade/dist/reducer/accumulation.h>
 #include <brigade/dist/reducer/launch_order.h>
 #include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -22,11 +19,10 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
       accumulation_(accumulation),
       recorded_(recorded),
       start_(std::move(start)),
-      traffic_{.is_sent = !setup.hook || setup.hook->begin_round(start_.number)},
+      transport_(setup, buckets, start_.number, start_.where),
       captured_(buckets.are_captured()),
       progress_(buckets.size()) {
   outcome_.users.assign(setup_.count(), 0);
-  if (!setup_.statistics.empty()) begin_statistics();
   // A path that the plan sees may carry no gradient: planned parameters are compared when they are ready.
   for (uint32_t i = 0; i < recorded_.used.size(); ++i) {
     if (!start_.planned[i] || accumulation_.used(i)) compare_with_recorded(i);
@@ -38,19 +34,6 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
     // A delayed bucket waits for its trigger as well.
     if (trigger && buckets_.is_delayed(b) && start_.planned[*trigger]) ++progress_[b].pending;
   }
-}
-
-void Round::begin_statistics() {
-  StartedBackward backward{.number = start_.number, .plan = start_.plan, .rows = start_.rows};
-  backward.gathered = accumulation_.most_gathered(setup_.parameters);
-  if (!setup_.options.find_unused_parameters) {
-    backward.kept = Accumulation::most_held(setup_.parameters);
-    backward.kept.count = std::max<int64_t>(backward.kept.count - backward.gathered, 0);
-    backward.gathered += backward.kept.count;
-  }
-  if (!start_.absent) ++backward.gathered;
-  for (Statistic* const each : setup_.statistics)
-    each->begin(backward);
 }
 
 Round::~Round() {
@@ -76,13 +59,6 @@ bool Round::uses(uint32_t parameter) const {
 void Round::compare_with_recorded(uint32_t parameter) {
   if (recorded_.used.empty() || start_.joined || start_.failed) return;
   start_.changed = start_.changed || (recorded_.used[parameter] != 0) != uses(parameter);
-}
-
-std::string Round::describe(uint32_t index) const { return fmt::format("bucket {} of {}", index, setup_.title()); }
-
-Topic Round::topic_of(uint32_t index) const {
-  return {Phase::Backward, bucket_purpose(), setup_.options.owner, static_cast<int32_t>(index),
-          setup_.hook ? Name(setup_.hook->name()) : Name()};
 }
 
 Moment Round::moment() const {
@@ -187,24 +163,12 @@ void Round::send_ready() {
 
 bool Round::has_sent_all() const noexcept { return next_.launch == buckets_.size() || reaches_nothing_; }
 
-GradBucket Round::as_grad_bucket(uint32_t index) const {
-  const Bucket& bucket = buckets_[index];
-  std::vector<Tensor> parameters;
-  std::vector<Tensor> gradients;
-  for (const uint32_t parameter : bucket.layout.parameters) {
-    parameters.push_back(setup_.parameters[parameter].tensor);
-    gradients.push_back(buckets_.slot(parameter).view);
-  }
-  return GradBucket(index, index + 1 == buckets_.size(), bucket.payload.gradients(), std::move(parameters),
-                    std::move(gradients), bucket.layout.parameters);
-}
-
 void Round::launch(uint32_t index) {
   // Run the follower's collectives at a fixed point, so that all ranks post in the same order.
   if (setup_.follower.posts && index >= 2) hand_over(index - 1);
   setup_.notify([&](ReducerObserver& each) { each.on_launch(*this, index); });
   fill_words(index);
-  send(index);
+  transport_.send(index);
 }
 
 // Sets what travels with the gradients.
@@ -222,71 +186,14 @@ void Round::fill_words(uint32_t index) {
   payload.set(Word::Joined, start_.joined);
   payload.set(Word::Changed, start_.changed);
   payload.set_number(Word::Round, start_.number + start_.averages);
-  for (size_t i = 0; i < setup_.statistics.size(); ++i)
-    payload.set_word(setup_.word_of(i), setup_.statistics[i]->value());
+  for (size_t i = 0; i < setup_.words.size(); ++i)
+    payload.set_word(setup_.position_of(i), setup_.words[i]->value());
   if (!progress.to_copy.empty()) kernels::bucket_flatten(payload.whole(), progress.to_copy, bucket.layout.offsets, 1.0);
   progress.to_copy.clear();
   GradientMeter* const meter = setup_.options.meter.get();
   if (meter) meter->write(*this, index, payload);
   payload.send();
   if (meter) meter->on_send(*this, index, payload);
-}
-
-// With a hook, whose result is compared with what the meter measures, flags and words are sent once that is known.
-bool Round::waits_for_numbers(uint32_t index) const {
-  return setup_.options.meter && setup_.hook && traffic_.is_sent && buckets_[index].payload.has_tail_on_host();
-}
-
-void Round::send(uint32_t index) {
-  Payload& payload = buckets_[index].payload;
-  Progress& progress = progress_[index];
-  if (!traffic_.is_sent) {
-    progress.work = completed_work();  // local gradients: this rank's words stand for all
-    return;
-  }
-  const CollectiveOptions options{.op = ReduceOp::Avg,
-                                  .topic = topic_of(index),
-                                  .iteration = start_.number,
-                                  .slot_sums = setup_.hook ? nullptr : payload.slot_sums()};
-  ProcessGroup& group = *setup_.group;
-  if (!setup_.hook) {
-    progress.work = group.all_reduce(payload.whole(), options, start_.where);
-    ++traffic_.collectives;
-    if (payload.has_tail_on_host()) send_tail(index);
-    return;
-  }
-  try {
-    const uint64_t posted_before = collectives_of_this_thread();
-    const ReducedByHook not_by_hand;
-    progress.work = setup_.hook->run(group, as_grad_bucket(index), options, start_.where);
-    traffic_.by_hook += collectives_of_this_thread() - posted_before;
-    if (!progress.work) {
-      throw DistError(
-          "the communication hook {} returned no Work for {}; return that of a collective, or completed_work()",
-          setup_.hook->name(), describe(index));
-    }
-  } catch (const std::exception& error) {
-    note_hook_failure(index, error);
-    throw;
-  }
-  if (!waits_for_numbers(index)) send_tail(index);
-}
-
-// Sends flags and words separately.
-void Round::send_tail(uint32_t index) {
-  static const Name purpose("flags of bucket");
-  Topic flags = topic_of(index);
-  flags.purpose = purpose;
-  progress_[index].tail_work = setup_.group->all_reduce(
-      buckets_[index].payload.tail(), {.op = ReduceOp::Avg, .topic = flags, .iteration = start_.number}, start_.where);
-  ++traffic_.collectives;
-}
-
-// It is unknown which of its collectives a hook that threw has posted, and the peers would wait for the others.
-void Round::note_hook_failure(uint32_t index, const std::exception& error) const {
-  if (!setup_.hook) return;
-  setup_.group->abort(
-      fmt::format("the communication hook {} threw in {}: {}", setup_.hook->name(), describe(index), error.what()));
 }
 
 }  // namespace brigade::dist

@@ -7,14 +7,13 @@
 #pragma once
 
 #include <brigade/autograd/listener.h>
-#include <brigade/dist/groups/work.h>
 #include <brigade/dist/reducer/buckets.h>
 #include <brigade/dist/reducer/observer.h>
 #include <brigade/dist/reducer/past.h>
 #include <brigade/dist/reducer/traced_backward.h>
+#include <brigade/dist/reducer/transport.h>
 
 #include <algorithm>
-#include <exception>
 #include <optional>
 #include <span>
 #include <string>
@@ -61,11 +60,6 @@ class Round {
     // Whether this rank reaches something, or has accumulated something, and its backward has not failed.
     bool takes_part() const noexcept { return !absent && !failed; }
   };
-  struct Traffic {
-    bool is_sent = true;       // false: a communication hook lets the gradients stay local
-    uint64_t collectives = 0;  // of this rank, without those of a hook
-    uint64_t by_hook = 0;
-  };
   // The arguments other than `start` must outlive this object.
   Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumulation, const RecordedGraph& recorded,
         Start start);
@@ -98,7 +92,7 @@ class Round {
   uint64_t number() const noexcept { return start_.number; }
   SourceLocation where() const noexcept { return start_.where; }
   const Start& start() const noexcept { return start_; }
-  const Traffic& traffic() const noexcept { return traffic_; }
+  const Traffic& traffic() const noexcept { return transport_.traffic(); }
   const ReducerSetup& setup() const noexcept { return setup_; }
   const Accumulation& accumulation() const noexcept { return accumulation_; }
   const Buckets& buckets() const noexcept { return buckets_; }
@@ -110,7 +104,7 @@ class Round {
   const Outcome& outcome() const noexcept { return outcome_; }
   std::vector<uint32_t>& ready_order() noexcept { return ready_order_; }
   Moment moment() const;
-  std::string describe(uint32_t bucket) const;
+  std::string describe(uint32_t bucket) const { return transport_.describe(bucket); }
   // Returns every rank's text; `about`: the subject of the exchange.
   std::vector<std::string> exchange(const std::string& text, const char* about, Phase phase = Phase::Backward) const;
 
@@ -118,8 +112,6 @@ class Round {
   // The progress of a bucket.
   struct Progress {
     uint32_t pending = 0;  // gradients still missing
-    WorkPtr work;
-    WorkPtr tail_work;  // of flags and words, if they are sent separately
     bool completed = false;
     bool settled = false;
     bool received = false;
@@ -128,7 +120,6 @@ class Round {
   };
 
   // round.cpp
-  void begin_statistics();
   void prepare_unplanned(uint32_t parameter);
   void take_gradient(uint32_t parameter);
   void measure(uint32_t parameter) const {
@@ -139,16 +130,9 @@ class Round {
   void launch_ready();
   void launch(uint32_t index);
   void fill_words(uint32_t index);
-  bool waits_for_numbers(uint32_t index) const;
-  void send(uint32_t index);
-  void send_tail(uint32_t index);
-  void note_hook_failure(uint32_t index, const std::exception& error) const;
-  GradBucket as_grad_bucket(uint32_t index) const;
-  // The topic of the collectives that send the bucket.
-  Topic topic_of(uint32_t index) const;
   // outcome.cpp
   void poll();
-  void send_waiting_tail(uint32_t index);
+  void send_waiting_words(uint32_t index);
   void receive(uint32_t index);
   void complete(uint32_t index);
   void hand_over(uint32_t end);
@@ -166,7 +150,7 @@ class Round {
   const RecordedGraph& recorded_;
   LaunchOrder* order_ = nullptr;
   Start start_;
-  Traffic traffic_;
+  Transport transport_;
   bool captured_;
   std::vector<Progress> progress_;
   bool reaches_nothing_ = false;  // on all ranks

@@ -19,7 +19,7 @@ namespace {
 
 constexpr DType kFloatingTypes[] = {kFloat64, kFloat32, kFloat16, kBFloat16};
 
-using Kind = dist::Statistic::Kind;
+using Kind = dist::WordKind;
 constexpr Kind kRegistered[] = {Kind::Measure, Kind::Number, Kind::Number, Kind::Measure, Kind::Truth, Kind::Number,
                                 Kind::Real,    Kind::Real,   Kind::Real,   Kind::Real,    Kind::Real};
 constexpr size_t kLast = 10;

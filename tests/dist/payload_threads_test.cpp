@@ -24,7 +24,7 @@ TEST_CASE("flags and words survive the average in every dtype, on up to 16 ranks
         layout.gradient_numel = 5;
         for (int i = 0; i < ranks; ++i)
           layout.parameters.push_back(static_cast<uint32_t>(i));
-        using Kind = dist::Statistic::Kind;
+        using Kind = dist::WordKind;
         dist::Payload payload(*group, layout, std::vector{Kind::Number, Kind::Measure});
         // Parameter i is used by the ranks up to i.
         for (int i = 0; i < ranks; ++i)

@@ -41,7 +41,7 @@ class Paper final : public dist::ProcessGroup {
   dist::WorkPtr do_barrier(const dist::CollectiveOptions&) override { return nullptr; }
 };
 
-using Kind = dist::Statistic::Kind;
+using Kind = dist::WordKind;
 // Those of the meter, as an example, then statistics.
 constexpr Kind kRegistered[] = {Kind::Truth,  Kind::Number, Kind::Real,    Kind::Real,   Kind::Real,
                                 Kind::Number, Kind::Number, Kind::Measure, Kind::Measure};

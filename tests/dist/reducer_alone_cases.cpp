@@ -11,13 +11,12 @@ using namespace mechanisms;  // NOLINT: the cases are about this network
 namespace {
 
 // Counts the events it receives, and lets rank 0 send a truth with each bucket.
-struct Counter final : dist::ReducerObserver, dist::Statistic {
+struct Counter final : dist::ReducerObserver, dist::SentWord {
   explicit Counter(int of_rank) : rank(of_rank) {}
   int rank;
   int begun = 0, ready = 0, finished = 0, errors = 0, accepted = 0, buckets = 0, truths = 0;
-  std::vector<dist::Statistic*> statistics() override { return {this}; }
-  Kind kind() const override { return Kind::Truth; }
-  void begin(const dist::StartedBackward&) override {}
+  std::vector<dist::SentWord*> words() override { return {this}; }
+  dist::WordKind kind() const override { return dist::WordKind::Truth; }
   uint64_t value() override { return rank == 0 ? 1 : 0; }
   void read(const dist::StatisticReading& reading) override {
     ++buckets;

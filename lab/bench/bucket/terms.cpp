@@ -92,7 +92,8 @@ MeasuredBucket::MeasuredBucket(const BucketCase& what, dist::ProcessGroupPtr gro
       ddp_(wrapped_, group_, ddp_options(what)),
       advice_(dist::make_all_advice()),
       setup_(setup_of(plain_, group_, what.hook)) {
-  setup_.statistics = dist::statistics_of(advice_);
+  for (dist::Statistic* const each : dist::statistics_of(advice_))
+    setup_.words.push_back(each);
   setup_.options.meter = std::make_shared<dist::NormMeter>();
   setup_.register_words();
   if (dist::CommHookPtr hook = make_hook(what.hook)) ddp_.register_comm_hook(std::move(hook));

@@ -89,7 +89,7 @@ function(brigade_add_diagnosis)
                                             $<INSTALL_INTERFACE:$<LINK_LIBRARY:WHOLE_ARCHIVE,brigade::diagnosis>>)
 endfunction()
 
-# Version and commit in one small file, written anew at configure time only when they change.
+# Version and commit in one small file, written again at configure time only when they change.
 function(brigade_write_version file)
   set(commit "unknown")
   find_package(Git QUIET)

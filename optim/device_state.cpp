@@ -32,7 +32,7 @@ void throw_first_in_capture(const std::string& optimizer, const Tensor& paramete
   throw ValueError(
       where,
       "{}.step(): a step that makes state for a parameter ({}) cannot be captured, since each replay would "
-      "make it anew. Run a step that moves the same parameters before the capture, outside of it",
+      "make it again. Run a step that moves the same parameters before the capture, outside of it",
       optimizer, describe(parameter));
 }
 

@@ -155,7 +155,7 @@ void describe_not_used(Cause& cause, const Tape& tape, const Fate& fate, SourceL
       cause.kind = CauseKind::Replaced;
       cause.place = other->where;
       cause.text = fmt::format(
-          "{} was not called; a {} that is registered nowhere was, at {}: its handle was assigned anew, and the module "
+          "{} was not called; a {} that is registered nowhere was, at {}: its handle was assigned again, and the module "
           "tree and the wrapper hold the old object",
           module, other->type, to_string(other->where));
     }

@@ -169,7 +169,7 @@ TEST_CASE("nothing runs until the host waits or asks; a program that polls comes
   CHECK(cudaStreamQuery(stream.handle) == cudaSuccess);
 }
 
-TEST_CASE("an event that is recorded anew does not change what waits for it already") {
+TEST_CASE("an event that is recorded again does not change what waits for it already") {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const simt::ScopedOptions scope({.seed = seed});
     const Stream first, second;

@@ -9,7 +9,7 @@
 //   multiplied with.
 // - A schedule that looks at the loss looks at the same number on all ranks, or their learning rates
 //   part.
-// - Gradients are cleared before they are made anew.
+// - Gradients are cleared before they are made again.
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/trace.h>

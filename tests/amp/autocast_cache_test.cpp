@@ -100,7 +100,7 @@ TEST_CASE("a cast made under no_grad is not used where gradients are wanted") {
   CHECK(w.grad().to_vector<double>() == Values{2, 2, 2, 2});
 }
 
-TEST_CASE("a weight that was written to is cast anew") {
+TEST_CASE("a weight that was written to is cast again") {
   const Tensor w = weight();
   const autocast guard(kCPU, kBFloat16);
   CHECK(mm(matrix(), w).to_vector<double>() == Values{4, 4, 4, 4});
@@ -111,7 +111,7 @@ TEST_CASE("a weight that was written to is cast anew") {
   CHECK(mm(matrix(), w).to_vector<double>() == Values{6, 6, 6, 6});
 }
 
-TEST_CASE("a weight that an optimizer has moved inside of the region is cast anew") {
+TEST_CASE("a weight that an optimizer has moved inside of the region is cast again") {
   const Tensor w = weight();
   optim::SGD optimizer({w}, {.lr = 0.5});
   const autocast guard(kCPU, kBFloat16);

@@ -74,7 +74,7 @@ TEST_CASE("gradients of two dtypes are unscaled together, and float16 ones are r
                   "Keep the parameters in float32"}));
 }
 
-TEST_CASE("calls out of order are told with the lines of both calls") {
+TEST_CASE("calls out of order are reported with the lines of both calls") {
   OneWeight model, idle;
   amp::GradScaler scaler({.init_scale = 8});
   scaler.scale(model.loss()).backward();

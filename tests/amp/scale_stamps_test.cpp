@@ -239,7 +239,7 @@ TEST_CASE("clipping does not hide that a backward came after unscale_") {
   CHECK(says_all(error_of([&] { scaler.step(model.optimizer); }), {"parts of two scales", "unscaled (backward at "}));
 }
 
-TEST_CASE("a schedule that moves on after a skipped step is told once, and nothing is said of one that waits") {
+TEST_CASE("a schedule that moves on after a skipped step is reported once, and nothing is said of one that waits") {
   OneWeight model;
   amp::GradScaler scaler({.init_scale = 8});
   optim::StepLR schedule(model.optimizer, 1, 0.5);

@@ -110,7 +110,7 @@ TEST_CASE("only leaves are observed, and a gradient target looks like its leaf")
   CHECK(autograd::grad_target(x).is_same(target));
 }
 
-TEST_CASE("a listener is told of the first operation whose gradient is not finite, once") {
+TEST_CASE("a listener is informed of the first operation whose gradient is not finite, once") {
   const auto listener = std::make_shared<FirstNonFinite>();
   autograd::add_listener(listener);
   const Tensor x = leaf();

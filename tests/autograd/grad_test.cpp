@@ -149,7 +149,7 @@ TEST_CASE("a checkpointed segment gives the same gradients, nested, shared, and 
                        AutogradError);
 }
 
-TEST_CASE("a graph that was kept for nothing is told from one that was used again") {
+TEST_CASE("a graph that was kept for nothing is distinguished from one that was used again") {
   autograd::take_retained_graphs();
   const Tensor a = leaf({1, 2});
   Tensor needless = brigade::exp(a).sum();

@@ -195,7 +195,7 @@ TEST_CASE("anomaly mode names the operation that made a NaN, and where it was ca
   CHECK_FALSE(autograd::AnomalyMode::is_enabled());
 }
 
-TEST_CASE("a hook that only looks is told from one that changes the gradient") {
+TEST_CASE("a hook that only looks is distinguished from one that changes the gradient") {
   const Tensor x = ones({2}).requires_grad_();
   const autograd::AutogradMeta& meta = *autograd::meta(x);
   x.register_hook([](const Tensor&) { return Tensor(); });

@@ -121,7 +121,7 @@ TEST_CASE("values read as a vector leave the graph, at the line that reads them"
 }
 
 TEST_CASE(
-    "a use before an earlier backward is told as such, and a forward used by two backwards is still known to the "
+    "a use before an earlier backward is reported as such, and a forward used by two backwards is still known to the "
     "second") {
   const TapeOn on;
   const Tensor p = leaf();
@@ -227,7 +227,7 @@ TEST_CASE("what only reads a result beside the loss has not dropped it") {
   CHECK(fate.record->where.line() == line);
 }
 
-TEST_CASE("of several cut paths one with a single cut is told") {
+TEST_CASE("of several cut paths one with a single cut is reported") {
   const TapeOn on;
   const Tensor p = leaf();
   const Tensor other = leaf();

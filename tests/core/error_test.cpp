@@ -80,7 +80,7 @@ TEST_CASE("places are equal in file and line") {
   CHECK(Place("train.cpp", 12) != Place("model.cpp", 12));
 }
 
-TEST_CASE("a collector keeps each warning of its thread once, also one that was told before") {
+TEST_CASE("a collector keeps each warning of its thread once, also one that was reported before") {
   std::vector<std::string> told;
   const auto before = set_warning_handler([&](const Warning& warning) { told.push_back(warning.message); });
   warn({"collector test: first", "advice"});

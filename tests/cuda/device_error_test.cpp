@@ -42,7 +42,7 @@ TEST_CASE("a bad target is passed over, and an error of the next call that synch
   CHECK_THROWS_AS(cuda::synchronize(), IndexError);
 }
 
-TEST_CASE("one of several bad indices is told, and an error after it again") {
+TEST_CASE("one of several bad indices is reported, and an error after it again") {
   const Tensor logits = on_device(zeros({3000, 4}));
   for (const double wrong : {7.0, 8.0})
     cross_entropy(logits, full({3000}, wrong, {kInt64, kDevice}), {Reduction::None, -100});

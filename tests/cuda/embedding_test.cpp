@@ -153,7 +153,7 @@ TEST_CASE("gradients of rows from strided, unaligned and many-dimensional gradie
   }
 }
 
-TEST_CASE("a bad index gives zeros, adds nothing, and is told at the next synchronisation") {
+TEST_CASE("a bad index gives zeros, adds nothing, and is reported at the next synchronisation") {
   const Tensor weight = on_device(ones({5, 3}));
   for (const int64_t wrong : {int64_t{5}, int64_t{-1}, int64_t{1} << 40}) {
     const Tensor chosen = on_device(tensor<int64_t>({0, wrong, 4}));

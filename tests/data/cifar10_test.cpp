@@ -44,7 +44,7 @@ TEST_CASE("the folder may be the one above, and files may be packed") {
   CHECK(data::CIFAR10(folder.text(), data::Mode::kTest).targets().to_vector<int>() == std::vector<int>{4});
 }
 
-TEST_CASE("files of the version for Python, and an archive, are told as such") {
+TEST_CASE("files of the version for Python, and an archive, are reported as such") {
   for (const char* file : {"data_batch_1", "cifar-10-batches-py", "cifar-10-python.tar.gz"}) {
     const TemporaryFolder folder;
     write_bytes(folder / file, "\x80\x02}q");

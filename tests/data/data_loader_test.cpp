@@ -35,7 +35,7 @@ TEST_CASE("batches come in the order of the sampler; the last one is short, or l
   CHECK(pass_of(empty).indices.empty());
 }
 
-TEST_CASE("an epoch of which drop_last leaves nothing is told, and is empty") {
+TEST_CASE("an epoch of which drop_last leaves nothing is reported, and is empty") {
   std::vector<std::string> said;
   const auto before = set_warning_handler([&](const Warning& warning) { said.push_back(warning.message); });
   data::DataLoader none(examples(2), {.batch_size = 3, .drop_last = true});

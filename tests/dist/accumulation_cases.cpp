@@ -196,7 +196,7 @@ std::string check_clipped_early(const dist::ProcessGroupPtr& group) {
   return "";
 }
 const AddRankCase add_clipped_early(
-    "gradients that are clipped before they are reduced are told, in the bucket or in memory of their own",
+    "gradients that are clipped before they are reduced are reported, in the bucket or in memory of their own",
     &check_clipped_early, everywhere({2}));
 
 struct GivesNothing : autograd::Function<GivesNothing> {
@@ -271,7 +271,7 @@ std::string check_resumed_accumulation(const dist::ProcessGroupPtr& group) {
   return wrong.empty() ? check_resumed(group, false) : wrong;
 }
 const AddRankCase add_resumed_accumulation(
-    "an accumulation that goes on from gradients that were set is reduced; one that ends under no_sync is told as that",
+    "an accumulation that goes on from gradients that were set is reduced; one that ends under no_sync is reported as that",
     &check_resumed_accumulation, everywhere({2, 3}));
 
 }  // namespace

@@ -125,7 +125,7 @@ TEST_CASE("non_finite_gradients: a loss that nobody has looked at yet is to blam
   }
 }
 
-TEST_CASE("gradient_outlier is told after six backwards in a row, and the count begins again after a sound one") {
+TEST_CASE("gradient_outlier is reported after six backwards in a row, and the count begins again after a sound one") {
   const Change large = [](int rank, FakeBackward& backward) {
     backward.sizes.outlier = true;
     backward.sums = {rank == 2 ? 8192.0 : 8.0, 32, 0};

@@ -124,7 +124,7 @@ TEST_CASE("a world of one compares itself with nobody: no advice, and no collect
   }
 }
 
-TEST_CASE("batches of one size are no matter in a dtype that rounds their squares; of two sizes they are told") {
+TEST_CASE("batches of one size are no matter in a dtype that rounds their squares; of two sizes they are reported") {
   test::on_threads([](const std::string& backend, int ranks) {
     for (const int64_t more : {0, 7}) {
       test::expect_well(backend, ranks, [more](const dist::ProcessGroupPtr& group) {
@@ -145,7 +145,7 @@ TEST_CASE("batches of one size are no matter in a dtype that rounds their square
   });
 }
 
-TEST_CASE("ranks that train on the same data are told so after ten backwards, and only they") {
+TEST_CASE("ranks that train on the same data are informed after ten backwards, and only they") {
   const auto kinds = [](const dist::ProcessGroupPtr& group, const std::function<Tensor(int step)>& batch) {
     manual_seed(1);
     nn::Sequential net(nn::Linear(3, 4), nn::Tanh(), nn::Linear(4, 2));
@@ -201,7 +201,7 @@ TEST_CASE("ranks that train on the same data are told so after ten backwards, an
   });
 }
 
-TEST_CASE("another number of micro-batches on one rank is told in the backward that reduces them") {
+TEST_CASE("another number of micro-batches on one rank is reported in the backward that reduces them") {
   const auto told = [](const dist::ProcessGroupPtr& group, const std::function<int(int rank)>& local) {
     nn::Linear net(3, 2);
     dist::DistributedDataParallel ddp(net, group);

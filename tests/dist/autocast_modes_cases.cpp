@@ -70,7 +70,7 @@ std::string check_one_rank(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
-const AddRankCase add_one_rank("an autocast that one rank alone trains under is told in the fourth backward",
+const AddRankCase add_one_rank("an autocast that one rank alone trains under is reported in the fourth backward",
                                &check_one_rank, everywhere({2, 3}));
 
 std::string check_healthy(const dist::ProcessGroupPtr& group) {

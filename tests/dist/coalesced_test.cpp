@@ -66,7 +66,7 @@ TEST_CASE("of many parts the first sizes are listed, and all are compared") {
   CHECK(difference(whole(parts), many) == "the 500 parts differ in a size, dtype, operation, root or description");
 }
 
-TEST_CASE("what differs in parts is told, and nothing is told of collectives by themselves") {
+TEST_CASE("what differs in parts is reported, and nothing is reported of collectives by themselves") {
   const CollectiveInfo three = whole({reduced(10), reduced(20), reduced(5)});
   CHECK(difference(three, whole({reduced(10), reduced(20)})) == "rank 0 issues 3 collectives together here, rank 1 2");
   CHECK(difference(three, whole({reduced(10), reduced(21), reduced(5)})) ==

@@ -175,7 +175,7 @@ void check_differing(const std::string& backend, int ranks) {
   differ(backend, ranks, {8, 9}, {8}, {"rank 0 issues 2 collectives together here", "this one by itself"});
   differ(backend, ranks, {8, 9}, {8, 7}, {"part 2 of 2", "of 9 x float32", "of 7 x float32", "different sizes"});
 }
-const AddRankCase differ_case("ranks that issue other collectives together are told in what they differ",
+const AddRankCase differ_case("ranks that issue other collectives together are reported in what they differ",
                               check_differing);
 
 }  // namespace

@@ -362,7 +362,7 @@ void check_models_differ(const std::string& backend, int ranks) {
   }
 }
 const AddRankCase add_models_differ(
-    "DDP: ranks that disagree on the model are told the first difference and who holds what", &check_models_differ,
+    "DDP: ranks that disagree on the model learn the first difference and who holds what", &check_models_differ,
     everywhere({2, 3}));
 
 }  // namespace

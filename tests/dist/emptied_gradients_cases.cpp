@@ -55,7 +55,7 @@ std::string check_emptied(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
-const AddRankCase add_emptied("a hook that leaves nothing of one rank's gradient is told in the third backward",
+const AddRankCase add_emptied("a hook that leaves nothing of one rank's gradient is reported in the third backward",
                               &check_emptied, everywhere({2, 3}));
 
 std::string check_healthy(const dist::ProcessGroupPtr& group) {

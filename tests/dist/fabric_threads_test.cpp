@@ -190,7 +190,7 @@ TEST_CASE("setup and setup_optimizers take any number of optimizers, and name th
 }
 
 TEST_CASE(
-    "an optimizer that holds no parameter of the module that it is set up with is told, one that shares some is not") {
+    "an optimizer that holds no parameter of the module that it is set up with is reported, one that shares some is not") {
   Fabric fabric(kOneCpu);
   std::vector<std::string> said;
   const auto before = set_warning_handler([&](const Warning& warning) { said.push_back(warning.message); });
@@ -252,7 +252,7 @@ std::vector<std::string> said_of(Averaged by) {
 }  // namespace
 
 TEST_CASE(
-    "an optimizer whose module was not set up is told at the end, unless something averages for it, late as it may be") {
+    "an optimizer whose module was not set up is reported at the end, unless something averages for it, late as it may be") {
   for (const Averaged by : {Averaged::BySetup, Averaged::ByWrapper, Averaged::ByHand, Averaged::InOnePiece,
                             Averaged::ParameterByParameter, Averaged::AtTheEnd}) {
     CAPTURE(static_cast<int>(by));
@@ -266,7 +266,7 @@ TEST_CASE(
   CHECK(has(said[0], "in all steps so far"));
 }
 
-TEST_CASE("an optimizer whose module was not set up is told when the model is saved, and after a thousand steps") {
+TEST_CASE("an optimizer whose module was not set up is reported when the model is saved, and after a thousand steps") {
   for (const bool saves : {true, false}) {
     CAPTURE(saves);
     std::vector<std::string> said;

@@ -140,7 +140,7 @@ TEST_CASE("file store: a lock that somebody holds on to is a time-out that names
   CHECK(store->add("sum", 3) == 5);
 }
 
-TEST_CASE("ranks that expect another number of ranks are told so, and the first ones go on") {
+TEST_CASE("ranks that expect another number of ranks are informed, and the first ones go on") {
   const Place place;
   const auto first = dist::open_file_store(place.store(), 2);
   const std::string refused = message_of([&] { dist::open_file_store(place.store(), 3); });

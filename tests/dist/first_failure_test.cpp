@@ -25,7 +25,7 @@ TEST_CASE("the earliest own error was first, however early the consequences are 
   // Without a record, an error counts at the end of its process, and still comes before every consequence.
   CHECK(find_first_failure({{{0, 20, 1, 0, false, because(15, 1)}, {1, 30, 7, 0, false, {}}}}).rank == 1);
   CHECK(find_first_failure({{{0, 20, 1, 0, false, own(5)}, {1, 10, 7, 0, false, {}}}}).rank == 0);
-  // A rank that was told to end has no error of its own except a recorded one.
+  // A rank that was asked to end has no error of its own except a recorded one.
   CHECK(find_first_failure({{{0, 20, 1, 0, false, because(15, 1)}, {1, 30, 143, SIGTERM, true, own(9)}}}).rank == 1);
   // A signal from outside is not a consequence, even after a consequence that the rank survived.
   CHECK(find_first_failure({{{0, 20, 1, 0, false, because(8, 1)}, {1, 30, 139, SIGSEGV, false, because(3, 0)}}}).rank ==

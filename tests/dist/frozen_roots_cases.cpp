@@ -146,8 +146,8 @@ std::string check_twins(const dist::ProcessGroupPtr& group) {
   }
   return "nothing was said";
 }
-const AddRankCase add_twins("a loss of several wrappers without a history on one rank is told as that", &check_twins,
-                            everywhere({2, 3}));
+const AddRankCase add_twins("a loss of several wrappers without a history on one rank is reported as that",
+                            &check_twins, everywhere({2, 3}));
 
 // The other ranks run a collective in their backward before they reduce.
 std::string check_exchange(const dist::ProcessGroupPtr& group) {
@@ -172,7 +172,7 @@ std::string check_exchange(const dist::ProcessGroupPtr& group) {
   return "nothing was said";
 }
 const AddRankCase add_exchange(
-    "a loss without a history is told where other ranks exchange something in their backward", &check_exchange,
+    "a loss without a history is reported where other ranks exchange something in their backward", &check_exchange,
     everywhere({2, 3}));
 
 std::string check_healthy(const dist::ProcessGroupPtr& group) {

@@ -176,7 +176,7 @@ std::string check_edit_beside_clone(const dist::ProcessGroupPtr& group) {
   }
   return "nothing was said";
 }
-const AddRankCase add_edit_beside_clone("an edit on one rank is told beside clones on another",
+const AddRankCase add_edit_beside_clone("an edit on one rank is reported beside clones on another",
                                         &check_edit_beside_clone, everywhere({2, 3}));
 
 // An unwrapped teacher in a module of its own, and a parameter of no module, next to the wrapped network.

@@ -70,7 +70,7 @@ std::string check_left_out(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
-const AddRankCase add_left_out("a hook that leaves a gradient out is told before the first step, clipped or not",
+const AddRankCase add_left_out("a hook that leaves a gradient out is reported before the first step, clipped or not",
                                &check_left_out, everywhere({2, 3}));
 
 std::string check_other_options(const dist::ProcessGroupPtr& group) {
@@ -84,8 +84,8 @@ std::string check_other_options(const dist::ProcessGroupPtr& group) {
       },
       {"register the communication hook powersgd with the same options on every rank"});
 }
-const AddRankCase add_other_options("a hook that has other options on one rank is told as that", &check_other_options,
-                                    everywhere({2}));
+const AddRankCase add_other_options("a hook that has other options on one rank is reported as that",
+                                    &check_other_options, everywhere({2}));
 
 std::string check_local_on_purpose(const dist::ProcessGroupPtr& group) {
   const Trained trained = train_with(

@@ -227,7 +227,7 @@ TEST_CASE("hosts: what a rank says when it gives up or goes reaches every host")
   }
 }
 
-TEST_CASE("hosts: ranks of a host that meet in different collectives are told both, by their numbers in the group") {
+TEST_CASE("hosts: ranks of a host that meet in different collectives learn both, by their numbers in the group") {
   const auto ranks = run_ranks(
       "hosts:AABB", 4,
       [](dist::ProcessGroupPtr group) -> std::string {

@@ -56,7 +56,7 @@ std::string check_cleared(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
-const AddRankCase add_cleared("gradients that are cleared between backward and step are told, with the line",
+const AddRankCase add_cleared("gradients that are cleared between backward and step are reported, with the line",
                               &check_cleared, everywhere({2}));
 
 std::string check_right_places(const dist::ProcessGroupPtr& group) {
@@ -121,7 +121,7 @@ std::string check_other_network(const dist::ProcessGroupPtr& group) {
   if (held_by_none != "unheld_parameters of 6;") return "held by none: " + held_by_none;
   return by_hand.empty() ? "" : "by hand: " + by_hand;
 }
-const AddRankCase add_other_network("an optimizer that holds another network than the wrapped one is told",
+const AddRankCase add_other_network("an optimizer that holds another network than the wrapped one is reported",
                                     &check_other_network, everywhere({2}));
 
 }  // namespace

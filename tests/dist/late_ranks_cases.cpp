@@ -135,10 +135,10 @@ void check_hook(const std::string& backend, int ranks, bool afterwards) {
   };
   expect_all_well(run_ranks(backend, ranks, train, backend == "threads" || backend == "shm" ? 60s : 5s));
 }
-const AddRankCase add_hook("a communication hook that throws on one rank is told to the others",
+const AddRankCase add_hook("a communication hook that throws on one rank is reported to the others",
                            [](const std::string& backend, int ranks) { check_hook(backend, ranks, false); },
                            {.threads = {2, 3}, .shm = {2, 3}, .others = {3}});
-const AddRankCase add_after("what a communication hook throws after its all-reduce is told to the others",
+const AddRankCase add_after("what a communication hook throws after its all-reduce is reported to the others",
                             [](const std::string& backend, int ranks) { check_hook(backend, ranks, true); },
                             {.threads = {2, 3}, .shm = {2, 3}, .others = {3}});
 

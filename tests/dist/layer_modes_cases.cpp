@@ -87,7 +87,7 @@ std::string check_forgotten(const dist::ProcessGroupPtr& group) {
              ? ""
              : verdict.message;
 }
-const AddRankCase add_forgotten("train() forgotten on one rank after its evaluation is told in the next step",
+const AddRankCase add_forgotten("train() forgotten on one rank after its evaluation is reported in the next step",
                                 &check_forgotten, everywhere({2, 3}));
 
 std::string check_healthy(const dist::ProcessGroupPtr& group) {

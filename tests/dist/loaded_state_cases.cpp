@@ -249,7 +249,7 @@ const AddRankCase add_split("a state that is split over the ranks is to be loade
                             &check_split, everywhere({2, 3}));
 
 // An optimizer counts its own steps: one that a rank has recreated starts again at 0.
-std::string check_made_anew(const dist::ProcessGroupPtr& group) {
+std::string check_made_again(const dist::ProcessGroupPtr& group) {
   for (const bool on_all : {true, false}) {
     Net net;
     Ddp ddp(net, group);
@@ -268,13 +268,13 @@ std::string check_made_anew(const dist::ProcessGroupPtr& group) {
       continue;
     }
     const std::string wrong = expect_error<dist::ConsistencyError>(
-        train, {"different optimizer steps", "make an optimizer anew", "on every rank or on none"});
+        train, {"different optimizer steps", "make a new optimizer", "on every rank or on none"});
     if (!wrong.empty()) return wrong;
   }
   return "";
 }
-const AddRankCase add_made_anew("an optimizer that one rank has made anew is told with what to do", &check_made_anew,
-                                everywhere({2}));
+const AddRankCase add_made_again("an optimizer that one rank has made again is reported with what to do",
+                                 &check_made_again, everywhere({2}));
 
 std::string check_line(const dist::ProcessGroupPtr& group) {
   Training training(group);
@@ -295,11 +295,11 @@ std::string check_line(const dist::ProcessGroupPtr& group) {
   }
   return "nothing was said";
 }
-const AddRankCase add_line("a model's state that one rank has loaded is told with the line that loaded it", &check_line,
-                           everywhere({2, 3}));
+const AddRankCase add_line("a model's state that one rank has loaded is reported with the line that loaded it",
+                           &check_line, everywhere({2, 3}));
 
 // A head that is initialized again after wrapping, with a seed per rank or with the same seed on all.
-std::string check_drawn_anew(const dist::ProcessGroupPtr& group) {
+std::string check_drawn_again(const dist::ProcessGroupPtr& group) {
   using Draw = void (*)(const Tensor&, uint64_t seed, unsigned& line);
   const Draw draws[] = {[](const Tensor& weight, uint64_t seed, unsigned& line) {
                           manual_seed(seed);
@@ -334,7 +334,7 @@ std::string check_drawn_anew(const dist::ProcessGroupPtr& group) {
   return "";
 }
 const AddRankCase add_drawn_anew(
-    "initial values that the ranks draw differently after wrapping are told, with the line", &check_drawn_anew,
+    "initial values that the ranks draw differently after wrapping are reported, with the line", &check_drawn_again,
     everywhere({2, 3}));
 
 // Writes memory through a pointer: the version shows that it was written, but not where.

@@ -120,7 +120,7 @@ bool is_told(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a hook that lets gradients stay local is told at the end, where nothing has averaged the parameters") {
+TEST_CASE("a hook that lets gradients stay local is reported at the end, where nothing has averaged the parameters") {
   for (const By by : {By::Nobody, By::NobodyAndOneIsUnused}) {
     CAPTURE(static_cast<int>(by));
     const std::vector<std::string> said = said_of(by);
@@ -140,7 +140,7 @@ TEST_CASE("a hook that lets gradients stay local is no matter where something av
 }
 
 // A hook that was registered for a measurement and forgotten.
-TEST_CASE("noop_hook is told where training ends, unless something has averaged the parameters") {
+TEST_CASE("noop_hook is reported where training ends, unless something has averaged the parameters") {
   for (const bool averages : {false, true}) {
     Said said;
     test::expect_well("threads", 2, [&](const dist::ProcessGroupPtr& group) -> std::string {
@@ -163,14 +163,14 @@ TEST_CASE("noop_hook is told where training ends, unless something has averaged 
   }
 }
 
-TEST_CASE("a hook that lets gradients stay local is told after a thousand steps without an average") {
+TEST_CASE("a hook that lets gradients stay local is reported after a thousand steps without an average") {
   const std::vector<std::string> said = said_of(By::Nobody, 1001);
   REQUIRE(said.size() == 1);
   CHECK_MESSAGE(is_told(said[0]), said[0]);
   CHECK(said[0].find("in 1000 steps nothing") != std::string::npos);
 }
 
-TEST_CASE("a hook that lets gradients stay local is told when a Fabric saves a model that nothing has averaged") {
+TEST_CASE("a hook that lets gradients stay local is reported when a Fabric saves a model that nothing has averaged") {
   Said said;
   size_t early = 0, late = 0;
   const TemporaryFolder folder;

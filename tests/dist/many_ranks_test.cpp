@@ -51,7 +51,7 @@ std::string train(const dist::ProcessGroupPtr& group, DType dtype, Odd odd) {
 
 }  // namespace
 
-TEST_CASE("one of many ranks that is otherwise is told, and stops no training") {
+TEST_CASE("one of many ranks that is otherwise is reported, and stops no training") {
   const std::vector<int> sizes = std::getenv("BRIGADE_MANY_RANKS") ? std::vector<int>{32, 64} : std::vector<int>{28};
   on("threads", sizes, [](const std::string& backend, int ranks) {
     for (const DType dtype : {kFloat16, kBFloat16, kFloat32}) {

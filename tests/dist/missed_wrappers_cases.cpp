@@ -90,8 +90,9 @@ void check_no_grad(const std::string& backend, int ranks) {
                     {"left out"});
   }
 }
-const AddRankCase add_no_grad("a forward that one rank alone runs under no_grad is told where its backward is missing",
-                              &check_no_grad, everywhere({2, 3}));
+const AddRankCase add_no_grad(
+    "a forward that one rank alone runs under no_grad is reported where its backward is missing", &check_no_grad,
+    everywhere({2, 3}));
 
 // Once the buckets are rebuilt, this is reported at the end of the backward with the line of the detach().
 void check_cut(const std::string& backend, int ranks) {
@@ -110,7 +111,7 @@ void check_cut(const std::string& backend, int ranks) {
                                to_string(backward), ranks - 1),
                    "look for a detach()"});
 }
-const AddRankCase add_cut("a first backward that reaches nothing of a wrapper on one rank alone is told as that",
+const AddRankCase add_cut("a first backward that reaches nothing of a wrapper on one rank alone is reported as that",
                           &check_cut, everywhere({2, 3}));
 
 // The discriminator's steps run the generator under no_grad, or detach it, on every rank.
@@ -184,7 +185,7 @@ std::string check_expected(const dist::ProcessGroupPtr& group) {
       {"the backward of DDP(Net) is wrong by what " + last + " expects of it, and right by what rank 0 does",
        "expect()"});
 }
-const AddRankCase add_expected("a backward that one rank alone expects to reach everything is told as that",
+const AddRankCase add_expected("a backward that one rank alone expects to reach everything is reported as that",
                                &check_expected, {.threads = {2, 3}, .shm = {2, 3}, .others = {}});
 
 }  // namespace

@@ -186,7 +186,7 @@ std::string says_who_is_no_member(const ProcessGroupPtr& group) {
   group->barrier();
   return "";
 }
-const AddRankCase add_non_member("who is no member is told so by every collective", &says_who_is_no_member, kSizes);
+const AddRankCase add_non_member("who is no member is informed by every collective", &says_who_is_no_member, kSizes);
 
 std::string refuses_bad_lists(const ProcessGroupPtr& group) {
   const int n = group->size();

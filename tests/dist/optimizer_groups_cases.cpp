@@ -60,7 +60,7 @@ std::string check_other_order(const dist::ProcessGroupPtr& group) {
   });
   return expect(found, "optimizers_differ order of the parameter groups:");
 }
-const AddRankCase add_other_order("the same groups in another order are told as that", &check_other_order,
+const AddRankCase add_other_order("the same groups in another order are reported as that", &check_other_order,
                                   everywhere({2, 3}));
 
 std::string check_a_group_less(const dist::ProcessGroupPtr& group) {
@@ -110,7 +110,7 @@ std::string check_other_part(const dist::ProcessGroupPtr& group) {
           (odd && s == 1 ? second : first).step();
           second.step();
         }
-        if (mistake) return "nothing was told";
+        if (mistake) return "nothing was reported";
       } catch (const dist::ConsistencyError& error) {
         if (!mistake || error.verdicts()[0].kind != "optimizers_differ") return error.what();
       }
@@ -118,7 +118,7 @@ std::string check_other_part(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
-const AddRankCase add_other_part("a rank that steps the optimizer of another part of the model is told",
+const AddRankCase add_other_part("a rank that steps the optimizer of another part of the model is reported",
                                  &check_other_part, everywhere({2, 3}));
 
 // The optimizer of the last rank has another class; the same class made at another line is no difference.
@@ -140,7 +140,7 @@ std::string check_other_class(const dist::ProcessGroupPtr& group) {
     try {
       loss_of(ddp(batch_of(group->rank(), 0))).backward();
       optimizer->step();
-      if (!same) return "nothing was told";
+      if (!same) return "nothing was reported";
     } catch (const dist::ConsistencyError& error) {
       const dist::Verdict& verdict = error.verdicts()[0];
       if (same || verdict.kind != "optimizers_differ" || verdict.cause.op != "optimizer") return error.what();
@@ -154,8 +154,9 @@ std::string check_other_class(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
-const AddRankCase add_other_class("an optimizer of another class is told by the lines that made the ranks' optimizers",
-                                  &check_other_class, everywhere({2, 3}));
+const AddRankCase add_other_class(
+    "an optimizer of another class is reported by the lines that made the ranks' optimizers", &check_other_class,
+    everywhere({2, 3}));
 
 std::string check_order_within_group(const dist::ProcessGroupPtr& group) {
   Values values, expected;

@@ -151,7 +151,7 @@ TEST_CASE("optimizers_differ: parameters that some ranks hold, or hold in a grou
   CHECK(dist::optimizers_differ(steps, "SGD", parameters).empty());
 }
 
-TEST_CASE("optimizers_differ: of two ranks none is blamed, and both are told with their values and lines") {
+TEST_CASE("optimizers_differ: of two ranks none is blamed, and both are reported with their values and lines") {
   const auto parameters = three_parameters();
   std::vector<dist::StepOnRank> steps(2, {"step 3 of SGD", {"a.cpp", 5}, "group 0: lr 0.1", "111", {}});
   steps[1].options = "group 0: lr 0.2";
@@ -207,7 +207,8 @@ TEST_CASE("optimizers_differ: of the ranks that have loaded a state those are na
         "the ranks loaded different states into Adam (moments, momentum): rank 0: at a.cpp:2; rank 1: at a.cpp:3");
 }
 
-TEST_CASE("optimizers_differ: a write to the optimizer's state is told with its line and the parameters that differ") {
+TEST_CASE(
+    "optimizers_differ: a write to the optimizer's state is reported with its line and the parameters that differ") {
   std::vector<dist::StepOnRank> steps(3, {"step 3 of Adam", {"a.cpp", 5}, "", "111", {}});
   steps[2].state_writes = {{"a.weight", "mul_", {"a.cpp", 3}}, {"b.weight", "zero_", {"a.cpp", 4}}};
   const Tensor weight = zeros({2});

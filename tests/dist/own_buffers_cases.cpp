@@ -59,7 +59,7 @@ struct Training {
 Tensor number(double value) { return full({1}, value, kFloat64); }
 
 // Checks that the only verdict is about `scale` on rank `last`, written by `op` at `line`.
-std::string check_told(const std::vector<dist::Verdict>& said, const char* op, unsigned line, int last) {
+std::string check_reported(const std::vector<dist::Verdict>& said, const char* op, unsigned line, int last) {
   if (said.size() != 1) return fmt::format("{} verdicts", said.size());
   const dist::Verdict& verdict = said[0];
   if (verdict.kind != "buffers_written" || verdict.severity != dist::Severity::Warning) return verdict.message;
@@ -71,20 +71,20 @@ std::string check_told(const std::vector<dist::Verdict>& said, const char* op, u
 std::string check_replaced(const dist::ProcessGroupPtr& group) {
   const int last = group->size() - 1;
   const unsigned copied = __LINE__ + 2;
-  std::string wrong = check_told(Training(group).run([](Training& of) {
+  std::string wrong = check_reported(Training(group).run([](Training& of) {
     if (of.is_last()) of.net->scale.copy_(number(2));
   }),
-                                 "copy_", copied, last);
+                                     "copy_", copied, last);
   if (!wrong.empty()) return "copy_: " + wrong;
   const unsigned loaded = __LINE__ + 2;
-  wrong = check_told(Training(group).run([](Training& of) {
+  wrong = check_reported(Training(group).run([](Training& of) {
     if (of.is_last()) of.net->load_state_dict({{"scale", number(2)}}, false);
   }),
-                     "load_state_dict", loaded, last);
+                         "load_state_dict", loaded, last);
   return wrong.empty() ? "" : "load_state_dict: " + wrong;
 }
 const AddRankCase add_replaced(
-    "a buffer that one rank alone replaces is told with the line, where ranks keep their own", &check_replaced,
+    "a buffer that one rank alone replaces is reported with the line, where ranks keep their own", &check_replaced,
     everywhere({2, 3}));
 
 std::string check_healthy(const dist::ProcessGroupPtr& group) {

@@ -105,7 +105,7 @@ std::string check_emplaced_guard(const dist::ProcessGroupPtr& group) {
   }
   return "nothing was said";
 }
-const AddRankCase add_emplaced_guard("a no_grad guard that std::optional makes is told by what runs under it",
+const AddRankCase add_emplaced_guard("a no_grad guard that std::optional makes is reported by what runs under it",
                                      &check_emplaced_guard, everywhere({2}));
 
 // After two steps the last rank stays in its data loader for longer than the time-out of the group.

@@ -47,7 +47,7 @@ std::vector<std::string> told_on_threads(int ranks, const std::function<void(con
 
 }  // namespace
 
-TEST_CASE("a warning of one rank, of some and of all is told once, with its ranks") {
+TEST_CASE("a warning of one rank, of some and of all is reported once, with its ranks") {
   const auto told = [](const std::function<bool(int)>& forgets) {
     return told_on_threads(3, [&](const dist::ProcessGroupPtr& group) { train(group, forgets); });
   };
@@ -116,7 +116,7 @@ Tensor batch_of(const dist::ProcessGroupPtr& group) { return full({4, 3}, 1.0 + 
 
 }  // namespace
 
-TEST_CASE("steps without a backward are told; those with one are not") {
+TEST_CASE("steps without a backward are reported; those with one are not") {
   CHECK(contains(told([](const dist::ProcessGroupPtr& group) {
                    nn::Linear net(3, 2);
                    dist::DistributedDataParallel ddp(net, group);
@@ -154,7 +154,7 @@ TEST_CASE("steps without a backward are told; those with one are not") {
         }) == "");
 }
 
-TEST_CASE("a gradient that the wrapper has averaged is told when it is all-reduced by hand") {
+TEST_CASE("a gradient that the wrapper has averaged is reported when it is all-reduced by hand") {
   const auto train_by_hand = [](bool local) {
     return told([local](const dist::ProcessGroupPtr& group) {
       nn::Linear net(3, 2);
@@ -172,7 +172,7 @@ TEST_CASE("a gradient that the wrapper has averaged is told when it is all-reduc
   CHECK(train_by_hand(true) == "");
 }
 
-TEST_CASE("parameters that no optimizer holds are told after 32 backwards, those of another optimizer are not") {
+TEST_CASE("parameters that no optimizer holds are reported after 32 backwards, those of another optimizer are not") {
   const auto train_with = [](const std::function<std::vector<Tensor>(nn::Sequential&)>& held, bool with_rest) {
     return told([&](const dist::ProcessGroupPtr& group) {
       nn::Sequential net(nn::Linear(3, 3), nn::Linear(3, 2));
@@ -194,7 +194,7 @@ TEST_CASE("parameters that no optimizer holds are told after 32 backwards, those
   CHECK(train_with(all, false) == "");
 }
 
-TEST_CASE("an optimizer that holds a replaced parameter is told where unused ones are allowed") {
+TEST_CASE("an optimizer that holds a replaced parameter is reported where unused ones are allowed") {
   const auto train_after = [](bool replaced) {
     return told([replaced](const dist::ProcessGroupPtr& group) {
       nn::Sequential net(nn::Linear(3, 3), nn::Linear(3, 2));

@@ -82,8 +82,9 @@ std::string check_unscaled_on_one(const dist::ProcessGroupPtr& group) {
   };
   return job.refused(step, is_last(group), "bypassed the scaler", true);
 }
-const AddRankCase add_unscaled_on_one("unscale_() finds a wrong scale on one rank: the others are told at their step",
-                                      &check_unscaled_on_one, everywhere({2, 3}));
+const AddRankCase add_unscaled_on_one(
+    "unscale_() finds a wrong scale on one rank: the others are informed at their step", &check_unscaled_on_one,
+    everywhere({2, 3}));
 
 // The hook of a step runs before the ranks agree: the correct ranks do not step without the other one.
 std::string check_unscaled_by_hook_on_one(const dist::ProcessGroupPtr& group) {
@@ -102,7 +103,7 @@ std::string check_unscaled_by_hook_on_one(const dist::ProcessGroupPtr& group) {
   return values_of(job.net->parameters()) == before ? "" : "a weight has moved";
 }
 const AddRankCase add_unscaled_by_hook_on_one(
-    "unscale_() in the hook of a step throws on its rank, and the others are told", &check_unscaled_by_hook_on_one,
+    "unscale_() in the hook of a step throws on its rank, and the others are informed", &check_unscaled_by_hook_on_one,
     everywhere({2}));
 
 // Each rank throws its own error, and none waits for another.

@@ -154,7 +154,7 @@ std::string check_capturable_on_one(const dist::ProcessGroupPtr& group) {
   scaler.scale(loss_of(ddp(batch_of(group->rank(), 0)))).backward();
   return expect_error<dist::ConsistencyError>([&] { scaler.step(optimizer); }, {"loss scaler", "capturable"});
 }
-const AddRankCase add_capturable_on_one("a scaler that is capturable on one rank only is told before the step",
+const AddRankCase add_capturable_on_one("a scaler that is capturable on one rank only is reported before the step",
                                         &check_capturable_on_one, everywhere({2, 3}));
 
 // The last rank forgets an update(): its scale grows later.
@@ -189,7 +189,7 @@ std::string check_other_scale(const dist::ProcessGroupPtr& group) {
   if (!problem.empty()) return problem;
   return values_of(net->parameters()) == before ? "" : "a weight has moved";
 }
-const AddRankCase add_other_scale("ranks whose scales differ are told before a weight moves", &check_other_scale,
+const AddRankCase add_other_scale("ranks whose scales differ are reported before a weight moves", &check_other_scale,
                                   everywhere({2, 3}));
 
 // Only the last rank steps through the scaler.
@@ -204,7 +204,7 @@ std::string check_scaler_on_one(const dist::ProcessGroupPtr& group) {
       [&] { scaler.step(optimizer); },
       {"whether a loss scaler steps differs between the ranks", "scaler.step(optimizer)"});
 }
-const AddRankCase add_scaler_on_one("a scaler on one rank only is told before the step", &check_scaler_on_one,
+const AddRankCase add_scaler_on_one("a scaler on one rank only is reported before the step", &check_scaler_on_one,
                                     everywhere({2, 3}));
 
 // An initial scale that is too large for a few steps is not reported; one that stays too large is.
@@ -237,8 +237,8 @@ std::string check_back_off(const dist::ProcessGroupPtr& group) {
   train(kInfinity);
   return said() ? "" : "nothing was said of a scale that falls for ever";
 }
-const AddRankCase add_back_off("a scale that backs off is no fault, one that falls for ever is told", &check_back_off,
-                               everywhere({2}));
+const AddRankCase add_back_off("a scale that backs off is no fault, one that falls for ever is reported",
+                               &check_back_off, everywhere({2}));
 
 // update() asks about an optimizer that was unscaled and not stepped: earlier writes by hand are still compared in its
 // next step.

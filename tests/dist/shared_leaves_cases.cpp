@@ -219,7 +219,7 @@ std::string check_left_out_head(const dist::ProcessGroupPtr& group) {
       [&] { (loss_of(group->rank() == 1 ? of_a.detach() : of_a) + mean(abs(b(x)))).backward(); },
       {"reaches nothing of DDP(Head) on rank 1"});
 }
-const AddRankCase add_left_out_head("a rank that leaves out one head is told", &check_left_out_head);
+const AddRankCase add_left_out_head("a rank that leaves out one head is reported", &check_left_out_head);
 
 // Steps inside of backward: one per parameter.
 void check_steps_in_backward(const std::string& backend, int ranks) {

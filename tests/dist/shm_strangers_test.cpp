@@ -352,7 +352,7 @@ TEST_CASE("shm: a rank gives its memory to no other user") {
   if (ran) CHECK_MESSAGE(has(text, "rank 0 runs as user 65534, rank 1 as user 0"), text);
 }
 
-TEST_CASE("shm: whoever waits for a rank that does not come is told in time, with who was refused") {
+TEST_CASE("shm: whoever waits for a rank that does not come is reported in time, with who was refused") {
   Group group(3);
   const Invited known(group.host.invitation());
   const Socket stranger = visit(known.name);

@@ -44,7 +44,7 @@ std::string check_branch(const dist::ProcessGroupPtr& group) {
   skips = false;
   return verdict_after(group, path, 3, [](Paths&) {}) ? "a healthy program" : "";
 }
-const AddRankCase add_branch("a branch that is left out is told with where it was last taken", &check_branch,
+const AddRankCase add_branch("a branch that is left out is reported with where it was last taken", &check_branch,
                              everywhere({2}));
 
 // Left out in backwards 3 and 4, where the program goes on after the error, and in 7.
@@ -72,7 +72,7 @@ std::string check_ranges(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
-const AddRankCase add_ranges("a layer that comes and goes is told with the ranges of backwards that used it",
+const AddRankCase add_ranges("a layer that comes and goes is reported with the ranges of backwards that used it",
                              &check_ranges, everywhere({2}));
 
 // What is wrong with the verdict of a backward after `net->b = ...`, which follows `sound` sound backwards.
@@ -115,7 +115,7 @@ std::string check_assigned(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
-const AddRankCase add_assigned("a handle that was assigned anew leaves the old module in the tree", &check_assigned,
+const AddRankCase add_assigned("a handle that was assigned again leaves the old module in the tree", &check_assigned,
                                everywhere({2}));
 
 }  // namespace

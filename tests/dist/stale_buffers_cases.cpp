@@ -52,7 +52,7 @@ std::vector<dist::Verdict> train_with(const dist::ProcessGroupPtr& group, bool b
 Tensor number(double value) { return full({1}, value, kFloat64); }
 void change_nothing(ScaledImpl&, int) {}
 
-std::string check_told(const dist::ProcessGroupPtr& group) {
+std::string check_reported(const dist::ProcessGroupPtr& group) {
   const auto is_right = [&](const std::vector<dist::Verdict>& said) -> std::string {
     if (said.size() != 1) return fmt::format("{} verdicts", said.size());
     const bool right = said[0].kind == "stale_buffer" && said[0].severity == dist::Severity::Warning &&
@@ -70,7 +70,8 @@ std::string check_told(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
-const AddRankCase add_told("a buffer whose member was assigned anew is told", &check_told, everywhere({2, 3}));
+const AddRankCase add_reported("a buffer whose member was assigned again is reported", &check_reported,
+                               everywhere({2, 3}));
 
 std::string check_healthy(const dist::ProcessGroupPtr& group) {
   struct Healthy {

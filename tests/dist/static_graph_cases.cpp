@@ -77,7 +77,7 @@ std::string check_cut_comes_and_goes(const dist::ProcessGroupPtr& group) {
   return goes == expected ? "" : "a cut that goes: '" + goes + "'";
 }
 const AddRankCase add_cut_comes_and_goes(
-    "static_graph: a cut inside a checkpoint that comes, or goes, on one rank is told in its backward",
+    "static_graph: a cut inside a checkpoint that comes, or goes, on one rank is reported in its backward",
     &check_cut_comes_and_goes, everywhere({2, 3}));
 
 }  // namespace

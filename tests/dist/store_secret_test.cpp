@@ -120,7 +120,7 @@ TEST_CASE("those who know the secret meet; a wrong one, none, and one too many a
   CHECK(rank->add("count", 1) == 2);
 }
 
-TEST_CASE("a world size that differs is told to who knows the secret only") {
+TEST_CASE("a world size that differs is reported only to who knows the secret only") {
   Told told;
   const dist::TcpStoreServer server("127.0.0.1", 0, kJob);
   dist::StoreJob larger = kJob;

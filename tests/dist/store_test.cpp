@@ -121,7 +121,7 @@ TEST_CASE("a port in use is named, with what to do") {
   CHECK(text.find("--master-port") != std::string::npos);
 }
 
-TEST_CASE("nobody there, a foreign service, and nonsense are told apart, and harm no one") {
+TEST_CASE("nobody there, a foreign service, and nonsense are distinguished, and harm no one") {
   int port = 0;
   {
     dist::TcpStoreServer gone("127.0.0.1", 0);
@@ -361,7 +361,7 @@ TEST_CASE("a rank that never comes is a timeout which names it; a rank that come
         std::string::npos);
 }
 
-TEST_CASE("a store that says nothing any more is told from a rank that does not come") {
+TEST_CASE("a store that says nothing any more is distinguished from a rank that does not come") {
   const dist::Socket listener = dist::listen_on("127.0.0.1", 0);
   std::thread silent([&] {
     const dist::Socket client(accept(listener.fd(), nullptr, nullptr));

@@ -222,7 +222,7 @@ std::string check_detached_before(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
-const AddRankCase add_detached_before("a parameter that the constructor has detached is told with that line",
+const AddRankCase add_detached_before("a parameter that the constructor has detached is reported with that line",
                                       &check_detached_before, everywhere({2}));
 
 // Features of all ranks, as a contrastive loss takes them; `own_in_place`: this rank's part carries gradients.
@@ -252,8 +252,9 @@ std::string check_gathered(const dist::ProcessGroupPtr& group) {
   return first_of({missed(group, path(true, false), expected), missed(group, path(false, false), expected),
                    healthy(group, path(true, true)), healthy(group, path(false, true))});
 }
-const AddRankCase add_gathered("results that reach the loss through all_gather alone have no gradient, and why is told",
-                               &check_gathered, everywhere({2}));
+const AddRankCase add_gathered(
+    "results that reach the loss through all_gather alone have no gradient, and why is reported", &check_gathered,
+    everywhere({2}));
 
 std::string check_summed(const dist::ProcessGroupPtr& group) {
   const unsigned line = __LINE__ + 4;
@@ -273,8 +274,9 @@ std::string check_summed(const dist::ProcessGroupPtr& group) {
                    missed(group, beside, {CauseKind::OutputDropped, "linear", 0, ""}),
                    healthy(group, [&](PathsImpl& net, const Tensor& h) { return sum(net, h, true); })});
 }
-const AddRankCase add_summed("results that reach the loss through all_reduce alone have no gradient, and why is told",
-                             &check_summed, everywhere({2}));
+const AddRankCase add_summed(
+    "results that reach the loss through all_reduce alone have no gradient, and why is reported", &check_summed,
+    everywhere({2}));
 
 // x * y; backward omits the gradient of y if `forgets` is true.
 struct Scale : autograd::Function<Scale> {
@@ -314,7 +316,7 @@ std::string check_read_by_pointer(const dist::ProcessGroupPtr& group) {
                    missed(group, of_parameter, {CauseKind::ModuleNotCalled, "", 0, ""}),
                    missed(group, to_numbers, {CauseKind::OutputDropped, "linear", numbers, ""})});
 }
-const AddRankCase add_read_by_pointer("a result that is read through data_ptr is told as the last on its way",
+const AddRankCase add_read_by_pointer("a result that is read through data_ptr is reported as the last on its way",
                                       &check_read_by_pointer, everywhere({2}));
 
 std::string check_segment(const dist::ProcessGroupPtr& group) {
@@ -348,7 +350,7 @@ std::string check_segment(const dist::ProcessGroupPtr& group) {
                    missed(group, drops, {CauseKind::OutputDropped, "tanh", dropped, note}),
                    healthy(group, segment([](PathsImpl& net, const Tensor& in) { return in + net.b(in); }))});
 }
-const AddRankCase add_segment("what happens inside a checkpointed segment is told as if it had not been one",
+const AddRankCase add_segment("what happens inside a checkpointed segment is reported as if it had not been one",
                               &check_segment, everywhere({2}));
 
 std::string check_other_thread(const dist::ProcessGroupPtr& group) {

@@ -32,7 +32,7 @@ std::vector<dist::Verdict> train_with(const dist::ProcessGroupPtr& group, DType 
   return ddp.advisories();
 }
 
-std::string check_told(const dist::ProcessGroupPtr& group) {
+std::string check_reported(const dist::ProcessGroupPtr& group) {
   const int last = group->size() - 1;
   const std::vector<int> blamed = group->size() > 2 ? std::vector<int>{last} : std::vector<int>{};
   unsigned line = 0;
@@ -84,8 +84,8 @@ std::string check_infinite(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_infinite("a loss that one rank multiplies by infinity or NaN is left to the scaler",
                                &check_infinite, everywhere({2, 3}));
 
-const AddRankCase add_told("a loss that one rank does not divide is told in the fourth backward in a row", &check_told,
-                           everywhere({2, 3}));
+const AddRankCase add_reported("a loss that one rank does not divide is reported in the fourth backward in a row",
+                               &check_reported, everywhere({2, 3}));
 
 std::string check_healthy(const dist::ProcessGroupPtr& group) {
   const int last = group->size() - 1;

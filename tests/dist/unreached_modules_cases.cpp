@@ -50,7 +50,7 @@ std::string check_constant_loss(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
-const AddRankCase add_constant_loss("a loss that depends on no parameter on any rank is told in the second step",
+const AddRankCase add_constant_loss("a loss that depends on no parameter on any rank is reported in the second step",
                                     &check_constant_loss, everywhere({2}));
 
 // An encoder and a decoder in wrappers of their own, moved by one optimizer.
@@ -101,7 +101,7 @@ std::string check_detached(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
-const AddRankCase add_detached("a wrapper that is cut off from the loss of another one is told, with the cut",
+const AddRankCase add_detached("a wrapper that is cut off from the loss of another one is reported, with the cut",
                                &check_detached, everywhere({2, 3}));
 
 // A generator trains in every third iteration only, while its optimizer steps in each; and, where unused parameters are
@@ -192,7 +192,7 @@ std::string check_gone_layer(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
-const AddRankCase add_gone_layer("an optimizer that was made before a layer was replaced is told, and no other",
+const AddRankCase add_gone_layer("an optimizer that was made before a layer was replaced is reported, and no other",
                                  &check_gone_layer, everywhere({2}));
 
 // The same if the optimizer holds nothing that the wrapper averages: the other layers are frozen.
@@ -224,7 +224,7 @@ std::string check_gone_head(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
-const AddRankCase add_gone_head("an optimizer of a replaced head and a frozen rest is told, and no other",
+const AddRankCase add_gone_head("an optimizer of a replaced head and a frozen rest is reported, and no other",
                                 &check_gone_head, everywhere({2}));
 
 // An embedding that shares its weight with the head, until `change` runs before the third step.
@@ -283,7 +283,7 @@ std::string check_broken_tie(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
-const AddRankCase add_broken_tie("a tied weight that one of its names has no more is told, and no other change",
+const AddRankCase add_broken_tie("a tied weight that one of its names has no more is reported, and no other change",
                                  &check_broken_tie, everywhere({2}));
 
 }  // namespace

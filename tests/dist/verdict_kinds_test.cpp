@@ -25,7 +25,7 @@ std::vector<dist::NamedParameter> three_parameters() {
 
 }  // namespace
 
-TEST_CASE("hook_result: a sum and a mean that was divided twice are told, a lossy mean is not") {
+TEST_CASE("hook_result: a sum and a mean that was divided twice are reported, a lossy mean is not") {
   dist::HookResult found{.hook = "mine",
                          .bucket = "bucket 2 of DDP(Net)",
                          .expected_probe = 2,

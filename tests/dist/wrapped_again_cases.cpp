@@ -87,7 +87,7 @@ std::string check_writes_after(const dist::ProcessGroupPtr& group) {
   loss_of((*ddp)(batch_of(group->rank(), 2))).backward();
   return expect_error<dist::ConsistencyError>([&] { optimizer.step(); }, {"b.weight", "mul_"});
 }
-const AddRankCase add_writes_after("a weight that one rank writes is told by a wrapper whose predecessor is gone",
+const AddRankCase add_writes_after("a weight that one rank writes is reported by a wrapper whose predecessor is gone",
                                    &check_writes_after);
 
 // The new wrapper reports a missing parameter as usual.
@@ -107,7 +107,7 @@ std::string check_missing_after(const dist::ProcessGroupPtr& group) {
   loss_of(ddp(batch_of(group->rank(), 1))).backward();
   return old.reducer().past().rounds == 0 ? "" : "the old wrapper has reduced";
 }
-const AddRankCase add_missing_after("a parameter that one rank leaves out is told by the wrapper that is used",
+const AddRankCase add_missing_after("a parameter that one rank leaves out is reported by the wrapper that is used",
                                     &check_missing_after);
 
 // With another wrapper, which is older than the new one, in the same backward.
@@ -125,7 +125,7 @@ std::string check_thawed_beside(const dist::ProcessGroupPtr& group) {
   return expect_error<dist::ConsistencyError>(
       [&] { optimizer.step(); }, {"a.weight, a.bias on rank 0", "it is trainable since " + to_string(thawed)});
 }
-const AddRankCase add_thawed_beside("a layer that one rank thaws is told by the wrapper of its module",
+const AddRankCase add_thawed_beside("a layer that one rank thaws is reported by the wrapper of its module",
                                     &check_thawed_beside, everywhere({2}));
 
 // The same text on all ranks, from the wrapper that was used. Then training goes on.

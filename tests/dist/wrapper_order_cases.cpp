@@ -40,8 +40,8 @@ std::string check_construction(const dist::ProcessGroupPtr& group) {
       {"wrap modules of one class in another order", "DDP(Net)#2"});
 }
 
-const AddRankCase add_construction("wrappers of one class that are made in another order are told", &check_construction,
-                                   everywhere({2, 3}));
+const AddRankCase add_construction("wrappers of one class that are made in another order are reported",
+                                   &check_construction, everywhere({2, 3}));
 
 std::string check_branches(const dist::ProcessGroupPtr& group) {
   Net net;

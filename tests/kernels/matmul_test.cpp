@@ -15,7 +15,7 @@ using namespace brigade::kernels;
 using test::at;
 using test::numbers;
 
-TEST_CASE("matrix products agree with plain loops, in every dtype and layout, and write where they are told") {
+TEST_CASE("matrix products agree with plain loops, in every dtype and layout, and write to the given destination") {
   for (const DType dtype : {kFloat64, kFloat32, kFloat16, kBFloat16}) {
     for (const auto& [m, k, n] :
          std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {3, 5, 2}, {17, 9, 33}, {40, 50, 30}, {2, 0, 3}, {0, 4, 3}}) {

@@ -82,7 +82,7 @@ bool has_gnuplot() {
 
 }  // namespace
 
-TEST_CASE("gnuplot is told the points that can be drawn, in quotes that end where they should") {
+TEST_CASE("gnuplot gets the points that can be drawn, in quotes that end where they should") {
   const std::string script = gnuplot_script(example());
   CHECK(contains(script, "set title 'It''s <a> \"title\"' "));
   CHECK(contains(script, "set logscale x 2\n"));

@@ -94,7 +94,7 @@ TEST_CASE(
     CHECK_MESSAGE(test::contains(outcome.output, part), outcome.output);
 }
 
-TEST_CASE("one claim can be asked for, and a row that is none is told the others") {
+TEST_CASE("one claim can be asked for, and a row that is none gets the others") {
   const test::Outcome one = test::run_program("claims 004.8");
   CHECK(one.status == 0);
   CHECK(test::contains(one.output, "004.8 \"all_reduce(loss)"));

@@ -81,7 +81,7 @@ TEST_CASE("of a sound machine the doctor says what will be used, and advises not
   CHECK(text.find("\nprocessor\n  model              Made-up 9000\n") != std::string::npos);
 }
 
-TEST_CASE("a container's share of the processors and of the memory is told") {
+TEST_CASE("a container's share of the processors and of the memory is reported") {
   lab::Machine machine = sound_machine();
   machine.usable = 4;
   machine.quota = 1.5;
@@ -105,7 +105,7 @@ TEST_CASE("a container's share of the processors and of the memory is told") {
   CHECK(finding(machine, "instruction set").value == "x86-64-v3, as BRIGADE_CPU=x86-64-v3 asks");
 }
 
-TEST_CASE("ranks that outnumber the processors are told") {
+TEST_CASE("ranks that outnumber the processors are reported") {
   lab::Machine machine = sound_machine();
   CHECK(finding(machine, "ranks").value == "up to 8 with a processor each");
   machine.local_ranks = 8;
@@ -117,7 +117,7 @@ TEST_CASE("ranks that outnumber the processors are told") {
   CHECK(not_well(machine, Health::Note) == Names{"ranks"});
 }
 
-TEST_CASE("a GPU that is not used is told with the reason: build, driver, or both") {
+TEST_CASE("a GPU that is not used is reported with the reason: build, driver, or both") {
   lab::Machine machine = sound_machine();
   machine.gpus = {{.address = "0000:01:00.0", .link = "16.0 GT/s PCIe x16", .numa_node = 1}};
   CHECK(not_well(machine, Health::Note) == Names{"driver", "cuda"});
@@ -159,7 +159,7 @@ TEST_CASE("what ranks cannot do without is broken, and says how it is mended") {
   CHECK(text.find("\n! host name          node1 leads to no address\n") != std::string::npos);
 }
 
-TEST_CASE("NCCL's version is told where there is a GPU, and what is missing where it cannot be loaded") {
+TEST_CASE("NCCL's version is reported where there is a GPU, and what is missing where it cannot be loaded") {
   std::vector<dist::Backend> all = backends();
   all.push_back({.name = "nccl", .reach = "processes of any hosts with a GPU each", .make = {}});
   lab::Machine machine = sound_machine();

@@ -239,7 +239,7 @@ TEST_CASE("status 3: output that does not arrive is not a success") {
       3);
 }
 
-TEST_CASE("a file that a command cannot write anew stays as it is") {
+TEST_CASE("a file that a command cannot write again stays as it is") {
   const Folder folder;
   const std::string path = folder.file("results.json", "old");
   // SIGXFSZ is ignored, so that a write beyond the limit fails instead of ending the program.

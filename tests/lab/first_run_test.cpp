@@ -139,7 +139,7 @@ TEST_CASE("the files in verdicts are there, from the root of the repository") {
   }
 }
 
-TEST_CASE("a mistyped word is told with the nearest one that is known") {
+TEST_CASE("a mistyped word is reported with the nearest one that is known") {
   struct Row {
     const char* arguments;
     const char* expected;

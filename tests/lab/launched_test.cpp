@@ -94,7 +94,7 @@ TEST_CASE("training between processes finds another folder where TMPDIR is none,
   }
 }
 
-TEST_CASE("brigade run in the process of another launcher starts its ranks when it is told how many nodes there are") {
+TEST_CASE("brigade run in the process of another launcher starts its ranks when it knows how many nodes there are") {
   const std::string srun =
       "SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=1";
   const test::Outcome outcome = test::run_program("run -n 2 --nnodes 1 sh -c 'echo $RANK of $WORLD_SIZE'", srun);

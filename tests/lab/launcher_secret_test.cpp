@@ -92,7 +92,7 @@ TEST_CASE("the user's own secret, from a variable or a file, goes to the ranks")
   CHECK_FALSE(contains(shorter.output, "hunter2"));
 }
 
-TEST_CASE("launchers of several nodes meet with the same secret or with none; else each side is told") {
+TEST_CASE("launchers of several nodes meet with the same secret or with none; else each side is informed") {
   const std::string secret = "BRIGADE_SECRET=one-for-both-of-them";
   for (const std::string& environment : {secret, kNone}) {
     const auto [first, second] = run_two_nodes(environment, environment);

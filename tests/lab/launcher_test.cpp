@@ -186,7 +186,7 @@ TEST_CASE("a signal while ranks run ends the command that started them, with 128
   CHECK_FALSE(contains(outcome.output, "lost"));
 }
 
-TEST_CASE("--timeout reaches the ranks, and its limits are told") {
+TEST_CASE("--timeout reaches the ranks, and its limits are reported") {
   CHECK(contains(run_program("run -n 1 --timeout 2.5 -- sh -c 'echo waits $BRIGADE_TIMEOUT s'").output, "waits 2.5 s"));
   for (const char* bad : {"0", "-1", "nan", "1e9"}) {
     CAPTURE(bad);

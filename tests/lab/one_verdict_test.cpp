@@ -73,7 +73,7 @@ TEST_CASE("ranks that are threads of one process print an error once") {
     check_once(test::run_program("run -n 1 " RAISE_VERDICT " threads:3 unused " + how).output);
 }
 
-TEST_CASE("a rank that is gone is told once, by whichever rank waits for it") {
+TEST_CASE("a rank that is gone is reported once, by whichever rank waits for it") {
   for (const std::string& backend : backends()) {
     CAPTURE(backend);
     const test::Outcome outcome =
@@ -86,7 +86,7 @@ TEST_CASE("a rank that is gone is told once, by whichever rank waits for it") {
   }
 }
 
-TEST_CASE("other errors of ranks are each rank's own, and the first one's last words are told again") {
+TEST_CASE("other errors of ranks are each rank's own, and the first one's last words are reported again") {
   const test::Outcome outcome = test::run_program("run -n 2 " RAISE_VERDICT " shm plain caught");
   CAPTURE(outcome.output);
   CHECK(count(outcome.output, "training failed: no such file: labels.bin") == 3);

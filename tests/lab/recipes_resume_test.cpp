@@ -167,7 +167,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a file of another seed or batch is told as such by every recipe") {
+TEST_CASE("a file of another seed or batch is reported as such by every recipe") {
   for (const lab::Recipe* recipe : lab::all_recipes()) {
     CAPTURE(recipe->name);
     const test::TemporaryFolder folder;

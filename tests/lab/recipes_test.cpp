@@ -83,7 +83,7 @@ TEST_CASE("every form ends as it says, on threads, in shared memory and over Glo
   std::filesystem::remove(file);
 }
 
-TEST_CASE("the first form of a recipe is right, names are told apart, and every failing form is a planted fault") {
+TEST_CASE("the first form of a recipe is right, names are distinguished, and every failing form is a planted fault") {
   for (const lab::Recipe* recipe : lab::all_recipes()) {
     CAPTURE(recipe->name);
     CHECK(recipe->forms.front().is_right());

@@ -67,7 +67,7 @@ TEST_CASE("with SyncBatchNorm two ranks have the curve of one, with BatchNorm2d 
   }
 }
 
-TEST_CASE("running statistics that are not broadcast are those of each rank, which is told") {
+TEST_CASE("running statistics that are not broadcast are those of each rank, which is reported") {
   const Trained apart = train("threads", narrow("buffers-not-broadcast", 3));
   CHECK(apart.metrics.at("buffers equal") == 0);
   CHECK(apart.warnings.count("buffers_differ") == 1);
@@ -77,7 +77,7 @@ TEST_CASE("running statistics that are not broadcast are those of each rank, whi
   CHECK(synced.metrics.at("accuracy") == synced.metrics.at("accuracy, worst rank"));
 }
 
-TEST_CASE("a look at one image on rank 0 alone, without eval(), is told with its line") {
+TEST_CASE("a look at one image on rank 0 alone, without eval(), is reported with its line") {
   const lab::FormOutcome outcome = test::run_form_of("resnet", "look-on-one-rank", 1, "32-true");
   CHECK(outcome.expected);
   CHECK_MESSAGE(test::contains(outcome.error.text, "resnet.cpp:"), outcome.error.text);

@@ -178,7 +178,8 @@ TEST_CASE("the demo runs, learns, and shows both diagnoses") {
   }
 }
 
-TEST_CASE("a trace of the last steps is written, and explain reads it; a file that cannot be written is told first") {
+TEST_CASE(
+    "a trace of the last steps is written, and explain reads it; a file that cannot be written is reported first") {
   const std::string file =
       (std::filesystem::temp_directory_path() / ("brigade-train-trace-" + std::to_string(getpid()) + ".json")).string();
   const test::Outcome outcome = test::run_program("train digits --quiet --epochs 1 --trace " + file);

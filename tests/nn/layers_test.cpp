@@ -189,7 +189,7 @@ TEST_CASE("Flatten keeps the batch, Identity everything") {
   CHECK(nn::Identity()(x).is_same(x));
 }
 
-TEST_CASE("losses reduce as they were told") {
+TEST_CASE("losses reduce as requested") {
   const Tensor logits = tensor(std::vector<float>{0, 0, 0, 0, 5, 1, 2, 3}, {2, 4});
   const Tensor target = tensor<int64_t>({2, 0});
   CHECK(nn::CrossEntropyLoss()(logits, target).item() == doctest::Approx(cross_entropy(logits, target).item()));

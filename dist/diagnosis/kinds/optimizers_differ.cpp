@@ -89,7 +89,7 @@ Verdict different_steps(std::span<const StepOnRank> steps, const std::vector<int
       "let every rank step the same optimizers, in the same order and equally often: decide on all ranks alike whether to skip";
   const auto is_first = [](const StepOnRank& step) { return step.in_join + step.since_join == 1; };
   if (std::ranges::any_of(steps, is_first))
-    verdict.advice += ", and make an optimizer anew, which counts from 1 again, on every rank or on none";
+    verdict.advice += ", and make a new optimizer, which counts from 1, on every rank or on none";
   return verdict;
 }
 

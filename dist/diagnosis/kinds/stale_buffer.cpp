@@ -18,7 +18,7 @@ Verdict stale_buffer(const NamedParameter& buffer, const std::string& title, Sou
   verdict.cause.module = module_of(buffer.name);
   verdict.cause.text = fmt::format(
       "the buffer {} of {} is registered, and nobody reads it since the forward before the one at {}: the member that held "
-      "it was assigned anew, and what is broadcast, saved and moved to a device is the old tensor",
+      "it was assigned again, and what is broadcast, saved and moved to a device is the old tensor",
       buffer.name, title, to_string(forward));
   verdict.message = verdict.cause.text;
   verdict.advice = "write into the buffer under NoGradGuard (buffer.copy_(value)) in place of buffer = value";

@@ -165,7 +165,7 @@ TEST_CASE("clipping whose norm goes to the host is not captured, and says what i
         }).find("expected tensors on one device") != std::string::npos);
 }
 
-TEST_CASE("a scaler that begins in a capture is told to begin before it") {
+TEST_CASE("a scaler that begins in a capture is asked to begin before it") {
   const Tensor weight = ones({2}).to(kDevice).requires_grad_();
   amp::GradScaler scaler({.device = kCUDA, .capturable = true});
   cuda::Graph graph;

@@ -147,7 +147,7 @@ TEST_CASE("what is issued together follows what is queued before it, and is seen
   });
 }
 
-TEST_CASE("collectives together are captured into a graph, and each replay reduces anew") {
+TEST_CASE("collectives together are captured into a graph, and each replay reduces again") {
   on_gpus(2, [](const ProcessGroupPtr& group, Device device) {
     connect(group, device);
     device_runtime(device).synchronize(device.index);  // no work must be pending during the capture

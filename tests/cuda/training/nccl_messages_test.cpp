@@ -215,7 +215,7 @@ TEST_CASE("a message of a device that the peer never posts ends at the timeout a
       kShort);
 }
 
-TEST_CASE("who waits for a message of a rank that has left is told so") {
+TEST_CASE("who waits for a message of a rank that has left is informed") {
   on_gpus(2, [](const ProcessGroupPtr& group, Device device) {
     const Tensor x = filled(group->rank(), {4}, kFloat32, device);
     if (group->rank() == 1) {

@@ -182,7 +182,7 @@ TEST_CASE("a rank that does not call new_group is named, and no device waits for
   CHECK_MESSAGE(has(errors[0], "nccl_new_group_test.cpp:"), errors[0]);
 }
 
-TEST_CASE("who is no member is told so, for tensors of a device too, and goes on in the group") {
+TEST_CASE("who is no member is informed, for tensors of a device too, and goes on in the group") {
   on_gpus(kRanks, [](const ProcessGroupPtr& group, Device device) {
     connect(group, device);
     const Pairs pairs(group);

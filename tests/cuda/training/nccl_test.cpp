@@ -383,7 +383,7 @@ TEST_CASE("memory is given back on one thread while another frees some, and wait
   });
 }
 
-TEST_CASE("a backward waits for the peers' hosts and for no device; the numbers of a device are told by the next") {
+TEST_CASE("a backward waits for the peers' hosts and for no device; the numbers of a device are reported by the next") {
   std::mutex mutex;
   std::vector<std::string> told;
   on_gpus(2, [&](const dist::ProcessGroupPtr& group, Device device) {

@@ -6,7 +6,7 @@
 namespace brigade::kernels {
 
 // --- Matrix products. On the CPU, products with one row or one column use native loops that read the matrix once and
-// add up blocks in double (cpu/vector/vector_products.h). Other float32 products use oneDNN's sgemm where present;
+// add up blocks in double (cpu/vector/products.h). Other float32 products use oneDNN's sgemm where present;
 // small products, float64, and builds without oneDNN use native code. Half types are computed in float32. CUDA devices
 // use cuBLASLt, with float accumulation for half types; TF32 only where brigade::cuda::set_allow_tf32 allows it.
 // Integers (not bool) are multiplied on the CPU only, as in PyTorch, and wrap around.

@@ -63,7 +63,7 @@ struct ClassLossNode : Node {
     const Tensor divisor = kernels::binary(denominator, kernels::cast(nothing, kFloat64), BinaryOp::Add);
     return g / kernels::cast(divisor, g.dtype());
   }
-  // The weight of each class in the loss of a position (kernels/common/cross_entropy.h): a constant with the shape of
+  // The weight of each class in the loss of a position (kernels/common/loss.h): a constant with the shape of
   // the logits.
   Tensor shares(const Tensor& classes, const Shape& sizes, DType dtype) {
     const int dims = sizes.size();

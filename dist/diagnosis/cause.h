@@ -3,7 +3,7 @@
 
 #include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/errors/verdict.h>
-#include <brigade/dist/reducer/traced_backward.h>
+#include <brigade/dist/reducer/observer.h>
 
 #include <cstdint>
 #include <span>

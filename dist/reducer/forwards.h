@@ -6,7 +6,7 @@
 #pragma once
 
 #include <brigade/autograd/listener.h>
-#include <brigade/dist/reducer/traced_backward.h>
+#include <brigade/dist/reducer/observer.h>
 
 #include <cstdint>
 #include <functional>

@@ -10,7 +10,6 @@
 #include <brigade/dist/reducer/buckets.h>
 #include <brigade/dist/reducer/observer.h>
 #include <brigade/dist/reducer/past.h>
-#include <brigade/dist/reducer/traced_backward.h>
 #include <brigade/dist/reducer/transport.h>
 
 #include <algorithm>

@@ -29,7 +29,7 @@ std::string way_in_words(const std::string& way);
 // "18 NVLinks (NV18): 0-1; between sockets (SYS): 0-2, 1-2"
 std::string in_words(const std::vector<GpuPair>& pairs);
 
-// --- What brigade doctor knows about the machine: plain values, so that the findings (lab/doctor/machine.h) can be
+// --- What brigade doctor knows about the machine: plain values, so that the findings (below) can be
 // tested with imaginary machines.
 
 struct NetworkInterface {

@@ -68,7 +68,7 @@ class Guardian {
 // folder can be made; errno is that of the first failure.
 std::string make_guarded_folder(const std::string& name);
 
-// --- The code of the keeper and the guardian (guardian.h), which are forks of a program with threads: system calls
+// --- The code of the keeper and the guardian (above), which are forks of a program with threads: system calls
 // only, no allocation and no locks.
 
 // A message from the launcher to the guardian.

@@ -1,5 +1,4 @@
-// A lower bound for any reducer: the time until the buckets of a backward of known duration have passed a link of
-// known speed, and what limits it.
+// The results of `brigade bench bucket`: a lower bound for any reducer, and the rows.
 #pragma once
 
 #include <brigade/lab/bench/bucket/optimum.h>
@@ -16,6 +15,9 @@
 #include <vector>
 
 namespace brigade::lab::bench {
+
+// --- A lower bound for any reducer: the time until the buckets of a backward of known duration have passed a link of
+// known speed, and what limits it.
 
 struct BestBackward {
   double ms = 0;            // until the last bucket has passed the link

@@ -69,7 +69,7 @@ class Round {
   // Orders this round among the others of the same backward, until it ends. Nothing is then sent before the first
   // gradient.
   void take_turns(LaunchOrder& order, uint64_t forward);
-  // Sends the buckets that expect no gradient. May throw.
+  // Fills the slots of parameters that the backward will not reach. May throw.
   void begin();
   void on_grad_ready(uint32_t parameter, bool defined);
   // Called when this rank's backward has failed: the remaining buckets are sent with a mark.

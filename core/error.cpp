@@ -16,22 +16,27 @@ namespace brigade {
 
 // --- Composes the message of an error: its text, followed by the user's line.
 
-std::string to_string(const std::source_location& where) {
-  if (where.line() == 0) return "";
+namespace {
+
+// The file as messages name it.
+std::string_view file_of(const std::source_location& where) noexcept {
   std::string_view file = where.file_name();
   // A build can choose where the shown path begins (-fmacro-prefix-map=/home/me/project/=/./).
   constexpr std::string_view kFromHere = "/./";
-  if (const size_t mark = file.rfind(kFromHere); mark != std::string_view::npos) {
-    file.remove_prefix(mark + kFromHere.size());
-    return std::string(file) + ":" + std::to_string(where.line());
-  }
+  if (const size_t mark = file.rfind(kFromHere); mark != std::string_view::npos)
+    return file.substr(mark + kFromHere.size());
   // Otherwise two components tell files apart without drowning the message in directories.
   const size_t slash = file.rfind('/');
-  if (slash != std::string_view::npos && slash > 0) {
-    const size_t parent = file.rfind('/', slash - 1);
-    if (parent != std::string_view::npos) file.remove_prefix(parent + 1);
-  }
-  return std::string(file) + ":" + std::to_string(where.line());
+  if (slash == std::string_view::npos || slash == 0) return file;
+  const size_t parent = file.rfind('/', slash - 1);
+  return parent == std::string_view::npos ? file : file.substr(parent + 1);
+}
+
+}  // namespace
+
+std::string to_string(const std::source_location& where) {
+  if (where.line() == 0) return "";
+  return std::string(file_of(where)) + ":" + std::to_string(where.line());
 }
 
 namespace detail {
@@ -90,10 +95,8 @@ Error::Error(const std::string& message, std::source_location where)
 
 Place::Place(std::string file, uint32_t line) : file(std::move(file)), line(line) {}
 
-Place::Place(const SourceLocation& where) : file(to_string(where)), line(where.line()) {
-  // The file as messages name it: the text of the location without the line.
-  if (line != 0) file.resize(file.rfind(':'));
-}
+Place::Place(const SourceLocation& where)
+    : file(where.line() != 0 ? file_of(where) : std::string_view()), line(where.line()) {}
 
 std::string to_string(const Place& place) { return place ? place.file + ":" + std::to_string(place.line) : ""; }
 

@@ -41,6 +41,7 @@ class Recorder final : public ReducerObserver {
 
   void on_forward() override;
   void on_begin(const Round& round, const autograd::Plan* plan) override;
+  bool hears_gradients() const override { return true; }
   void on_ready(const Round& round, uint32_t parameter) override;
   void on_launch(const Round& round, uint32_t bucket) override;
   void on_computed(const Round& round) override;

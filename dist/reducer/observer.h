@@ -67,7 +67,8 @@ class ReducerObserver {
   virtual void on_begin(const Round&, const autograd::Plan* /*plan*/) {}
   // Gradients that earlier backwards have accumulated locally are about to be averaged.
   virtual void on_accumulated(const Round&, uint32_t /*parameter*/) {}
-  // The gradient is in its slot.
+  // The gradient is in its slot; called if hears_gradients() was true at construction.
+  virtual bool hears_gradients() const { return false; }
   virtual void on_ready(const Round&, uint32_t /*parameter*/) {}
   virtual void on_launch(const Round&, uint32_t /*bucket*/) {}
   // All nodes have run.

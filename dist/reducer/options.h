@@ -106,12 +106,16 @@ struct ReducerSetup {
   std::vector<Sharing> sharing = {};  // per parameter
   JoinPolicy* join = nullptr;
   BucketFollower follower = {};
-  std::vector<SentWord*> words = {};      // of the observers
-  std::vector<WordKind> registered = {};  // words of a payload: of the meter, then of the observers
+  std::vector<ReducerObserver*> hearing = {};  // the observers whose on_ready() is called
+  std::vector<SentWord*> words = {};           // of the observers
+  std::vector<WordKind> registered = {};       // words of a payload: of the meter, then of the observers
 
-  // Collects them.
-  void register_words() {
-    notify([&](ReducerObserver& each) { std::ranges::copy(each.words(), std::back_inserter(words)); });
+  // Collects these.
+  void register_observers() {
+    notify([&](ReducerObserver& each) {
+      std::ranges::copy(each.words(), std::back_inserter(words));
+      if (each.hears_gradients()) hearing.push_back(&each);
+    });
     if (options.meter) registered = options.meter->words();
     for (const SentWord* const each : words)
       registered.push_back(each->kind());

@@ -1,5 +1,4 @@
 // Completes a round: waits for the buckets, reads flags and statistics, and puts the gradients in place.
-#include <brigade/core/clock.h>
 #include <brigade/dist/reducer/round.h>
 
 #include <brigade/autograd/meta.h>

@@ -36,7 +36,7 @@ struct Outcome {
 // The latest backward whose buckets all came back. "Per parameter" is indexed by the reducer's parameters.
 struct ReducedBackward {
   uint64_t number = 0;                // from 1; 0: there was none
-  Place where;                        // the call
+  SourceLocation where;               // the call
   bool sound = true;                  // false: all ranks raised an error at its end
   bool sent = true;                   // false: a communication hook let the gradients stay local
   bool whole = true;                  // false: a rank had no data left (join), failed, or was in another backward

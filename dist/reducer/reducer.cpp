@@ -30,7 +30,7 @@ ReducerSetup filled(ReducerSetup setup) {
   setup.covered.assign(setup.count(), 0);
   setup.reached.assign(setup.count(), 0);
   setup.sharing.assign(setup.count(), Sharing::None);
-  setup.register_words();
+  setup.register_observers();
   return setup;
 }
 
@@ -450,10 +450,9 @@ void Reducer::remember(bool sound) {
   backward.buckets.resize(setup_.count());
   for (uint32_t i = 0; i < setup_.count(); ++i) {
     backward.used[i] = !round_->start().joined && round_->uses(i);
+    backward.buckets[i] = buckets_.slot(i).bucket;
     if (outcome.users[i] > 0) last_.last_used[i] = backward.number;
   }
-  for (uint32_t i = 0; i < setup_.count(); ++i)
-    backward.buckets[i] = buckets_.slot(i).bucket;
   backward.users = outcome.users;
   backward.ready_order = round_->ready_order();
 }

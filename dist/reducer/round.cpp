@@ -2,7 +2,6 @@
 #include <brigade/dist/reducer/round.h>
 
 #include <brigade/autograd/meta.h>
-#include <brigade/core/view.h>
 #include <brigade/dist/reducer/accumulation.h>
 #include <brigade/dist/reducer/launch_order.h>
 #include <brigade/kernels/bucket.h>
@@ -23,6 +22,7 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
       captured_(buckets.are_captured()),
       progress_(buckets.size()) {
   outcome_.users.assign(setup_.count(), 0);
+  ready_order_.reserve(setup_.count());
   // A path that the plan sees may carry no gradient: planned parameters are compared when they are ready.
   for (uint32_t i = 0; i < recorded_.used.size(); ++i) {
     if (!start_.planned[i] || accumulation_.used(i)) compare_with_recorded(i);
@@ -130,7 +130,8 @@ void Round::on_grad_ready(uint32_t parameter, bool defined) {
     if (accumulation_.local(parameter).backwards > 0)
       setup_.notify([&](ReducerObserver& each) { each.on_accumulated(*this, parameter); });
     ready_order_.push_back(parameter);
-    setup_.notify([&](ReducerObserver& each) { each.on_ready(*this, parameter); });
+    for (ReducerObserver* const each : setup_.hearing)
+      each->on_ready(*this, parameter);
   }
   compare_with_recorded(parameter);
   --progress_[buckets_.slot(parameter).bucket].pending;
@@ -138,16 +139,9 @@ void Round::on_grad_ready(uint32_t parameter, bool defined) {
     for (uint32_t b = 0; b < buckets_.size(); ++b)
       progress_[b].pending -= buckets_.is_delayed(b);
   }
-  if (next_.launch < buckets_.size() && progress_[next_.launch].pending == 0) launch_ready();
+  if (next_.launch < buckets_.size() && progress_[next_.launch].pending == 0)
+    order_ ? order_->advance(*this) : send_ready();
   poll();
-}
-
-void Round::launch_ready() {
-  if (order_) {
-    order_->advance(*this);
-  } else {
-    send_ready();
-  }
 }
 
 void Round::send_ready() {

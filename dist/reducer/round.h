@@ -126,7 +126,6 @@ class Round {
   }
   // static_graph: compares the use of the parameter with the first backward's.
   void compare_with_recorded(uint32_t parameter);
-  void launch_ready();
   void launch(uint32_t index);
   void fill_words(uint32_t index);
   // outcome.cpp

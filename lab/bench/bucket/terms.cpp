@@ -95,7 +95,7 @@ MeasuredBucket::MeasuredBucket(const BucketCase& what, dist::ProcessGroupPtr gro
   for (dist::Statistic* const each : dist::statistics_of(advice_))
     setup_.words.push_back(each);
   setup_.options.meter = std::make_shared<dist::NormMeter>();
-  setup_.register_words();
+  setup_.register_observers();
   if (dist::CommHookPtr hook = make_hook(what.hook)) ddp_.register_comm_hook(std::move(hook));
   buckets_.emplace(setup_);
   for (const Tensor& gradient : plain_->gradients)

@@ -379,11 +379,11 @@ void StepCheck::agree(const autograd::Update& update) {
   if (!ours) {
     // Some ranks may have found nothing, and those do not wait here.
     if (!verdicts.empty() && !update.scale_fault) raise(update, std::move(verdicts));
-    if (reducer_.options().meter && update.moves) habits_.look_at_other(update);
+    if (options_.diagnosis && update.moves) habits_.look_at_other(update);
     return;
   }
   warn_of_retained_graphs(update);
-  if (reducer_.options().meter && update.moves) habits_.look_at(update);
+  if (options_.diagnosis && update.moves) habits_.look_at(update);
 
   // An all-reduce with Max of x and ~x: all ranks agree exactly if both results equal this rank's values.
   const Agreement own = agreement(update);

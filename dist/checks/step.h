@@ -31,6 +31,7 @@ struct StepCheckOptions {
   // Compare parameters, gradients and rank-local buffers by hash in every K-th step of an optimizer. 0: never.
   uint64_t verify_every = 0;
   bool own_buffers = false;  // each rank keeps its own buffers: they are not broadcast
+  bool diagnosis = true;     // look for habits and for edits that no log has noted, too
 };
 
 // The module whose steps are checked.

@@ -146,7 +146,7 @@ void StepHabits::look_for_unreached(const autograd::Update& update) {
   std::vector<ParameterVerdict> parameters;
   for (const NamedParameter& each : waiting)
     parameters.push_back(about(each, {}, {}));
-  WrappedModule wrapped{.diagnosis = options.meter != nullptr};
+  WrappedModule wrapped{.diagnosis = true};
   if (options.module_paths) wrapped.paths = options.module_paths();
   warn(unreached_module(
       {.title = in_words(options.owner), .optimizer = update.name, .steps = steps, .step_at = update.where},

@@ -76,7 +76,7 @@ std::vector<autograd::Write> StepCheck::edits_of(uint32_t managed, const Tensor&
 bool StepCheck::may_be_edited_unseen(uint32_t managed, const Tensor& grad) const {
   const LocalGradient& local = reducer_.accumulation().local(managed);
   const bool by_hand = autograd::meta(reducer_.parameters()[managed].tensor)->stamp.by_hand;  // in other memory
-  if (by_hand || local.backwards > 0 || !reducer_.options().meter) return false;
+  if (by_hand || local.backwards > 0 || !options_.diagnosis) return false;
   const uint32_t writes = grad.version() - local.version_at_reduction;
   return writes != 0 && writes != autograd::writes_to_memory_of(grad, local.writes_at_reduction);
 }

@@ -198,7 +198,8 @@ void DistributedDataParallelBase::observe(ReducerOptions& options) {
 
 void DistributedDataParallelBase::check_steps(std::unordered_set<const TensorImpl*> ignored) {
   step_check_ = std::make_unique<StepCheck>(
-      *reducer_, *log_, StepCheckOptions{static_cast<uint64_t>(options_.verify_every), !options_.broadcast_buffers},
+      *reducer_, *log_,
+      StepCheckOptions{static_cast<uint64_t>(options_.verify_every), !options_.broadcast_buffers, options_.diagnosis},
       CheckedModule{*module_, [this] { return current(module_->named_parameters()); },
                     [this] { return current(module_->named_buffers()); }, std::move(ignored)});
   reducer_->before_optimizer_step([this](const autograd::Update& update) { (*step_check_)(update); });

@@ -53,7 +53,7 @@ struct DDPOptions {
   // one, and in the first after each that is outside no_sync, as in PyTorch. Under NoGradGuard a rank may evaluate
   // alone. false: each rank keeps its own buffers, in a join as well.
   bool broadcast_buffers = true;
-  // Keep the tape that explains missing gradients, and check the numbers (see Reducer).
+  // Keep the tape that explains missing gradients, and watch the gradients (dist/observers).
   bool diagnosis = true;
   ReducerOptions::ReportAt report_at = ReducerOptions::ReportAt::Backward;
   // Let the ranks agree before each step of an optimizer that holds parameters of this wrapper (see StepCheck).

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <brigade/core/place.h>
-#include <brigade/core/tensor.h>
 #include <brigade/dist/errors/rank_activity.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/reducer/observer.h>

@@ -62,7 +62,7 @@ RankReport ErrorReporter::own_report(const Round& round, const TracedBackward* b
   mine.failure = failure;
   mine.recorded.assign(round.recorded().used.begin(), round.recorded().used.end());
   mine.recorded_at = round.recorded().where;
-  WrappedModule wrapped{.reached_any = round.start().reaches_any(), .diagnosis = setup.options.meter != nullptr};
+  WrappedModule wrapped{.reached_any = round.start().reaches_any(), .diagnosis = diagnosis_};
   for (const NamedParameter& each : setup.parameters)
     wrapped.newest = std::max(wrapped.newest, each.tensor.id());
   if (setup.options.module_paths) wrapped.paths = setup.options.module_paths();
@@ -113,7 +113,7 @@ std::exception_ptr ErrorReporter::error_of_all(const Round& round, const RankRep
 
 void ErrorReporter::remember(const Round& round) {
   const Outcome& outcome = round.outcome();
-  if (!keeps_history_ || (outcome.present == 0 && outcome.failed == 0)) return;
+  if (!diagnosis_ || (outcome.present == 0 && outcome.failed == 0)) return;
   used_.resize(round.setup().count());
   for (uint32_t i = 0; i < used_.size(); ++i)
     if (!round.start().joined && round.uses(i)) used_[i].add(round.number());

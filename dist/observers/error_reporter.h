@@ -13,8 +13,8 @@ namespace brigade::dist {
 
 class ErrorReporter final : public ReducerObserver {
  public:
-  // `keeps_history`: errors say when each missing parameter was used before.
-  explicit ErrorReporter(bool keeps_history) noexcept : keeps_history_(keeps_history) {}
+  // `diagnosis`: a tape is kept, and errors say when each missing parameter was used before.
+  explicit ErrorReporter(bool diagnosis) noexcept : diagnosis_(diagnosis) {}
 
   // By rank and parameter: whether it was used in the latest reduced backward. Empty unless its error has exchanged it.
   const std::vector<std::vector<bool>>& used_by_rank() const noexcept { return used_by_rank_; }
@@ -31,7 +31,7 @@ class ErrorReporter final : public ReducerObserver {
   // Adds a backward to the history.
   void remember(const Round& round);
 
-  bool keeps_history_;
+  bool diagnosis_;
   std::vector<UseHistory> used_;  // per parameter, by this rank
   std::vector<std::vector<bool>> used_by_rank_;
 };

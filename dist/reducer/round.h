@@ -13,7 +13,6 @@
 #include <brigade/dist/reducer/transport.h>
 
 #include <algorithm>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>

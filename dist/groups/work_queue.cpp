@@ -3,6 +3,7 @@
 
 #include <brigade/core/clock.h>
 #include <brigade/core/error.h>
+#include <brigade/dist/groups/unfinished.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -54,6 +55,10 @@ struct WorkQueue::State {
   }
 };
 
+namespace {
+constexpr std::chrono::milliseconds kTurn{1};  // how often a wait advances what the thread has posted elsewhere
+}  // namespace
+
 class QueuedWork final : public Work {
  public:
   QueuedWork(std::shared_ptr<WorkQueue::State> state, std::shared_ptr<WorkQueue::State::Job> job,
@@ -69,7 +74,7 @@ class QueuedWork final : public Work {
   }
   void wait(std::chrono::milliseconds timeout) override {
     std::unique_lock lock(state_->mutex);
-    if (!state_->changed.wait_for(lock, timeout, [&] { return job_->complete; })) {
+    if (!completes_within(lock, timeout)) {
       lock.unlock();
       if (give_up_) give_up_(timeout);
       throw TimeoutError("timed out after {} ms waiting for {}", timeout.count(), job_->description);
@@ -78,7 +83,7 @@ class QueuedWork final : public Work {
   }
   bool completes_within(std::chrono::milliseconds time) override {
     std::unique_lock lock(state_->mutex);
-    return state_->changed.wait_for(lock, time, [&] { return job_->complete; });
+    return completes_within(lock, time);
   }
   WorkTimes times() const override {
     std::lock_guard lock(state_->mutex);
@@ -86,6 +91,19 @@ class QueuedWork final : public Work {
   }
 
  private:
+  bool completes_within(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds time) {
+    const auto is_complete = [&] { return job_->complete; };
+    const auto until = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < until && !job_->complete) {
+      lock.unlock();
+      const bool is_left = Unfinished::advance_all();
+      lock.lock();
+      if (!is_left) return state_->changed.wait_until(lock, until, is_complete);
+      state_->changed.wait_for(lock, kTurn, is_complete);
+    }
+    return job_->complete;
+  }
+
   std::shared_ptr<WorkQueue::State> state_;
   std::shared_ptr<WorkQueue::State::Job> job_;
   std::chrono::milliseconds timeout_;

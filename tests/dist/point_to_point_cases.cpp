@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
 #include <thread>
 
 namespace brigade::test::point_to_point_cases {
@@ -106,6 +108,38 @@ std::string beside_collectives(const ProcessGroupPtr& group) {
   return own < 3 ? is("in the subgroup", x, 1) : "";
 }
 const AddRankCase beside_case("messages go beside collectives, and within a subgroup", beside_collectives);
+
+// The first rank to post an all_reduce waits for something else of its peers, who wait for the all_reduce first.
+void waits_elsewhere(const std::string& backend, int ranks) {
+  const auto body = [](const ProcessGroupPtr& group) -> std::string {
+    const int own = group->rank(), size = group->size();
+    std::vector<int> all(static_cast<size_t>(size));
+    std::iota(all.begin(), all.end(), 0);
+    const ProcessGroupPtr other = dist::new_group(group, all);
+    for (const bool is_message : {true, false}) {
+      group->barrier();
+      if (own != 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      const Tensor sum = filled(100, kFloat32, 1), x = filled(4, kFloat32, own);
+      const dist::WorkPtr reduced = group->all_reduce(sum);
+      if (own != 0) reduced->wait();
+      if (!is_message) {
+        other->all_reduce(x)->wait();
+      } else if (own == 0) {
+        dist::recv(group, x, 1);
+      } else if (own == 1) {
+        dist::send(group, x, 0);
+      }
+      reduced->wait();
+      if (const std::string wrong = is("sum", sum, size); !wrong.empty()) return wrong;
+      const double expected = is_message ? std::max(own, 1) : size * (size - 1) / 2.0;
+      if (const std::string wrong = is("x", x, expected); !wrong.empty()) return wrong;
+    }
+    return "";
+  };
+  expect_all_well(run_ranks(backend, ranks, body, std::chrono::seconds(10)));
+}
+const AddRankCase elsewhere_case("a rank that waits elsewhere does its part in what it has posted", waits_elsewhere,
+                                 everywhere({2, 3}));
 
 std::string wrong_arguments(const ProcessGroupPtr& group) {
   const int own = group->rank(), other = own == 0 ? 1 : 0;

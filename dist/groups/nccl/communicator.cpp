@@ -2,6 +2,7 @@
 #include <brigade/dist/groups/nccl/communicator.h>
 
 #include <brigade/core/error.h>
+#include <brigade/dist/groups/unfinished.h>
 
 #include <fmt/format.h>
 
@@ -100,6 +101,7 @@ void Communicator::pause(int answers) {
     std::this_thread::yield();
   } else {
     ++sleeps_;
+    Unfinished::advance_all();
     std::this_thread::sleep_for(kSleep);
   }
 }

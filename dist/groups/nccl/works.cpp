@@ -3,6 +3,7 @@
 
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/collective_errors.h>
+#include <brigade/dist/groups/unfinished.h>
 
 #include <fmt/format.h>
 
@@ -195,6 +196,7 @@ bool Works::finish_within(std::chrono::milliseconds time) noexcept try {
     });
     if (is_done) return true;
     if (Clock::now() >= deadline) return false;
+    Unfinished::advance_all();
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
 } catch (const std::exception&) {

@@ -23,11 +23,12 @@ namespace brigade::dist::shm {
 class SharedWork final : public Work {
  public:
   SharedWork(SharedGroup& group, SharedGroup::OperationPtr operation)
-      : group_(group), operation_(std::move(operation)) {}
+      : group_(group), unfinished_(group.unfinished_), operation_(std::move(operation)) {}
   bool is_completed() override {
+    const std::lock_guard lock(unfinished_->mutex());
     if (!done()) {
       try {
-        group_.do_progress();
+        group_.advance_pending();
       } catch (...) {
         if (!operation_->error) operation_->error = std::current_exception();
       }
@@ -46,11 +47,13 @@ class SharedWork final : public Work {
   bool done() const noexcept { return operation_->complete || operation_->error; }
   template <class F>
   void finish(F&& wait) {
+    const std::lock_guard lock(unfinished_->mutex());
     if (!done()) wait();
     if (operation_->error) std::rethrow_exception(operation_->error);
   }
 
   SharedGroup& group_;  // valid until the operation is done: the group's destructor ends pending ones
+  const std::shared_ptr<Unfinished> unfinished_;
   SharedGroup::OperationPtr operation_;
 };
 
@@ -73,6 +76,11 @@ SharedGroup::~SharedGroup() {
   for (const OperationPtr& operation : pending_)
     operation->error = group_gone_error();
   pending_.clear();
+}
+
+void SharedGroup::retire() {
+  const std::lock_guard lock(unfinished_->mutex());
+  unfinished_->end();
 }
 
 void SharedGroup::keep_pending() {
@@ -131,6 +139,7 @@ void SharedGroup::notice_abort() {
 
 WorkPtr SharedGroup::post(CollectiveKind kind, const Tensor& data, const Tensor& output, bool stage_in,
                           const CollectiveOptions& options, std::function<void(std::span<void* const>)> part) {
+  const std::lock_guard lock(unfinished_->mutex());
   notice_abort();
   if (broken_) std::rethrow_exception(broken_);
   auto operation = std::make_shared<Operation>();
@@ -171,6 +180,7 @@ WorkPtr SharedGroup::post(CollectiveKind kind, const Tensor& data, const Tensor&
   header.activity = own.activity.load(std::memory_order_relaxed);
   own.ring[operation->sequence % kRing] = header;
   pending_.push_back(operation);
+  if (pending_.size() == 1) unfinished_->begin([this] { return advance_quietly(); });
   publish(own, own.arrived, operation->sequence);
   advance();
   return std::make_shared<SharedWork>(*this, std::move(operation));
@@ -305,10 +315,24 @@ void SharedGroup::do_note_activity(const RankActivity& activity) {
 }
 
 void SharedGroup::do_progress() {
+  const std::lock_guard lock(unfinished_->mutex());
+  advance_pending();
+}
+
+void SharedGroup::advance_pending() {
   notice_abort();
   if (broken_) std::rethrow_exception(broken_);
   while (!pending_.empty() && advance()) {
   }
+}
+
+bool SharedGroup::advance_quietly() noexcept {
+  try {
+    advance_pending();
+  } catch (...) {
+    return false;  // the collectives keep the error
+  }
+  return !pending_.empty();
 }
 
 Awaited SharedGroup::awaited(const Operation& operation) const noexcept {
@@ -433,6 +457,7 @@ void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseco
       next_question = now + ends_waits_period_;
     }
     if (ends) time_out(*operation, timeout);
+    Unfinished::advance_all(unfinished_.get());
     park(*operation);
   }
 }

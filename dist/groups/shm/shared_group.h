@@ -12,6 +12,7 @@
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/shm/control.h>
 #include <brigade/dist/groups/shm/staged_reduction.h>
+#include <brigade/dist/groups/unfinished.h>
 
 #include <atomic>
 #include <deque>
@@ -72,6 +73,8 @@ class SharedGroup : public ProcessGroup {
   virtual void* resolve(int rank, const DataPlace& place) = 0;
   // 64-byte aligned memory that locate() finds.
   virtual Allocation allocate_shared(size_t bytes) = 0;
+  // For the destructors of derived groups: from now on, only this object's caller works on the collectives.
+  void retire();
   // Keeps the memory of `tensor` valid after this rank gives up, since a peer may still read and write it.
   virtual void keep(const Tensor& tensor) { static_cast<void>(tensor); }
   // How the rank's process has ended; Running otherwise. Called about once a millisecond while waiting.
@@ -105,8 +108,13 @@ class SharedGroup : public ProcessGroup {
 
   WorkPtr post(CollectiveKind kind, const Tensor& data, const Tensor& output, bool stage_in,
                const CollectiveOptions& options, std::function<void(std::span<void* const>)> part);
-  // Does as much as possible now; returns whether there was progress.
+  // Does as much as possible now; returns whether there was progress. Like all that follows, requires the lock of
+  // `unfinished_`.
   bool advance();
+  // Does all that is possible now. Throws once the group has failed.
+  void advance_pending();
+  // The same; returns whether a collective is left that can still complete.
+  bool advance_quietly() noexcept;
   void check_headers(const Operation& operation);
   // Resolves a peer's data; PeerError when the peer has left and its data is gone.
   void* reach(int rank, const Operation& operation, const DataPlace& place);
@@ -138,6 +146,7 @@ class SharedGroup : public ProcessGroup {
   RankStatus rank_status(int rank) const;
 
   std::shared_ptr<Control> control_;
+  const std::shared_ptr<Unfinished> unfinished_ = std::make_shared<Unfinished>();
   std::deque<OperationPtr> pending_;  // posted and not complete, oldest first
   uint32_t posted_ = 0;
   uint32_t pieces_ = 0;        // of all finished staged reductions

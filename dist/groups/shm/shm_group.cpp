@@ -48,7 +48,10 @@ class ShmGroup final : public shm::SharedGroup {
     for (int r = 0; r < size; ++r)
       watched_.push_back(r == rank ? PeerProcess() : PeerProcess(peers.processes[static_cast<size_t>(r)]));
   }
-  ~ShmGroup() override { end_channels(); }
+  ~ShmGroup() override {
+    end_channels();
+    retire();
+  }
   const char* backend() const noexcept override { return "shm"; }
   ProcessGroupPtr make_subgroup(const Subgroup& members) override;
   ProcessGroupPtr make_channel(const Subgroup& members) override {

@@ -74,6 +74,7 @@ class ThreadGroup final : public shm::SharedGroup {
         world_(world) {}
   ~ThreadGroup() override {
     end_channels();
+    retire();
     keep_pending();
   }
   const char* backend() const noexcept override { return "threads"; }

@@ -1,0 +1,55 @@
+// Collectives that advance only when this rank works on them (shm, threads). While a thread waits for something else (a
+// message, another group), it advances what it has posted in these groups: the peer that it waits for may be waiting
+// there for this rank's part.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace brigade::dist {
+
+// Each group has one.
+class Unfinished : public std::enable_shared_from_this<Unfinished> {
+ public:
+  // Held by whoever works on the group, which may be posted to on one thread and waited for on another.
+  std::mutex& mutex() noexcept { return mutex_; }
+
+  // Requires the lock. From now on the waits of this thread call `advance`, with the lock held, until it returns false:
+  // nothing is left to do. It must not throw.
+  void begin(std::function<bool()> advance) {
+    advance_ = std::move(advance);
+    if (std::ranges::find(posted_here(), this, &std::shared_ptr<Unfinished>::get) == posted_here().end())
+      posted_here().push_back(shared_from_this());
+  }
+  // Requires the lock. `advance` is not called again.
+  void end() noexcept { advance_ = nullptr; }
+
+  // Advances what this thread has posted, except in the group of `except`, whose lock the caller may hold. Returns
+  // whether something is left. Every loop that waits for a peer calls it.
+  static bool advance_all(const Unfinished* except = nullptr) {
+    std::erase_if(posted_here(), [&](const std::shared_ptr<Unfinished>& each) {
+      if (each.get() == except) return false;
+      const std::unique_lock lock(each->mutex_, std::try_to_lock);
+      if (!lock.owns_lock()) return false;  // another thread works on it
+      if (each->advance_ && each->advance_()) return false;
+      each->advance_ = nullptr;
+      return true;
+    });
+    return !posted_here().empty();
+  }
+
+ private:
+  static std::vector<std::shared_ptr<Unfinished>>& posted_here() {
+    thread_local std::vector<std::shared_ptr<Unfinished>> posted;
+    return posted;
+  }
+
+  std::mutex mutex_;
+  std::function<bool()> advance_;
+};
+
+}  // namespace brigade::dist

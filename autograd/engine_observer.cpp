@@ -1,4 +1,4 @@
-// Chooses the observers of a backward; each ignores the events that it does not override.
+// Chooses the observers of a backward.
 #include <brigade/autograd/engine_observer.h>
 
 #include <brigade/autograd/detail/findings.h>
@@ -6,15 +6,6 @@
 #include <utility>
 
 namespace brigade::autograd {
-
-void EngineObserver::on_found(const Node&) {}
-void EngineObserver::on_gathered(const GatheredGraph&) {}
-void EngineObserver::on_node_run(const Node&, std::span<const Tensor>, std::span<const Tensor>) {}
-void EngineObserver::on_stopped(const Node&, uint32_t) {}
-void EngineObserver::on_leaf_hook(const Tensor&) {}
-void EngineObserver::on_changing_hook(const Tensor&, SourceLocation, const Tensor&) {}
-void EngineObserver::on_accumulated(const Tensor&, uint32_t) {}
-void EngineObserver::on_ended(const GatheredGraph&) {}
 
 void attach_observers(EngineObservers& observers, const ObservedRun& run) {
   // The findings of the latest backward begin again, even if this one adds none.

@@ -24,22 +24,23 @@ class EngineObserver {
   EngineObserver& operator=(const EngineObserver&) = delete;
 
   // The walk from the roots has found a node. It may still turn out that backward cannot run.
-  virtual void on_found(const Node& node);
+  virtual void on_found(const Node& /*node*/) {}
   // All nodes and leaves are known, and none has run. Not called in a captured run.
-  virtual void on_gathered(const GatheredGraph& graph);
+  virtual void on_gathered(const GatheredGraph& /*graph*/) {}
   // A node's backward has made `results` of the gradients of its outputs: one for each input, undefined where it handed
   // over nothing or wrote to a leaf's gradient directly.
-  virtual void on_node_run(const Node& node, std::span<const Tensor> gradients, std::span<const Tensor> results);
+  virtual void on_node_run(const Node& /*node*/, std::span<const Tensor> /*gradients*/,
+                           std::span<const Tensor> /*results*/) {}
   // It returned nothing for this input, behind which the graph continues.
-  virtual void on_stopped(const Node& node, uint32_t input);
+  virtual void on_stopped(const Node& /*node*/, uint32_t /*input*/) {}
   // A hook of a leaf is about to see its gradient.
-  virtual void on_leaf_hook(const Tensor& gradient);
+  virtual void on_leaf_hook(const Tensor& /*gradient*/) {}
   // That hook, registered at `hook`, has written to the gradient or replaced it.
-  virtual void on_changing_hook(const Tensor& leaf, SourceLocation hook, const Tensor& gradient);
+  virtual void on_changing_hook(const Tensor& /*leaf*/, SourceLocation /*hook*/, const Tensor& /*gradient*/) {}
   // A gradient was added to that of a leaf, which is at this position among the leaves.
-  virtual void on_accumulated(const Tensor& leaf, uint32_t position);
+  virtual void on_accumulated(const Tensor& /*leaf*/, uint32_t /*position*/) {}
   // All nodes of an outermost backward have run.
-  virtual void on_ended(const GatheredGraph& graph);
+  virtual void on_ended(const GatheredGraph& /*graph*/) {}
 };
 using EngineObservers = std::vector<std::unique_ptr<EngineObserver>>;
 

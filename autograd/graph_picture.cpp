@@ -5,9 +5,7 @@
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <set>

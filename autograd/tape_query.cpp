@@ -2,7 +2,6 @@
 #include <brigade/autograd/tape_query.h>
 
 #include <brigade/autograd/detail/findings.h>
-#include <brigade/autograd/detail/thread_state.h>
 #include <brigade/core/place.h>
 
 #include <algorithm>

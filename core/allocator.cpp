@@ -12,8 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <new>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -10,7 +10,6 @@
 #include <brigade/core/tensor.h>
 
 #include <cstdint>
-#include <memory>
 
 namespace brigade {
 

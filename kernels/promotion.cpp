@@ -2,7 +2,6 @@
 #include <brigade/kernels/elementwise.h>
 
 #include <optional>
-#include <string>
 
 namespace brigade::kernels {
 

@@ -5,7 +5,6 @@
 
 #include <concepts>
 #include <memory>
-#include <utility>
 
 namespace brigade::nn {
 

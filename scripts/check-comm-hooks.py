@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that each communication hook of dist/reducer/comm_hook.h is run by a test, and that its cost is measured."""
+"""Checks that each communication hook of dist/comm_hooks/comm_hook.h is run by a test, and that its cost is measured."""
 import pathlib
 import re
 import sys
 
-HEADER = "dist/reducer/comm_hook.h"
+HEADER = "dist/comm_hooks/comm_hook.h"
 # Makes a hook: CommHookPtr fp16_compress_hook();
 HOOK = re.compile(r"^CommHookPtr (\w+_hook)\(", re.M)
 # A hook of the user's own costs what it does: there is nothing to measure.

@@ -21,7 +21,7 @@ def functions(lines):
             start -= 1
         signature = " ".join(lines[start:i + 1])
         indent = len(lines[start]) - len(lines[start].lstrip())
-        if indent > 2 or "(" not in signature or NOT_A_FUNCTION.match(signature) or re.search(r"\) = |= \[|return ", signature):
+        if indent > 2 or "(" not in signature or NOT_A_FUNCTION.match(signature) or re.search(r"\) = |= \[|return |(?<!operator)\[[&=\w, ]*\]\(", signature):
             continue
         if i > start and lines[start].startswith("template") and NOT_A_FUNCTION.match(lines[start + 1]):
             continue

@@ -8,7 +8,7 @@ import sys
 # Bottom to top. A folder may include itself and all folders before it.
 ORDER = ["core", "kernels", "autograd", "nn", "optim", "amp", "data", "dist", "lab"]
 # The same for the rooms inside a folder.
-ROOMS = {"dist": ["errors", "rendezvous", "groups", "reducer", "timeline", "diagnosis", "observers", "checks", "ddp", "fabric"]}
+ROOMS = {"dist": ["errors", "rendezvous", "groups", "comm_hooks", "buckets", "reducer", "timeline", "diagnosis", "observers", "checks", "ddp", "fabric"]}
 # Free to include anything.
 TOP = {"tests", "bench", "evidence", "examples"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

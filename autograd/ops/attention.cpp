@@ -4,7 +4,6 @@
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/operation.h>
-#include <brigade/autograd/grad_mode.h>
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/matmul.h>
 #include <brigade/autograd/ops/reduce.h>

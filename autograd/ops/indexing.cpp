@@ -1,7 +1,6 @@
 // Numbers and slices make views; index tensors select rows, after the indexed dimensions are merged into one.
 #include <brigade/autograd/ops/indexing.h>
 
-#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/elementwise.h>
 #include <brigade/autograd/ops/shape.h>
 #include <brigade/core/error.h>

@@ -11,7 +11,6 @@
 #include <brigade/core/tensor.h>
 
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <span>

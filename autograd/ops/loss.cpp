@@ -9,8 +9,6 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 
-#include <algorithm>
-
 namespace brigade {
 
 namespace {

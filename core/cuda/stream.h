@@ -6,7 +6,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cstdint>
 #include <memory>
 
 namespace brigade::cuda {

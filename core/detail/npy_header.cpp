@@ -4,7 +4,6 @@
 #include <brigade/core/error.h>
 #include <brigade/core/shape.h>
 
-#include <cctype>
 #include <charconv>
 
 namespace brigade::detail {

@@ -11,11 +11,11 @@
 #include <brigade/dist/checks/step_habits.h>
 #include <brigade/dist/checks/values.h>
 #include <brigade/dist/checks/wrapper_history.h>
+#include <brigade/dist/comm_hooks/comm_hook.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/report.h>
 #include <brigade/dist/diagnosis/wire.h>
 #include <brigade/dist/groups/own_collectives.h>
-#include <brigade/dist/reducer/comm_hook.h>
 
 #include <fmt/format.h>
 

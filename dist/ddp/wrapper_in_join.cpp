@@ -7,8 +7,6 @@
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/join.h>
 
-#include <algorithm>
-
 namespace brigade::dist {
 
 class DistributedDataParallelBase::InJoin final : public JoinHook, private JoinPolicy {

@@ -6,12 +6,10 @@
 namespace brigade::dist {
 
 namespace {
-
 std::map<std::string, AdviceMaker>& known_advice() {
   static std::map<std::string, AdviceMaker> makers;
   return makers;
 }
-
 }  // namespace
 
 AddAdvice::AddAdvice(const std::string& name, AdviceMaker make) {

@@ -9,9 +9,9 @@
 
 #include <brigade/autograd/listener.h>
 #include <brigade/core/place.h>
+#include <brigade/dist/buckets/words.h>
 #include <brigade/dist/diagnosis/finished_backward.h>
 #include <brigade/dist/errors/verdict.h>
-#include <brigade/dist/reducer/words.h>
 
 #include <cstdint>
 #include <functional>

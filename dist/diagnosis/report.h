@@ -5,7 +5,6 @@
 #include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/reducer/past.h>
 
-#include <exception>
 #include <map>
 #include <span>
 #include <string>

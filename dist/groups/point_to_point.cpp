@@ -4,8 +4,6 @@
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/channels.h>
 
-#include <algorithm>
-
 namespace brigade::dist {
 
 namespace {

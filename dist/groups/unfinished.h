@@ -15,7 +15,7 @@ namespace brigade::dist {
 // Each group has one.
 class Unfinished : public std::enable_shared_from_this<Unfinished> {
  public:
-  // Held by whoever works on the group, which may be posted to on one thread and waited for on another.
+  // Held while a thread works on the group, which may be posted to on one thread and waited for on another.
   std::mutex& mutex() noexcept { return mutex_; }
 
   // Requires the lock. From now on the waits of this thread call `advance`, with the lock held, until it returns false:

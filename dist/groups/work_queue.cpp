@@ -55,10 +55,6 @@ struct WorkQueue::State {
   }
 };
 
-namespace {
-constexpr std::chrono::milliseconds kTurn{1};  // how often a wait advances what the thread has posted elsewhere
-}  // namespace
-
 class QueuedWork final : public Work {
  public:
   QueuedWork(std::shared_ptr<WorkQueue::State> state, std::shared_ptr<WorkQueue::State::Job> job,
@@ -92,6 +88,7 @@ class QueuedWork final : public Work {
 
  private:
   bool completes_within(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds time) {
+    constexpr std::chrono::milliseconds kTurn{1};  // how often it advances what the thread has posted elsewhere
     const auto is_complete = [&] { return job_->complete; };
     const auto until = std::chrono::steady_clock::now() + time;
     while (std::chrono::steady_clock::now() < until && !job_->complete) {

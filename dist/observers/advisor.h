@@ -9,7 +9,6 @@
 #include <brigade/dist/reducer/observer.h>
 
 #include <memory>
-#include <string>
 #include <unordered_map>
 #include <vector>
 

@@ -5,8 +5,6 @@
 #include <brigade/dist/diagnosis/wire.h>
 #include <brigade/dist/reducer/round.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace brigade::dist {

@@ -6,8 +6,6 @@
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>

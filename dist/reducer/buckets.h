@@ -2,8 +2,8 @@
 #pragma once
 
 #include <brigade/core/device_runtime.h>
+#include <brigade/dist/buckets/payload.h>
 #include <brigade/dist/reducer/options.h>
-#include <brigade/dist/reducer/payload.h>
 
 #include <map>
 #include <memory>

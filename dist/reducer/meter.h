@@ -3,7 +3,7 @@
 #pragma once
 
 #include <brigade/autograd/listener.h>
-#include <brigade/dist/reducer/words.h>
+#include <brigade/dist/buckets/words.h>
 
 #include <cstdint>
 #include <vector>

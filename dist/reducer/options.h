@@ -1,13 +1,13 @@
 // The options of a reducer, and the state that its parts share.
 #pragma once
 
+#include <brigade/dist/buckets/bucket.h>
+#include <brigade/dist/buckets/words.h>
+#include <brigade/dist/comm_hooks/comm_hook.h>
 #include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/groups/process_group.h>
-#include <brigade/dist/reducer/bucket.h>
-#include <brigade/dist/reducer/comm_hook.h>
 #include <brigade/dist/reducer/meter.h>
 #include <brigade/dist/reducer/observer.h>
-#include <brigade/dist/reducer/words.h>
 
 #include <algorithm>
 #include <functional>

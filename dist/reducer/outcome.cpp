@@ -99,7 +99,7 @@ void Round::read_words(uint32_t index) {
   const bool measured = !meter || meter->read(*this, index, payload);
   const bool all_took_part = outcome_.present == size && outcome_.failed == 0 && outcome_.joined == 0;
   for (size_t i = 0; i < setup_.words.size() && all_took_part; ++i) {
-    StatisticReading reading = payload.read_word(setup_.position_of(i));
+    WordReading reading = payload.read_word(setup_.position_of(i));
     reading.all_have_gradients = measured || meter->is_late();
     setup_.words[i]->read(reading);
   }

@@ -8,8 +8,6 @@
 #include <brigade/dist/errors/collective.h>
 #include <brigade/dist/reducer/launch_order.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -40,18 +38,6 @@ uint64_t next_number() noexcept {
 }
 
 using LivingReducers = brigade::detail::Living<Reducer>;
-
-// For a root without a history on this thread: whether the peers reduce this reducer's parameters in its backward, as
-// far as that is known. If it is not known, every reducer takes part.
-bool backward_may_concern(const Reducer& reducer) {
-  const std::vector<uint64_t>& leaves = autograd::detail::leaves_of_refused_root();
-  const auto holds_one = [&](const Reducer& each) {
-    return std::ranges::any_of(each.parameters(), [&](const NamedParameter& parameter) {
-      return std::ranges::find(leaves, parameter.tensor.id()) != leaves.end();
-    });
-  };
-  return holds_one(reducer) || !LivingReducers::all().any(holds_one);
-}
 
 // Whether the backward reaches a parameter that some reducer manages.
 bool reaches_another(const autograd::Plan& plan) { return std::ranges::any_of(plan.leaves(), &is_reduced); }
@@ -159,21 +145,6 @@ void Reducer::end_forward() noexcept {
   forwards_.end();
 }
 
-bool Reducer::passes_by_all(const autograd::Plan& plan) const {
-  if (plan.nodes() == 0 || forwards_.goes_through(plan)) return false;
-  bool some_recorded = false;
-  const bool is_of_one = LivingReducers::all().any([&](const Reducer& each) {
-    if (&each == this || each.setup_.group != setup_.group || !each.accumulation_.syncs() ||
-        !each.forwards_.are_pending())
-      return false;
-    bool reached = each.forwards_.goes_through(plan);
-    plan.for_each_observed(&each, [&](uint32_t) { reached = true; });
-    some_recorded = some_recorded || !each.forwards_.may_be_in(plan);
-    return reached;
-  });
-  return some_recorded && !is_of_one;
-}
-
 bool Reducer::announce(SourceLocation where) {
   if (!setup_.join) return false;
   if (setup_.join->waits_for_end()) return true;
@@ -234,78 +205,6 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   round.begin();
 }
 
-// Whether the gradient was averaged and no step has used it yet.
-bool Reducer::awaits_use(const Tensor& leaf) const {
-  const int64_t position = find(leaf);
-  if (position < 0 || accumulation_.local(static_cast<uint32_t>(position)).backwards > 0) return false;
-  const autograd::AutogradMeta& meta = *autograd::meta(leaf);
-  return meta.grad.defined() && meta.stamp.backwards > meta.stamp.backwards_used;
-}
-
-bool Reducer::is_wanted(std::span<const Tensor> leaves) const {
-  if (!forwards_.are_pending() || !forwards_.were_passed_by() || !accumulation_.syncs() ||
-      forwards_.left_out().passed_by == 0)
-    return false;
-  // If a gradient awaits its use, the pending forward came after the backward of that gradient.
-  return std::ranges::none_of(leaves, [&](const Tensor& leaf) { return leaf.defined() && awaits_use(leaf); });
-}
-
-bool Reducer::is_meant(const TracedBackward& backward) const {
-  return std::ranges::any_of(setup_.options.observers,
-                             [&](const auto& each) { return each->is_meant(setup_.parameters, backward); });
-}
-
-TracedBackward Reducer::begin_wanted(std::span<Reducer* const> wanted) {
-  if (broken_) std::rethrow_exception(broken_);
-  const Forwards::Forward open = forwards_.left_out();
-  const TracedBackward backward =
-      forwards_.take_passed_by([this](const TracedBackward& each) { return is_meant(each); });
-  if (setup_.join) setup_.join->before_round(backward.where());
-  Round& round = start_round({.where = backward.where(),
-                              .planned = std::vector<uint8_t>(setup_.count(), 0),
-                              .of_others = shared_.share_out_among({wanted.data(), wanted.size()}),
-                              .absent = !accumulation_.has_gathered(setup_.parameters)});
-  forwards_.set_unreached_by(backward);
-  if (setup_.follower.begins) setup_.follower.begins(round.start().planned);
-  round.take_turns(LaunchOrder::of_this_thread(), open.number);
-  need_no_forwards();  // the peers' backward
-  round.begin();
-  return backward;
-}
-
-// The peers ran one backward through all reducers that this rank's left out, whichever optimizers have their parameters.
-// They send in the order of LaunchOrder, and end in construction order.
-void Reducer::on_gradients_wanted(std::span<const Tensor> leaves) {
-  const uint64_t backward = is_wanted(leaves) ? forwards_.left_out().passed_by : 0;
-  std::vector<Reducer*> wanted;
-  LivingReducers::all().for_each([&](Reducer& each) {
-    if (each.setup_.group != setup_.group) return;
-    each.forwards_.note_use();
-    if (backward > 0 && each.is_wanted(leaves) && each.forwards_.left_out().passed_by == backward)
-      wanted.push_back(&each);
-  });
-  if (wanted.empty()) return need_no_forwards();
-  std::ranges::sort(wanted, {}, &Reducer::made_as_);
-  std::vector<TracedBackward> backwards;
-  try {
-    for (Reducer* const each : wanted)
-      backwards.push_back(each->begin_wanted(wanted));
-  } catch (...) {
-    for (Reducer* const each : wanted)
-      each->on_error(nullptr, std::current_exception());
-    throw;
-  }
-  std::exception_ptr first_error;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    try {
-      wanted[i]->finish_round(&backwards[i]);
-    } catch (...) {
-      if (!first_error) first_error = std::current_exception();
-    }
-  }
-  if (first_error) std::rethrow_exception(first_error);
-}
-
 void Reducer::on_grad_ready(uint32_t tag, bool defined) {
   if (setup_.is_elsewhere(tag)) return;
   if (round_) {
@@ -350,52 +249,6 @@ void Reducer::on_finish(const autograd::Plan& plan) {
   } catch (const CollectiveError&) {  // an observer may end in one
     setup_.notify([](ReducerObserver& each) { each.on_group_error(); });
     throw;
-  }
-}
-
-void Reducer::on_refused() noexcept {
-  // No plan will come, but peers may be waiting for this backward.
-  if (broken_ || !forwards_.are_pending() || !accumulation_.syncs() || setup_.parameters.empty() ||
-      !backward_may_concern(*this))
-    return;
-  try {
-    setup_.notify([](ReducerObserver& each) { each.on_refused(); });
-    const bool held = announce({});
-    Round& round = start_round({.planned = std::vector<uint8_t>(setup_.count(), 0), .failed = true, .held = held});
-    // As on the peers when a backward runs through several wrappers: all buckets come before the first report.
-    round.take_turns(LaunchOrder::of_this_thread(), forwards_.open().number);
-    round.begin();
-  } catch (...) {
-    give_up();
-  }
-}
-
-void Reducer::on_error(const autograd::Plan* plan, std::exception_ptr error) noexcept {
-  std::string failure = "unknown error";
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& exception) {
-    failure = exception.what();
-  } catch (...) {
-  }
-  accumulation_.gather(false);
-  try {
-    if (broken_) {
-      end_round();
-      return;
-    }
-    if (!round_) return;
-    LaunchOrder::of_this_thread().fail();
-    round_->fail();
-    if (round_->start().held) setup_.join->before_round(round_->where());
-    round_->finish();
-    if (!round_->is_error()) return conclude();
-    const auto backward = plan ? std::optional<TracedBackward>(*plan) : std::nullopt;
-    report(backward ? &*backward : nullptr, failure);
-  } catch (const ReductionError&) {
-    // Backward rethrows its own error, which says more.
-  } catch (...) {
-    give_up();
   }
 }
 
@@ -490,68 +343,6 @@ void Reducer::rebuild(SourceLocation where) {
   or_give_up([&] {  // the peers may have cut different buckets
     if (buckets_.rebuild(last_.ready_order, where)) accumulation_.pass_over_writes(setup_.parameters);
   });
-}
-
-// Without observers.
-std::exception_ptr Reducer::plain_error() const {
-  const Outcome& outcome = round_->outcome();
-  const char* const what = outcome.failed > 0    ? "the backward of a rank has failed"
-                           : !outcome.same_round ? "the ranks are in different backwards"
-                           : outcome.changed > 0 ? "a rank uses other parameters than in the first backward"
-                           : outcome.rejected    ? "an observer does not trust the gradients"
-                                                 : "some parameters were not ready on every rank";
-  return std::make_exception_ptr(ReductionError(
-      fmt::format("{}: {} in backward {}", setup_.title(), what, round_->number()), {}, round_->where()));
-}
-
-void Reducer::report(const TracedBackward* backward, const std::string& failure) {
-  std::exception_ptr error;
-  try {
-    setup_.notify([&](ReducerObserver& each) {
-      if (!error) error = each.on_error(*round_, backward, failure);
-    });
-  } catch (const DistError&) {
-    error = broken_ = std::current_exception();
-    setup_.notify([](ReducerObserver& each) { each.on_group_error(); });
-  }
-  if (!error) error = plain_error();
-  const Outcome& outcome = round_->outcome();
-  const bool is_mean = outcome.failed == 0 && outcome.same_round && !outcome.rejected;
-  const bool waits = setup_.options.report_at == ReducerOptions::ReportAt::NextForward && is_mean && !broken_;
-  remember(false);
-  if (waits) {
-    settle();
-    keep_back(error);
-  }
-  if (!broken_) tell_follower_of_end(waits);
-  end_round();
-  if (waits) return;
-  clear_gradients();
-  std::rethrow_exception(error);
-}
-
-void Reducer::keep_back(std::exception_ptr error) {
-  const Outcome& outcome = round_->outcome();
-  const int participants = setup_.group->size() - outcome.joined;
-  for (uint32_t i = 0; i < setup_.count(); ++i) {
-    setup_.covered[i] = outcome.changed == 0 && (setup_.covered[i] || outcome.users[i] == participants);
-    setup_.reached[i] = setup_.reached[i] || round_->uses(i);
-  }
-  kept_back_ = std::move(error);
-}
-
-std::exception_ptr Reducer::take_kept_back() noexcept {
-  std::fill(setup_.covered.begin(), setup_.covered.end(), uint8_t{0});
-  std::fill(setup_.reached.begin(), setup_.reached.end(), uint8_t{0});
-  return std::exchange(kept_back_, nullptr);
-}
-
-void Reducer::give_up() noexcept {
-  broken_ = std::current_exception();
-  setup_.notify([](ReducerObserver& each) { each.on_group_error(); });
-  if (setup_.follower.broken) setup_.follower.broken();
-  end_round();
-  clear_gradients();
 }
 
 void Reducer::end_round() noexcept {

@@ -7,8 +7,6 @@
 #include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
 
-#include <algorithm>
-
 namespace brigade::dist {
 
 Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumulation, const RecordedGraph& recorded,

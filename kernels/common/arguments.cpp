@@ -1,5 +1,6 @@
-// Checks of tensors that hold a single number.
+// Checks of tensors that hold a single number, and the error for an operation without a kernel on a device.
 #include <brigade/kernels/common/arguments.h>
+#include <brigade/kernels/kernel.h>
 
 namespace brigade::kernels {
 
@@ -16,3 +17,12 @@ void check_number(const char* what, const char* role, const Tensor& number, cons
 }
 
 }  // namespace brigade::kernels
+
+namespace brigade::detail {
+
+void throw_no_kernel(const char* name, DeviceType device) {
+  throw DeviceError("'{}' has no kernel for {}; this build of Brigade does not support it there", name,
+                    brigade::name(device));
+}
+
+}  // namespace brigade::detail

@@ -9,7 +9,6 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/reduce.h>
 
-#include <cmath>
 #include <string>
 
 namespace brigade::kernels {

@@ -6,8 +6,6 @@
 #include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/elementwise.h>
 
-#include <string>
-
 namespace brigade::kernels {
 
 namespace {

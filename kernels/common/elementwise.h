@@ -6,7 +6,6 @@
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>

@@ -7,8 +7,6 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/reduce.h>
 
-#include <string>
-
 namespace brigade::kernels {
 
 // --- The name of each loss, and checks of inputs, targets and gradients.

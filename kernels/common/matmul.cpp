@@ -6,8 +6,6 @@
 #include <brigade/kernels/activation.h>
 #include <brigade/kernels/elementwise.h>
 
-#include <string>
-
 namespace brigade::kernels {
 
 namespace {

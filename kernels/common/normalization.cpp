@@ -2,13 +2,10 @@
 #include <brigade/kernels/common/normalization.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/core/view.h>
 #include <brigade/kernels/common/arguments.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/reduce.h>
-
-#include <string>
 
 namespace brigade::kernels {
 

@@ -4,8 +4,6 @@
 #include <brigade/core/compiler.h>
 #include <brigade/kernels/normalization.h>
 
-#include <type_traits>
-
 namespace brigade::kernels {
 
 // --- Layer norm and RMS norm, with the last step of a parameter's gradient.

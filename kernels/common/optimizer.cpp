@@ -6,7 +6,6 @@
 #include <brigade/kernels/factory.h>
 
 #include <cmath>
-#include <string>
 
 namespace brigade::kernels {
 

@@ -3,7 +3,6 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/activation.h>
-#include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/elementwise.h>
 

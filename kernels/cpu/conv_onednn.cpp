@@ -21,7 +21,6 @@ bool onednn_conv_backward_weight(const ConvShape&, const Tensor&, const Tensor&,
 #include <memory>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 
 namespace brigade::kernels::cpu {
 

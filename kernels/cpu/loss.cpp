@@ -10,7 +10,6 @@
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
-#include <string>
 #include <type_traits>
 #include <vector>
 

@@ -7,7 +7,6 @@
 #include <brigade/kernels/cuda/detail/attention_tiles.h>
 
 #include <cmath>
-#include <string>
 
 namespace brigade::kernels {
 

@@ -9,7 +9,6 @@
 #include <brigade/kernels/elementwise.h>
 
 #include <bit>
-#include <string>
 
 namespace brigade::kernels {
 

@@ -13,7 +13,6 @@
 #include <brigade/kernels/elementwise.h>
 
 #include <cstring>
-#include <string>
 
 namespace brigade::kernels {
 

@@ -8,8 +8,6 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 
-#include <array>
-
 namespace brigade::kernels {
 
 namespace {

@@ -10,7 +10,6 @@
 #include <brigade/kernels/elementwise.h>
 
 #include <bit>
-#include <string>
 
 namespace brigade::kernels {
 

@@ -3,7 +3,7 @@
 
 #include <brigade/core/clock.h>
 #include <brigade/core/error.h>
-#include <brigade/dist/reducer/comm_hook.h>
+#include <brigade/dist/comm_hooks/comm_hook.h>
 
 #include <fmt/format.h>
 

@@ -4,7 +4,6 @@
 #include <brigade/optim/lr_scheduler/state.h>
 #include <brigade/optim/optimizer.h>
 
-#include <limits>
 #include <vector>
 
 namespace brigade::optim {

@@ -6,7 +6,6 @@
 #include <amp/training.h>
 
 #include <cmath>
-#include <string>
 #include <vector>
 
 namespace brigade::test::capturable_scaler_test {

@@ -6,7 +6,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <vector>

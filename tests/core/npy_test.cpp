@@ -9,7 +9,6 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <limits>
 
 namespace brigade::test::npy_test {
 using test::error_of;

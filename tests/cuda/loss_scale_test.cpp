@@ -4,8 +4,6 @@
 
 #include <brigade/kernels/optimizer.h>
 
-#include <limits>
-
 namespace brigade::test::loss_scale_test {
 using namespace brigade::kernels;
 

@@ -8,8 +8,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 namespace brigade::test::data_loader_test {
 using test::Augmented;
 using test::error_of;

@@ -8,7 +8,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <limits>
 
 namespace brigade::test::advice_threads_test {

@@ -5,7 +5,6 @@
 #include <scoped_environment.h>
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include <future>
 #include <string>

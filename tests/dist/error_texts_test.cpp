@@ -7,8 +7,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace brigade::test::error_texts_test {
 
 namespace {

@@ -14,8 +14,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <functional>
-
 namespace brigade::test::explain_cases {
 
 namespace {

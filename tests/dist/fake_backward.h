@@ -51,7 +51,7 @@ struct FakeBackward final : dist::FinishedBackward {
   bool finds_unused = false;
   std::vector<std::vector<uint32_t>> layout{{2, 1}, {0}};
   dist::StartedBackward started{.number = 7, .rows = 8};
-  dist::StatisticReading reading;  // of the statistic of the advice
+  dist::WordReading reading;  // of the statistic of the advice
   std::vector<double> sums{1, 1, 1};
   dist::NonFinite bad;
   dist::RoundEvents seen;

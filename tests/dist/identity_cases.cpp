@@ -1,8 +1,8 @@
 // Collectives are compared as numbers: names and descriptions of any length are distinguished, on every transport.
 #include "rank_case.h"
 
+#include <brigade/dist/comm_hooks/comm_hook.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
-#include <brigade/dist/reducer/comm_hook.h>
 #include <brigade/kernels/factory.h>
 
 #include <string>

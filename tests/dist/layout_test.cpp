@@ -1,14 +1,13 @@
+#include <brigade/dist/buckets/bucket.h>
 #include <brigade/dist/ddp/sampler.h>
 #include <brigade/dist/diagnosis/report.h>
 #include <brigade/dist/diagnosis/wire.h>
-#include <brigade/dist/reducer/bucket.h>
 #include <brigade/dist/reducer/reducer.h>
 #include <brigade/kernels/factory.h>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace brigade::test::layout_test {
 

@@ -9,8 +9,6 @@
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
 

@@ -14,9 +14,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
-#include <memory>
 #include <optional>
 #include <string_view>
 

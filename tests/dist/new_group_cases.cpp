@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <numeric>
-#include <thread>
 
 namespace brigade::test::new_group_cases {
 

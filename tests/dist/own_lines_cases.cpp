@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <optional>
-#include <thread>
 
 namespace brigade::test::own_lines_cases {
 

@@ -2,10 +2,10 @@
 #include "rank_case.h"
 
 #include <brigade/autograd/functional.h>
+#include <brigade/dist/buckets/payload.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/diagnosis/slow_rank.h>
-#include <brigade/dist/reducer/payload.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 
@@ -46,7 +46,7 @@ std::string check_measure(const dist::ProcessGroupPtr& group, DType dtype, size_
   const double variance = away * away * (ranks - 1) / ranks / ranks;
   // Float32 keeps 24 bits of a square.
   const double tolerance = dtype == kFloat32 ? 1e-6 * (mean * mean + last * last) : 1e-9 * (1 + mean * mean);
-  const dist::StatisticReading found = payload.read_word(index);
+  const dist::WordReading found = payload.read_word(index);
   if (found.ranks != ranks) return fmt::format("{} ranks", found.ranks);
   if (std::abs(found.mean - mean) > 1e-6 * mean) return fmt::format("mean {} of {}", found.mean, mean);
   if (std::abs(found.variance - variance) > tolerance)
@@ -78,7 +78,7 @@ std::string check_late(const dist::ProcessGroupPtr& group) {
       dist::Payload payload = payload_of(*group, dtype);
       payload.set_word(0, static_cast<uint64_t>(group->rank() == 0 ? last : 400));
       group->all_reduce(payload.whole(), {.op = dist::ReduceOp::Avg})->wait();
-      const dist::StatisticReading found = payload.read_word(0);
+      const dist::WordReading found = payload.read_word(0);
       const bool late = dist::may_have_slow_rank(found.mean, found.variance, found.ranks);
       if (late != (last == 700)) return fmt::format("{}: {} ms among 400 ms", name(dtype), last);
     }
@@ -106,7 +106,7 @@ const AddRankCase add_size("words take no more elements than their counts and di
                            {.threads = {2, 4}, .shm = {2, 4}, .others = {2}});
 
 // Advice of a program with a statistic of its own: the samples of a batch.
-thread_local dist::StatisticReading seen;
+thread_local dist::WordReading seen;
 class Watcher final : public dist::Advice, private dist::Statistic {
  public:
   dist::Statistic* statistic() override { return this; }
@@ -116,7 +116,7 @@ class Watcher final : public dist::Advice, private dist::Statistic {
   Kind kind() const override { return Kind::Measure; }
   void begin(const dist::StartedBackward& backward) override { rows_ = static_cast<uint64_t>(backward.rows); }
   uint64_t value() override { return rows_; }
-  void read(const dist::StatisticReading& reading) override { seen = reading; }
+  void read(const dist::WordReading& reading) override { seen = reading; }
 
   uint64_t rows_ = 0;
 };

@@ -2,7 +2,7 @@
 #include "on_ranks.h"
 
 #include <brigade/autograd/functional.h>
-#include <brigade/dist/reducer/payload.h>
+#include <brigade/dist/buckets/payload.h>
 #include <brigade/kernels/bucket.h>
 #include <brigade/kernels/factory.h>
 

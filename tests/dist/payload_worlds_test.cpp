@@ -3,9 +3,9 @@
 //
 // BRIGADE_ALL_WORLDS=1: every size from 2 to 1,024; else a choice of them.
 #include <brigade/core/factory.h>
+#include <brigade/dist/buckets/payload.h>
 #include <brigade/dist/diagnosis/slow_rank.h>
 #include <brigade/dist/groups/arithmetic.h>
-#include <brigade/dist/reducer/payload.h>
 
 #include <doctest/doctest.h>
 
@@ -200,7 +200,7 @@ TEST_CASE("times, batches and what is not known give all of 2 to 1,024 ranks one
         const double variance = (last - 300) * (last - 300) * (n - 1) / n / n;
         for (const size_t index : kMeasures) {
           const auto found =
-              world.read<dist::StatisticReading>([&](const auto& payload) { return payload.read_word(index); });
+              world.read<dist::WordReading>([&](const auto& payload) { return payload.read_word(index); });
           CHECK(found.mean == doctest::Approx(mean).epsilon(1e-6));
           // Float32 keeps 24 bits of a square.
           CHECK(std::abs(found.variance - variance) < (dtype == kFloat32 ? 1e-6 * mean * mean : 1e-6));

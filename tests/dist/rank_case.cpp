@@ -2,7 +2,6 @@
 
 #include <brigade/core/error.h>
 
-#include <algorithm>
 #include <map>
 
 namespace brigade::test {

@@ -18,7 +18,7 @@ struct Counter final : dist::ReducerObserver, dist::SentWord {
   std::vector<dist::SentWord*> words() override { return {this}; }
   dist::WordKind kind() const override { return dist::WordKind::Truth; }
   uint64_t value() override { return rank == 0 ? 1 : 0; }
-  void read(const dist::StatisticReading& reading) override {
+  void read(const dist::WordReading& reading) override {
     ++buckets;
     truths += reading.all_have_gradients ? reading.count : 100;
   }

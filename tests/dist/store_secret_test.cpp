@@ -7,7 +7,6 @@
 #include <brigade/dist/rendezvous/store/socket.h>
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include <cstdlib>
 #include <functional>

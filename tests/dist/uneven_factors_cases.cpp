@@ -5,7 +5,6 @@
 
 #include <brigade/amp/grad_scaler.h>
 
-#include <cmath>
 #include <limits>
 
 namespace brigade::test::uneven_factors_cases {

@@ -9,7 +9,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <limits>
 
 namespace brigade::test::verdict_kinds_test {

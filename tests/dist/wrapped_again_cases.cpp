@@ -6,7 +6,6 @@
 
 #include <brigade/dist/ddp/join.h>
 
-#include <algorithm>
 #include <memory>
 
 namespace brigade::test::wrapped_again_cases {

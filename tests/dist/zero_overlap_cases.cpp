@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <type_traits>
 

@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
-#include <vector>
 
 namespace brigade::test::halves_test {
 using namespace brigade::kernels;

@@ -8,7 +8,6 @@
 #include <doctest/doctest.h>
 
 #include <array>
-#include <cmath>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // User mistakes: a clear error that names the problem and its place, a nonzero status, no hang, nothing left behind.
 #include "program.h"
 
+#include <core/error_of.h>
 #include <core/temporary_folder.h>
 
 #include <brigade/dist/rendezvous/store.h>
@@ -176,6 +177,18 @@ TEST_CASE("SIGKILL of a rank in the middle of a training ends the job, names the
     CHECK(std::distance(fs::directory_iterator("/dev/shm"), fs::directory_iterator()) == shared_before);
     CHECK(fs::is_empty(folder.path));
   }
+}
+
+TEST_CASE("a file that unpacks to far more than the digits is refused before it fills the memory") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "bomb.csv.gz";
+  write_gzip(path, std::string(80 << 20, '0'));
+  CHECK(fs::file_size(path) < 200'000);
+  CHECK_THROWS_AS(lab::read_digits_file(path), IoError);
+  CHECK(
+      test::error_of([&] { lab::read_digits_file(path); }) ==
+      path +
+          " unpacks to more than 64 MiB; expected digits.csv.gz, a gzip-compressed CSV file of 0.3 MiB when unpacked");
 }
 
 }  // namespace brigade::test::bad_input_test

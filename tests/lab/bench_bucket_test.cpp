@@ -4,9 +4,9 @@
 #include <brigade/lab/bench/bucket/terms.h>
 
 #include <brigade/core/error.h>
+#include <brigade/dist/buckets/payload.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/dist/observers/norm_meter.h>
-#include <brigade/dist/reducer/payload.h>
 
 #include <doctest/doctest.h>
 

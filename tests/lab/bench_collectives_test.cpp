@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <set>
 
 namespace brigade::test::bench_collectives_test {
 using namespace brigade::lab::bench;

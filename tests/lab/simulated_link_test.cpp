@@ -11,7 +11,6 @@
 #include <doctest/doctest.h>
 
 #include <ctime>
-#include <limits>
 #include <map>
 #include <mutex>
 

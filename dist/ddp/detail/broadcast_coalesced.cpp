@@ -4,10 +4,9 @@
 
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
-#include <brigade/dist/reducer/comm_hook.h>
+#include <brigade/dist/comm_hooks/comm_hook.h>
 #include <brigade/kernels/elementwise.h>
 
-#include <algorithm>
 #include <cstring>
 #include <span>
 

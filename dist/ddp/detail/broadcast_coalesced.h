@@ -5,7 +5,6 @@
 #include <brigade/dist/groups/work.h>
 
 #include <functional>
-#include <string_view>
 #include <vector>
 
 namespace brigade::dist {

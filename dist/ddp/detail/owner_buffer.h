@@ -5,7 +5,6 @@
 #include <brigade/dist/groups/work.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 

@@ -62,7 +62,7 @@ class SlowRankAdvice final : public Advice, private Statistic {
     is_late_ = false;
   }
   uint64_t value() override { return static_cast<uint64_t>((now_ns() - began_ + 500'000) / 1'000'000); }
-  void read(const StatisticReading& reading) override {
+  void read(const WordReading& reading) override {
     is_late_ =
         is_late_ || (reading.all_have_gradients && may_have_slow_rank(reading.mean, reading.variance, reading.ranks));
   }

@@ -3,7 +3,6 @@
 // Severity: warning
 // When: end of backward
 // Causes: `uneven_batches`
-#include <brigade/autograd/detail/plan.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/errors/wire.h>
@@ -81,7 +80,7 @@ class UnevenBatches final : public Advice, private Statistic {
     differs_ = false;
   }
   uint64_t value() override { return static_cast<uint64_t>(rows_); }
-  void read(const StatisticReading& reading) override {
+  void read(const WordReading& reading) override {
     const bool differ = reading.ranks > 1 && reading.variance > 1e-3 * reading.mean * reading.mean;
     differs_ = differs_ || (reading.all_have_gradients && differ);
   }

@@ -12,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <string_view>
@@ -119,7 +118,7 @@ class UnevenFactors final : public Advice, private Statistic {
     differs_ = false;
   }
   uint64_t value() override { return number_; }
-  void read(const StatisticReading& reading) override {
+  void read(const WordReading& reading) override {
     differs_ = differs_ || (reading.all_have_gradients && !reading.all_equal);
   }
 

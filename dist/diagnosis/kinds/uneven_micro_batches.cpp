@@ -76,7 +76,7 @@ class UnevenMicroBatches final : public Advice, private Statistic {
     differs_ = false;
   }
   uint64_t value() override { return static_cast<uint64_t>(own_.count); }
-  void read(const StatisticReading& reading) override { differs_ = differs_ || !reading.all_equal; }
+  void read(const WordReading& reading) override { differs_ = differs_ || !reading.all_equal; }
 
   GatheredBackwards own_;
   bool differs_ = false;

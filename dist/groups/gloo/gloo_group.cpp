@@ -7,7 +7,6 @@
 // ranks report the same ranks.
 #include <brigade/core/clock.h>
 #include <brigade/core/factory.h>
-#include <brigade/core/fnv.h>
 #include <brigade/dist/groups/chain.h>
 #include <brigade/dist/groups/collective_errors.h>
 #include <brigade/dist/groups/gloo/collectives.h>

@@ -25,8 +25,6 @@
 #include <brigade/dist/rendezvous/store.h>
 #include <brigade/kernels/elementwise.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <exception>

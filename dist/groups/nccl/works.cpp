@@ -5,8 +5,6 @@
 #include <brigade/dist/groups/collective_errors.h>
 #include <brigade/dist/groups/unfinished.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>

@@ -3,7 +3,6 @@
 #include <brigade/dist/groups/arithmetic.h>
 #include <brigade/dist/groups/shm/shared_group.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>

@@ -6,7 +6,6 @@
 #include <brigade/dist/groups/shm/control.h>
 
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace brigade::dist::shm {

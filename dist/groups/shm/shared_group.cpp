@@ -3,7 +3,6 @@
 
 #include <brigade/core/clock.h>
 #include <brigade/core/factory.h>
-#include <brigade/core/view.h>
 #include <brigade/dist/groups/collective_errors.h>
 #include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/groups/shm/counter.h>
@@ -76,11 +75,6 @@ SharedGroup::~SharedGroup() {
   for (const OperationPtr& operation : pending_)
     operation->error = group_gone_error();
   pending_.clear();
-}
-
-void SharedGroup::retire() {
-  const std::lock_guard lock(unfinished_->mutex());
-  unfinished_->end();
 }
 
 void SharedGroup::keep_pending() {
@@ -326,13 +320,11 @@ void SharedGroup::advance_pending() {
   }
 }
 
-bool SharedGroup::advance_quietly() noexcept {
-  try {
-    advance_pending();
-  } catch (...) {
-    return false;  // the collectives keep the error
-  }
+bool SharedGroup::advance_quietly() noexcept try {
+  advance_pending();
   return !pending_.empty();
+} catch (...) {
+  return false;  // the collectives keep the error
 }
 
 Awaited SharedGroup::awaited(const Operation& operation) const noexcept {

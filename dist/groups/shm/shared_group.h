@@ -74,7 +74,10 @@ class SharedGroup : public ProcessGroup {
   // 64-byte aligned memory that locate() finds.
   virtual Allocation allocate_shared(size_t bytes) = 0;
   // For the destructors of derived groups: from now on, only this object's caller works on the collectives.
-  void retire();
+  void retire() {
+    const std::lock_guard lock(unfinished_->mutex());
+    unfinished_->end();
+  }
   // Keeps the memory of `tensor` valid after this rank gives up, since a peer may still read and write it.
   virtual void keep(const Tensor& tensor) { static_cast<void>(tensor); }
   // How the rank's process has ended; Running otherwise. Called about once a millisecond while waiting.

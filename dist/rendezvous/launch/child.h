@@ -4,7 +4,6 @@
 #include <brigade/dist/rendezvous/launch/output.h>
 
 #include <chrono>
-#include <csignal>
 #include <string>
 #include <utility>
 #include <vector>

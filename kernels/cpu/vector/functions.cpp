@@ -1,9 +1,11 @@
-// The loops of elementary functions, in float32, or in float64 where rounding errors would add up.
+// The loops of elementary functions, in float32, or in float64 where rounding errors would add up (pow, atan2,
+// remainder and fmod always do).
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/functions.cpp>
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
+#include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cpu/vector/elementwise.h>
 #include <brigade/kernels/cpu/vector/loops.inl.h>
 #include <brigade/kernels/cpu/vector/math.inl.h>
@@ -84,6 +86,25 @@ void unary_loop(UnaryOp op, const FloatArrays& arrays) {
   }
 }
 
+void binary_function_loop(BinaryFunction f, const float* x, const float* y, float* out, int64_t n) {
+  const float* const in[2] = {x, y};
+  switch (f) {
+    case BinaryFunction::Pow:
+      return each_wide(
+          in, out, n, [](auto a, auto b) HWY_ATTR { return wide_pow(a, b); }, BinaryFunctor<BinaryFunction::Pow>());
+    case BinaryFunction::Atan2:
+      return each_wide(
+          in, out, n, [](auto a, auto b) HWY_ATTR { return wide_atan2(a, b); }, BinaryFunctor<BinaryFunction::Atan2>());
+    case BinaryFunction::Remainder:
+      return each_wide(
+          in, out, n, [](auto a, auto b) HWY_ATTR { return wide_remainder(a, b); },
+          BinaryFunctor<BinaryFunction::Remainder>());
+    case BinaryFunction::Fmod:
+      return each_wide(
+          in, out, n, [](auto a, auto b) HWY_ATTR { return wide_fmod(a, b); }, BinaryFunctor<BinaryFunction::Fmod>());
+  }
+}
+
 }  // namespace brigade::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -92,9 +113,13 @@ namespace brigade::kernels::cpu {
 
 HWY_EXPORT(function_loop);
 HWY_EXPORT(unary_loop);
+HWY_EXPORT(binary_function_loop);
 
 void function_floats(Function f, const float* x, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(function_loop)(f, x, y, n);
+}
+void binary_function_floats(BinaryFunction f, const float* x, const float* y, float* out, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(binary_function_loop)(f, x, y, out, n);
 }
 void unary_floats(UnaryOp op, const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(unary_loop)(op, arrays); }
 

@@ -13,7 +13,6 @@
 
 #include <hwy/highway.h>
 
-#include <cstdint>
 #include <limits>
 
 HWY_BEFORE_NAMESPACE();

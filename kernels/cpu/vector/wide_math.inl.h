@@ -13,7 +13,6 @@
 #include <brigade/kernels/cpu/vector/math.inl.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numbers>
 
 HWY_BEFORE_NAMESPACE();

@@ -4,7 +4,6 @@
 #include <brigade/kernels/cuda/detail/launch.h>
 
 #include <algorithm>
-#include <string>
 
 namespace brigade::kernels::cuda {
 

@@ -6,8 +6,6 @@
 #include <brigade/kernels/cuda/detail/row_reduce.h>
 #include <brigade/kernels/cuda/detail/vector.h>
 
-#include <algorithm>
-
 namespace brigade::kernels::cuda {
 
 inline constexpr int kRowThreads = 256;  // for a long row

@@ -2,7 +2,7 @@
 #include <brigade/lab/bench/ddp/replica.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/reducer/comm_hook.h>
+#include <brigade/dist/comm_hooks/comm_hook.h>
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 #include <brigade/lab/bench/replay/plan.h>
 
 #include <brigade/core/error.h>
+#include <brigade/dist/buckets/payload.h>
 #include <brigade/dist/observers/norm_meter.h>
-#include <brigade/dist/reducer/payload.h>
 
 #include <nlohmann/json.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <brigade/core/dtype.h>
-#include <brigade/dist/reducer/bucket.h>
+#include <brigade/dist/buckets/bucket.h>
 #include <brigade/lab/bench/round_shares.h>
 #include <brigade/lab/trace_file.h>
 

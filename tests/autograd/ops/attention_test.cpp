@@ -3,8 +3,6 @@
 
 #include <brigade/autograd/meta.h>
 
-#include <cmath>
-
 namespace brigade::test::attention_test {
 
 TEST_CASE("attention and its gradients are those of matmul, softmax, dropout and matmul") {

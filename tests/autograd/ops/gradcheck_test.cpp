@@ -9,8 +9,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-
 namespace brigade::test::gradcheck_test {
 
 TEST_CASE("the gradient of every operation agrees with central differences") {

@@ -2,7 +2,6 @@
 #include "compositions.h"
 
 #include <functional>
-#include <vector>
 
 namespace brigade::test::many_dims_test {
 

@@ -2,7 +2,6 @@
 #include "compositions.h"
 
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <map>
 #include <sstream>

@@ -29,7 +29,6 @@
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 using brigade::dist::nccl::Comm;
 using brigade::dist::nccl::Config;

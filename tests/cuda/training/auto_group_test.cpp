@@ -2,8 +2,8 @@
 #include "device_collectives.h"
 
 #include <brigade/core/device_runtime.h>
+#include <brigade/dist/buckets/payload.h>
 #include <brigade/dist/groups/threads/run_threads.h>
-#include <brigade/dist/reducer/payload.h>
 
 #include <doctest/doctest.h>
 

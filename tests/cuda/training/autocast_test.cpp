@@ -9,7 +9,6 @@
 #include <doctest/doctest.h>
 
 #include <map>
-#include <set>
 
 namespace brigade::test::autocast_test {
 using amp::autocast;

@@ -9,8 +9,6 @@
 #include <brigade/optim/optim.h>
 #include <dist/nets.h>
 
-#include <mutex>
-
 namespace brigade::test::ddp_graph_test {
 
 namespace {

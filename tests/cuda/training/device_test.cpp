@@ -6,9 +6,6 @@
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>
 
-#include <limits>
-#include <sstream>
-
 namespace brigade::test::device_test {
 
 TEST_CASE("tensors move to a device and back, and are read from there") {

@@ -7,12 +7,12 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/dist/checks/values.h>
+#include <brigade/dist/comm_hooks/comm_hook.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/model_averaging.h>
 #include <brigade/dist/ddp/sync_batch_norm.h>
 #include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 #include <brigade/dist/groups/threads/run_threads.h>
-#include <brigade/dist/reducer/comm_hook.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>
 

@@ -6,10 +6,6 @@
 #include <brigade/core/factory.h>
 #include <brigade/dist/groups/coalescing_manager.h>
 
-#include <fmt/format.h>
-
-#include <thread>
-
 #ifndef BRIGADE_REAL_CUDA
 extern "C" size_t nccl_stand_in_commands();
 #endif

@@ -11,8 +11,6 @@
 #include <brigade/dist/groups/new_group.h>
 #include <brigade/dist/groups/point_to_point.h>
 
-#include <fmt/format.h>
-
 #include <thread>
 
 #ifndef BRIGADE_REAL_CUDA

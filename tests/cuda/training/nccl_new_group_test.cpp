@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <thread>
 
 #ifndef BRIGADE_REAL_CUDA

@@ -6,8 +6,6 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/optim/optim.h>
 
-#include <memory>
-
 namespace brigade::test::optim_devices_test {
 
 namespace {

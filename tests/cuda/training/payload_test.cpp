@@ -1,10 +1,10 @@
 // Flags and words of a device bucket that the host reduces: exact for any world size.
 #include "on_device.h"
 
+#include <brigade/dist/buckets/payload.h>
+#include <brigade/dist/comm_hooks/comm_hook.h>
 #include <brigade/dist/groups/arithmetic.h>
 #include <brigade/dist/groups/process_group.h>
-#include <brigade/dist/reducer/comm_hook.h>
-#include <brigade/dist/reducer/payload.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <doctest/doctest.h>

@@ -1,7 +1,6 @@
 // Random programs drawn from a seed.
 #include "spec.h"
 
-#include <algorithm>
 #include <random>
 
 namespace brigade::test::fuzz {

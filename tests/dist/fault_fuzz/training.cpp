@@ -4,8 +4,8 @@
 #include "net.h"
 
 #include <brigade/autograd/functional.h>
+#include <brigade/dist/comm_hooks/comm_hook.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
-#include <brigade/dist/reducer/comm_hook.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/optim/optim.h>
 

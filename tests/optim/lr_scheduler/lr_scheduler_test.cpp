@@ -3,7 +3,6 @@
 #include <optim/lr_scheduler/schedules.h>
 #include <optim/reference.h>
 
-#include <algorithm>
 #include <functional>
 
 namespace brigade::test::lr_scheduler_test {

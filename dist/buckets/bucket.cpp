@@ -1,9 +1,8 @@
 // Assigns parameters to buckets by size.
-#include <brigade/dist/reducer/bucket.h>
+#include <brigade/dist/buckets/bucket.h>
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 namespace brigade::dist {
 

@@ -1,6 +1,8 @@
-// Stateless hooks: plain all-reduce, half precision, no-op, user-defined; and the Works they are made of.
+// Hooks that send what the bucket holds: plain all-reduce, half precision, no-op, user-defined, and post-local SGD
+// (global averages first, then none); and the Works they are made of.
+#include <brigade/dist/comm_hooks/comm_hook.h>
+#include <brigade/dist/comm_hooks/iteration.h>
 #include <brigade/dist/groups/group_memory.h>
-#include <brigade/dist/reducer/comm_hook.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/optimizer.h>
 
@@ -99,6 +101,32 @@ class UserHook final : public CommHook {
   std::function<WorkPtr(ProcessGroup&, const GradBucket&)> start_;
 };
 
+class PostLocalSgdHook final : public CommHook {
+ public:
+  explicit PostLocalSgdHook(uint64_t start) : start_(start) {}
+  std::string name() const override { return "post_local_sgd"; }
+  bool begin_round(uint64_t) override { return iteration_ < start_; }
+  WorkPtr run(ProcessGroup& group, const GradBucket& bucket, const CollectiveOptions& options,
+              SourceLocation where) override {
+    if (bucket.is_last()) ++iteration_;
+    return group.all_reduce(bucket.buffer(), options, where);
+  }
+
+  std::vector<std::pair<std::string, Tensor>> state_dict() const override { return {iteration_entry(iteration_)}; }
+  void load_state_dict(const std::vector<std::pair<std::string, Tensor>>& state) override {
+    const uint64_t iteration = iteration_in(state, name());
+    for (const auto& [key, tensor] : state) {
+      if (key != kIterationKey)
+        throw ValueError("{}: the state has an entry '{}' that does not belong there", name(), key);
+    }
+    iteration_ = iteration;
+  }
+
+ private:
+  uint64_t start_;
+  uint64_t iteration_ = 0;  // global averages so far
+};
+
 }  // namespace
 
 void CommHook::load_state_dict(const std::vector<std::pair<std::string, Tensor>>& state) {
@@ -124,6 +152,9 @@ CommHookPtr reduce_in_hook(DType dtype, double predivide_factor) {
         predivide_factor, brigade::name(dtype));
   }
   return std::make_shared<CastHook>(fmt::format("reduce_in_{}", brigade::name(dtype)), dtype, predivide_factor);
+}
+CommHookPtr post_local_sgd_hook(uint64_t start_local_sgd_iter) {
+  return std::make_shared<PostLocalSgdHook>(start_local_sgd_iter);
 }
 CommHookPtr noop_hook() { return std::make_shared<NoopHook>(); }
 CommHookPtr make_comm_hook(std::string name, std::function<WorkPtr(ProcessGroup&, const GradBucket&)> start) {

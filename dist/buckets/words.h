@@ -16,7 +16,7 @@ enum class WordKind : uint8_t {
 inline constexpr int kNumberBits = 11;
 
 // What all ranks have sent as one word of a bucket; the same on every rank.
-struct StatisticReading {
+struct WordReading {
   int ranks = 1;
   int count = 0;                   // of a Truth
   bool all_equal = true;           // of a Number
@@ -32,7 +32,7 @@ class SentWord {
   // The value of this rank, called when a bucket is sent.
   virtual uint64_t value() = 0;
   // Called for each bucket, in order, if every rank took part in the backward with gradients and none has failed.
-  virtual void read(const StatisticReading& reading) = 0;
+  virtual void read(const WordReading& reading) = 0;
 };
 
 }  // namespace brigade::dist

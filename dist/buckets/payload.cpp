@@ -1,5 +1,5 @@
 // Writes and reads what travels with the gradients of a bucket.
-#include <brigade/dist/reducer/payload.h>
+#include <brigade/dist/buckets/payload.h>
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
@@ -278,9 +278,9 @@ double Payload::mean_of_whole(int64_t first, int bits) const {
   return total / ranks_;
 }
 
-StatisticReading Payload::read_word(size_t index) const {
+WordReading Payload::read_word(size_t index) const {
   const TailLayout::Position& place = layout_.registered[index];
-  StatisticReading reading{.ranks = ranks_};
+  WordReading reading{.ranks = ranks_};
   switch (place.kind) {
     case WordKind::Truth: reading.count = count_at(place.first); return reading;
     case WordKind::Number: reading.all_equal = all_equal_at(place.first); return reading;

@@ -14,9 +14,9 @@
 #include <brigade/core/factory.h>
 #include <brigade/core/random.h>
 #include <brigade/core/view.h>
+#include <brigade/dist/comm_hooks/comm_hook.h>
+#include <brigade/dist/comm_hooks/iteration.h>
 #include <brigade/dist/groups/group_memory.h>
-#include <brigade/dist/reducer/comm_hook.h>
-#include <brigade/dist/reducer/hooks/iteration.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/matmul.h>

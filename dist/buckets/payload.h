@@ -23,10 +23,10 @@
 #pragma once
 
 #include <brigade/core/device_runtime.h>
+#include <brigade/dist/buckets/bucket.h>
+#include <brigade/dist/buckets/words.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/slot_sums.h>
-#include <brigade/dist/reducer/bucket.h>
-#include <brigade/dist/reducer/words.h>
 
 #include <memory>
 #include <span>
@@ -120,7 +120,7 @@ class Payload {
   // Whether all ranks have set the number to the same value, modulo 2^kNumberBits.
   bool all_equal(Word number) const;
   // A registered word. All members but all_have_gradients.
-  StatisticReading read_word(size_t index) const;
+  WordReading read_word(size_t index) const;
 
  private:
   void set_bits(int64_t first, int64_t count, uint64_t bits);

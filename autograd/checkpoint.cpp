@@ -94,7 +94,7 @@ struct CheckpointNode final : Node {
                     const Tensor& result) const {
     if (!tape) return;
     detail::stopped_gradients().in_segments.push_back(
-        {sequence, input, tape, wanted.id(), trace(*tape, wanted.id(), std::span(&result, 1))});
+        {sequence, input, tape, wanted.id(), BackwardOnTape(*tape, std::span(&result, 1)).trace(wanted.id())});
   }
 };
 

@@ -90,8 +90,9 @@ class Tape {
   // Finished backwards that are still covered, oldest first.
   std::span<const Backward> backwards() const noexcept { return backwards_; }
   const ModuleCall& call(uint32_t index) const noexcept { return calls_[index - first_call_]; }
-  // Module calls kept, oldest first.
+  // Module calls kept, oldest first; call i has the index first_call() + i.
   std::span<const ModuleCall> calls() const noexcept { return calls_.span(); }
+  uint32_t first_call() const noexcept { return first_call_; }
 
   // The tape of the calling thread; nullptr when it is off.
   static Tape* current() noexcept { return current_; }

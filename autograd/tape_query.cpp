@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace brigade::autograd {
 
@@ -21,6 +23,8 @@ struct Taint {
   size_t cut = kNone;  // the first cut on that path, or its last collective
   size_t made_by = kNone;
   bool goes_on = false;  // a later operation used it without a cut
+  bool counts = false;   // comes from a use that belongs to the backward
+  bool is_copy = false;  // made of the traced tensor behind a cut, outside all modules
 
   bool live() const noexcept { return cuts == 0; }
 };
@@ -41,126 +45,15 @@ std::string cut_in_words(const Tape::Record& record) {
   return "";
 }
 
-// `end`: the end of the records made before the backward began; `number`: the number of the backward.
-Fate trace_to(const Tape& tape, uint64_t id, std::span<const uint64_t> roots, uint64_t end,
-              std::optional<uint64_t> number) {
-  const auto records = tape.records().first(end - tape.first_position());
-  std::unordered_map<uint64_t, Taint> taints;
-  taints.emplace(id, Taint{});
-  size_t segment = 0;  // the first record after the latest backward that went through a use of the tensor
-  size_t first_use = kNone;
-  size_t last_use = kNone;
-  size_t older_use = kNone;
-  size_t last_cut = kNone;
-  auto earlier = tape.backwards().begin();
-  // Unrelated backwards (such as one of a probe on a detached result) do not end a segment.
-  const auto pass_backwards = [&](size_t i) {
-    for (;
-         earlier != tape.backwards().end() && earlier->number != number && earlier->record <= tape.first_position() + i;
-         ++earlier) {
-      const bool went_through = std::any_of(earlier->root_ids.begin(), earlier->root_ids.end(), [&](uint64_t root) {
-        const auto found = taints.find(root);
-        return found != taints.end() && found->second.live();
-      });
-      if (!went_through) continue;
-      segment = i;
-      if (last_use != kNone) older_use = last_use;
-      first_use = kNone;
-    }
-  };
-  for (size_t i = 0; i < records.size(); ++i) {
-    pass_backwards(i);
-    const Tape::Record& record = records[i];
-    Taint result;
-    bool depends = false;
-    for (uint64_t input : tape.inputs(record)) {
-      const auto found = taints.find(input);
-      if (found == taints.end()) continue;
-      if (record.cut == Cut::None) found->second.goes_on = true;
-      if (input == id) {
-        last_use = i;
-        if (first_use == kNone) first_use = i;
-      }
-      // One live path is enough; otherwise the path with the fewest cuts explains the most.
-      if (!depends || found->second.cuts < result.cuts) {
-        result.cuts = found->second.cuts;
-        result.cut = found->second.cut;
-      }
-      depends = true;
-    }
-    if (!depends) continue;
-    if (record.cut != Cut::None) {
-      if (result.live()) last_cut = i;
-      // A collective counts as the cut even behind a detach(): without the detach() it would still send no gradient
-      // back.
-      if (result.live() || record.cut == Cut::Collective) result.cut = i;
-      ++result.cuts;
-    }
-    result.made_by = i;
-    for (uint64_t output : tape.outputs(record)) {
-      if (output != id) taints.insert_or_assign(output, result);
-    }
-  }
-  pass_backwards(records.size());
-
-  Fate fate;
-  fate.begin = tape.first_position() + segment;
-  fate.end = end;
-  if (first_use != kNone) fate.use = records[first_use];
-  if (older_use != kNone) fate.older_use = records[older_use];
-  uint32_t fewest_cuts = 0;
-  for (const uint64_t root : roots) {
-    const auto found = taints.find(root);
-    if (found == taints.end()) continue;
-    if (!fate.use) fate.use = fate.older_use;
-    if (found->second.live()) {
-      fate.kind = Fate::Kind::Reached;
-      return fate;
-    }
-    // A live path to another root would have delivered a gradient; keep looking for it.
-    if (fate.kind == Fate::Kind::Cut && found->second.cuts >= fewest_cuts) continue;
-    fate.kind = Fate::Kind::Cut;
-    fate.root_depends = true;
-    fate.record = records[found->second.cut];
-    fewest_cuts = found->second.cuts;
-  }
-  if (fate.kind == Fate::Kind::Cut) return fate;
-  if (first_use == kNone) return fate;
-  // No root depends on it. The path was dropped at the last live result that no operation continues; readers behind a
-  // cut (a metric under no_grad, item() for a log) do not count. If there is no such result, only cuts used the tensor
-  // itself.
-  size_t dropped = kNone;
-  for (const auto& [tensor, taint] : taints) {
-    if (tensor == id || !taint.live() || taint.goes_on || taint.made_by < segment) continue;
-    if (dropped == kNone || taint.made_by > dropped) dropped = taint.made_by;
-  }
-  if (dropped == kNone && last_cut != kNone) {
-    fate.kind = Fate::Kind::Cut;
-    fate.record = records[last_cut];
-    return fate;
-  }
-  fate.kind = Fate::Kind::Dropped;
-  fate.record = records[dropped != kNone ? dropped : first_use];
-  return fate;
+// Adds the new tensors of a record, without those that it wrote to.
+void add_results(std::unordered_set<uint64_t>& ids, std::span<const uint64_t> inputs,
+                 std::span<const uint64_t> outputs) {
+  for (const uint64_t output : outputs)
+    if (std::ranges::find(inputs, output) == inputs.end()) ids.insert(output);
 }
-
-}  // namespace
-
-Fate trace(const Tape& tape, uint64_t id, std::span<const Tensor> roots) {
-  std::vector<uint64_t> ids;
-  for (const Tensor& root : roots)
-    ids.push_back(root.id());
-  return trace_to(tape, id, ids, tape.first_position() + tape.records().size(), {});
+bool holds_one_of(const std::unordered_set<uint64_t>& ids, std::span<const uint64_t> some) {
+  return std::ranges::any_of(some, [&](uint64_t id) { return ids.contains(id); });
 }
-
-Fate trace(const Tape& tape, uint64_t id, uint64_t backward) {
-  const auto known = std::find_if(tape.backwards().begin(), tape.backwards().end(),
-                                  [&](const Tape::Backward& each) { return each.number == backward; });
-  if (known == tape.backwards().end() || known->record < tape.first_position()) return {};
-  return trace_to(tape, id, known->root_ids, known->record, backward);
-}
-
-namespace {
 
 // The tensors that a tensor was computed from, according to the records before the position `end`.
 struct Origins {
@@ -176,7 +69,7 @@ Origins origins(const Tape& tape, std::unordered_set<uint64_t> ids, uint64_t end
   for (size_t i = records.size(); i-- > 0;) {
     const Tape::Record& record = records[i];
     const auto outputs = tape.outputs(record);
-    if (std::ranges::none_of(outputs, [&](uint64_t output) { return found.ids.contains(output); })) continue;
+    if (!holds_one_of(found.ids, outputs)) continue;
     found.is_made_here = true;
     const bool cuts = record.cut != Cut::None;
     if (cuts && !found.cut) found.cut = i;
@@ -186,6 +79,214 @@ Origins origins(const Tape& tape, std::unordered_set<uint64_t> ids, uint64_t end
   }
   return found;
 }
+
+}  // namespace
+
+BackwardOnTape::BackwardOnTape(const Tape& tape, std::span<const Tensor> roots, IsOwn is_own, uint64_t newest)
+    : tape_(tape), is_own_(std::move(is_own)), newest_(newest), end_(tape.first_position() + tape.records().size()) {
+  for (const Tensor& root : roots)
+    roots_.push_back(root.id());
+  find_records();
+}
+
+BackwardOnTape::BackwardOnTape(const Tape& tape, uint64_t number, IsOwn is_own, uint64_t newest)
+    : tape_(tape), is_own_(std::move(is_own)), newest_(newest), end_(tape.first_position()), number_(number) {
+  const auto known = std::ranges::find(tape.backwards(), number, &Tape::Backward::number);
+  if (known == tape.backwards().end() || known->record < tape.first_position()) return;
+  roots_ = known->root_ids;
+  end_ = known->record;
+  find_records();
+}
+
+BackwardOnTape::Scope BackwardOnTape::scope_of(uint32_t call) const {
+  Scope scope;
+  for (; call != 0; call = tape_.call(call).parent) {
+    const bool is_own = !is_own_ || is_own_(tape_.call(call));
+    if (is_own || !scope.is_own) scope = {call, is_own};
+  }
+  return scope;
+}
+
+// Finds what the roots were computed from.
+void BackwardOnTape::find_records() {
+  const auto all = records();
+  for (const Tape::Record& record : all)  // those of one call follow each other
+    scopes_.push_back(!scopes_.empty() && record.call == all[scopes_.size() - 1].call ? scopes_.back()
+                                                                                      : scope_of(record.call));
+  belongs_.assign(all.size(), 0);
+  std::unordered_set<uint64_t> ids(roots_.begin(), roots_.end());
+  std::unordered_set<uint64_t> data;  // results, and batches
+  bool has_own = false;
+  for (size_t i = all.size(); i-- > 0;) {
+    const auto inputs = tape_.inputs(all[i]), outputs = tape_.outputs(all[i]);
+    if (!holds_one_of(ids, outputs)) continue;
+    belongs_[i] = 1;
+    ids.insert(inputs.begin(), inputs.end());
+    add_results(data, inputs, outputs);
+    for (const uint64_t input : inputs)
+      if (newest_ > 0 && input > newest_) data.insert(input);
+    if (scopes_[i].call != 0) calls_.insert(scopes_[i].call);
+    has_own = has_own || scopes_[i].is_own;
+  }
+  all_belong_ = !has_own;
+  if (has_own) link_records(std::move(data));
+}
+
+// The first record after the latest backward that went through own modules.
+size_t BackwardOnTape::end_of_backward_before() const {
+  const auto all = records();
+  for (const Tape::Backward& each : std::views::reverse(tape_.backwards())) {
+    if (each.number == number_ || each.record > end_ || each.record < tape_.first_position()) continue;
+    const size_t count = each.record - tape_.first_position();
+    const auto behind = origins(tape_, {each.root_ids.begin(), each.root_ids.end()}, each.record, AtCuts::Stop).ids;
+    for (size_t i = 0; i < count; ++i)
+      if (scopes_[i].is_own && holds_one_of(behind, tape_.outputs(all[i]))) return count;
+  }
+  return 0;
+}
+
+// Adds what records gradients and takes some of `data`.
+void BackwardOnTape::link_records(std::unordered_set<uint64_t> data) {
+  const auto all = records();
+  for (size_t i = end_of_backward_before(); i < all.size(); ++i) {
+    const auto inputs = tape_.inputs(all[i]);
+    if (belongs_[i] || all[i].cut == Cut::NoGrad || !holds_one_of(data, inputs)) continue;
+    add_results(data, inputs, tape_.outputs(all[i]));
+    const bool records_gradients = all[i].sequence != 0;
+    if (scopes_[i].call == 0) {
+      belongs_[i] = records_gradients || all[i].cut != Cut::None;
+    } else if (records_gradients) {
+      calls_.insert(scopes_[i].call);
+    }
+  }
+}
+
+Fate BackwardOnTape::trace(uint64_t id) const {
+  const auto all = records();
+  std::unordered_map<uint64_t, Taint> taints;
+  taints.emplace(id, Taint{});
+  size_t segment = 0;  // the first record after the latest backward that went through a use of the tensor
+  size_t first_use = kNone;
+  size_t last_use = kNone;
+  size_t last_cut = kNone;
+  auto earlier = tape_.backwards().begin();
+  // Unrelated backwards (such as one of a probe on a detached result) do not end a segment.
+  const auto pass_backwards = [&](size_t i) {
+    for (; earlier != tape_.backwards().end() && earlier->number != number_ &&
+           earlier->record <= tape_.first_position() + i;
+         ++earlier) {
+      const bool went_through = std::ranges::any_of(earlier->root_ids, [&](uint64_t root) {
+        const auto found = taints.find(root);
+        return found != taints.end() && found->second.live();
+      });
+      if (!went_through) continue;
+      segment = i;
+      first_use = kNone;
+    }
+  };
+  for (size_t i = 0; i < all.size(); ++i) {
+    pass_backwards(i);
+    const Tape::Record& record = all[i];
+    const auto outputs = tape_.outputs(record);
+    if (std::ranges::find(outputs, id) != outputs.end()) continue;  // a write to the tensor does not use it
+    const Scope scope = scopes_[i];
+    const bool belongs = all_belong_ || belongs_[i] || (scope.is_own && calls_.contains(scope.call));
+    Taint result;
+    bool depends = false;
+    for (const uint64_t input : tape_.inputs(record)) {
+      const auto found = taints.find(input);
+      // The average of weights of another model is not a use of these weights.
+      if (found == taints.end() || (found->second.is_copy && scope.call != 0 && !scope.is_own)) continue;
+      Taint& taint = found->second;
+      if (record.cut == Cut::None) taint.goes_on = true;
+      if (input == id) {
+        last_use = i;
+        if (belongs && first_use == kNone) first_use = i;
+      }
+      // One live path is enough; otherwise the path with the fewest cuts explains the most.
+      if (!depends || taint.cuts < result.cuts) {
+        result.cuts = taint.cuts;
+        result.cut = taint.cut;
+        result.is_copy = scope.call == 0 && (input == id || taint.is_copy);
+      }
+      result.counts = result.counts || (input == id ? belongs : taint.counts);
+      depends = true;
+    }
+    if (!depends) continue;
+    if (record.cut != Cut::None) {
+      if (result.live() && result.counts) last_cut = i;
+      // A collective counts as the cut even behind a detach(): without the detach() it would still send no gradient
+      // back.
+      if (result.live() || record.cut == Cut::Collective) result.cut = i;
+      ++result.cuts;
+    }
+    result.is_copy = result.is_copy && !result.live();
+    result.made_by = i;
+    for (const uint64_t output : outputs)
+      taints.insert_or_assign(output, result);
+  }
+  pass_backwards(all.size());
+
+  Fate fate;
+  fate.begin = tape_.first_position() + segment;
+  uint32_t fewest_cuts = 0;
+  for (const uint64_t root : roots_) {
+    const auto found = taints.find(root);
+    if (found == taints.end()) continue;
+    if (found->second.live()) {
+      fate.kind = Fate::Kind::Reached;
+      return fate;
+    }
+    // A live path to another root would have delivered a gradient; keep looking for it.
+    if (fate.kind == Fate::Kind::Cut && found->second.cuts >= fewest_cuts) continue;
+    fate.kind = Fate::Kind::Cut;
+    fate.root_depends = true;
+    fate.record = all[found->second.cut];
+    fewest_cuts = found->second.cuts;
+  }
+  if (fate.kind == Fate::Kind::Cut) return fate;
+  if (first_use == kNone) {
+    if (last_use != kNone) fate.other_use = all[last_use];
+    return fate;
+  }
+  // No root depends on it. The path was dropped at the last live result that no operation continues; readers behind a
+  // cut (a metric under no_grad, item() for a log) do not count. If there is no such result, only cuts used the tensor
+  // itself.
+  size_t dropped = kNone;
+  for (const auto& [tensor, taint] : taints) {
+    if (tensor == id || !taint.live() || !taint.counts || taint.goes_on || taint.made_by < segment) continue;
+    if (dropped == kNone || taint.made_by > dropped) dropped = taint.made_by;
+  }
+  if (dropped == kNone && last_cut != kNone) {
+    fate.kind = Fate::Kind::Cut;
+    fate.record = all[last_cut];
+    return fate;
+  }
+  fate.kind = Fate::Kind::Dropped;
+  fate.record = all[dropped != kNone ? dropped : first_use];
+  return fate;
+}
+
+bool BackwardOnTape::belongs(uint32_t call, const Fate& fate) const {
+  const uint64_t position = tape_.call(call).position;
+  return position >= fate.begin && position < end_ && (all_belong_ || calls_.contains(scope_of(call).call));
+}
+
+const ModuleCall* BackwardOnTape::find_call(const Fate& fate, const IsMeant& is_meant) const {
+  const auto calls = tape_.calls();
+  for (uint32_t i = 0; i < calls.size(); ++i)
+    if (is_meant(calls[i]) && belongs(tape_.first_call() + i, fate)) return &calls[i];
+  return nullptr;
+}
+
+const ModuleCall* BackwardOnTape::find_other_call(const Fate& fate, const IsMeant& is_meant) const {
+  const auto calls = tape_.calls();
+  for (auto i = static_cast<uint32_t>(calls.size()); i-- > 0;)
+    if (calls[i].position < end_ && is_meant(calls[i]) && !belongs(tape_.first_call() + i, fate)) return &calls[i];
+  return nullptr;
+}
+
+namespace {
 
 // Whether the root of an earlier backward depends on a result of the same cut (first overload), or without a cut on a
 // leaf that the same line had already frozen (second overload).
@@ -305,14 +406,6 @@ bool has_live_results(const Tape& tape, const Tape::Record& record) {
 
 const ModuleCall* module_of(const Tape& tape, const Tape::Record& record) {
   return record.call == 0 || tape.calls().empty() ? nullptr : &tape.call(record.call);
-}
-
-const ModuleCall* find_call(const Tape& tape, const Fate& fate,
-                            const std::function<bool(const ModuleCall&)>& is_meant) {
-  for (const ModuleCall& call : tape.calls()) {
-    if (call.position >= fate.begin && call.position < fate.end && is_meant(call)) return &call;
-  }
-  return nullptr;
 }
 
 }  // namespace brigade::autograd

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 namespace brigade::autograd {
@@ -26,27 +27,67 @@ std::string explain_making(const Tensor& tensor);
 // The fate of one tensor (a parameter) between its use in forward and a root of backward.
 struct Fate {
   enum class Kind {
-    NotUsed,  // no operation took it as an input since the last backward that went through one
+    NotUsed,  // no operation that belongs to this backward took it as an input
     Cut,      // a path to the root exists, and `record` cut it
     Dropped,  // used, but nothing that depends on it reached the root; `record` made the last tensor of a longest path
     Reached,  // a path to the root exists without a cut
   };
   Kind kind = Kind::NotUsed;
   std::optional<Tape::Record> record;  // the cut, or the last live operation
-  std::optional<Tape::Record> use;     // the first operation that took the tensor
-  // For NotUsed: an older use that the tape still knows, and the backward (number) that consumed
-  // it.
-  std::optional<Tape::Record> older_use;
+  // For NotUsed: the latest use that the tape still knows, in an earlier backward or beside this one.
+  std::optional<Tape::Record> other_use;
   bool root_depends = false;  // for Cut: a root depends on the cut's result; otherwise only cuts used the tensor
-  // Positions on the tape: from the end of the latest backward that went through a use of the tensor
-  // to where the backward began.
-  uint64_t begin = 0;
-  uint64_t end = ~uint64_t{0};
+  uint64_t begin = 0;         // position of the end of the latest backward that went through a use of the tensor
 };
-// Follows everything that depends on `id` through the records, cuts included, to any of `roots`.
-Fate trace(const Tape& tape, uint64_t id, std::span<const Tensor> roots);
-// The same for a finished backward (Plan::number), as of its beginning; NotUsed if the tape no longer knows it.
-Fate trace(const Tape& tape, uint64_t id, uint64_t backward);
+
+// What the tape knows of one backward: why a tensor has no gradient from it.
+//
+// A cause is a record that belongs to the backward: one that a root was computed from; one of a module call with such a
+// record; or one that records gradients and takes a result of these, or a batch that they took. Everything else (a log
+// of weights, an average of them, an evaluation) happened beside it. If no call of an own module belongs to it, all
+// records do.
+class BackwardOnTape {
+ public:
+  // Which module calls are those of the modules that are asked about; all of them if it is empty.
+  using IsOwn = std::function<bool(const ModuleCall&)>;
+  // `newest`: tensors with larger ids are neither parameters nor buffers. 0: not known.
+  BackwardOnTape(const Tape& tape, std::span<const Tensor> roots, IsOwn is_own = {}, uint64_t newest = 0);
+  // The same for a finished backward (Plan::number), as of its beginning; all is NotUsed if the tape no longer knows
+  // it.
+  BackwardOnTape(const Tape& tape, uint64_t number, IsOwn is_own = {}, uint64_t newest = 0);
+
+  // Follows everything that depends on `id` through the records, cuts included, to any of the roots.
+  Fate trace(uint64_t id) const;
+  // The first such call that belongs to this backward and began after `fate.begin`; the latest other one. nullptr when
+  // there is none.
+  using IsMeant = std::function<bool(const ModuleCall&)>;
+  const ModuleCall* find_call(const Fate& fate, const IsMeant& is_meant) const;
+  const ModuleCall* find_other_call(const Fate& fate, const IsMeant& is_meant) const;
+
+ private:
+  // Where a record was made.
+  struct Scope {
+    uint32_t call = 0;  // the outermost own call around it, else the outermost call; 0 outside all modules
+    bool is_own = false;
+  };
+  Scope scope_of(uint32_t call) const;
+  void find_records();
+  void link_records(std::unordered_set<uint64_t> data);
+  size_t end_of_backward_before() const;
+  std::span<const Tape::Record> records() const { return tape_.records().first(end_ - tape_.first_position()); }
+  bool belongs(uint32_t call, const Fate& fate) const;
+
+  const Tape& tape_;
+  const IsOwn is_own_;
+  const uint64_t newest_;
+  std::vector<uint64_t> roots_;
+  uint64_t end_ = 0;  // position of the end of the records that were made before it began
+  uint64_t number_ = 0;
+  std::vector<Scope> scopes_;           // per record
+  std::vector<uint8_t> belongs_;        // per record
+  std::unordered_set<uint32_t> calls_;  // the calls of scopes that belong to it
+  bool all_belong_ = false;
+};
 
 // Sequences of the nodes whose results depend on `id` without a cut, ascending.
 std::vector<uint64_t> live_nodes(const Tape& tape, uint64_t id);
@@ -57,7 +98,5 @@ bool has_live_results(const Tape& tape, const Tape::Record& record);
 // The innermost module call in `record`'s chain of calls, with the path of that module; nullptr
 // when it ran outside any module.
 const ModuleCall* module_of(const Tape& tape, const Tape::Record& record);
-// The first such call between the two positions of `fate`; nullptr when there was none.
-const ModuleCall* find_call(const Tape& tape, const Fate& fate, const std::function<bool(const ModuleCall&)>& is_meant);
 
 }  // namespace brigade::autograd

@@ -150,7 +150,7 @@ void StepHabits::look_for_unreached(const autograd::Update& update) {
   if (options.module_paths) wrapped.paths = options.module_paths();
   warn(unreached_module(
       {.title = in_words(options.owner), .optimizer = update.name, .steps = steps, .step_at = update.where},
-      std::move(parameters), find_cause(waiting.front(), *backward, wrapped)));
+      std::move(parameters), CauseSearch(*backward, wrapped)(waiting.front())));
 }
 
 void StepHabits::look_for_second_average(const autograd::Update& update) {

@@ -18,6 +18,7 @@ namespace brigade::dist {
 
 namespace {
 
+using autograd::BackwardOnTape;
 using autograd::Cut;
 using autograd::Fate;
 using autograd::Tape;
@@ -79,50 +80,34 @@ const std::string* path_in(const WrappedModule& wrapped, const autograd::ModuleC
   return found == wrapped.paths.end() ? nullptr : &found->second;
 }
 
-// A call of the module at `path`, or of a module inside it, among the records that `fate` covers; null if there is
-// none.
-const autograd::ModuleCall* call_of(const Tape& tape, const std::string& path, const Fate& fate,
+// A call of the module at `path`, or of a module inside it, that belongs to the backward; null if there is none.
+const autograd::ModuleCall* call_of(const BackwardOnTape& backward, const std::string& path, const Fate& fate,
                                     const WrappedModule& wrapped) {
-  return autograd::find_call(tape, fate, [&, inside = path + "."](const autograd::ModuleCall& call) {
+  return backward.find_call(fate, [&, inside = path + "."](const autograd::ModuleCall& call) {
     const std::string* const called = path_in(wrapped, call);
     return called && (*called == path || path.empty() || called->starts_with(inside));
   });
 }
 
-// The latest call of the module before those records; null if none is known.
-const autograd::ModuleCall* earlier_call(const Tape& tape, const std::string& path, const Fate& fate,
-                                         const WrappedModule& wrapped) {
-  const autograd::ModuleCall* latest = nullptr;
-  for (const autograd::ModuleCall& call : tape.calls()) {
-    if (call.position >= fate.begin) continue;
-    const std::string* const called = path_in(wrapped, call);
-    if (called && *called == path) latest = &call;
-  }
-  return latest;
-}
-
 // A call of the stand-in for the module at `path`: of the same type, registered nowhere, called by a module that
 // contains `path`, and made after every parameter of the wrapped module. (A layer that was never registered is made
 // along with the others.)
-const autograd::ModuleCall* stand_in_call(const Tape& tape, const std::string& path, std::string_view type,
-                                          uint64_t newest, const Fate& fate) {
+const autograd::ModuleCall* stand_in_call(const BackwardOnTape& backward, const Tape& tape, const std::string& path,
+                                          std::string_view type, uint64_t newest, const Fate& fate) {
   const auto holds = [&](const std::string& caller) {
     return caller.empty() || (path.starts_with(caller) && path.substr(caller.size()).starts_with('.'));
   };
-  const auto calls = tape.calls();
-  const auto found = std::find_if(calls.begin(), calls.end(), [&](const autograd::ModuleCall& call) {
-    return call.position >= fate.begin && call.position < fate.end && call.unregistered > newest && call.type == type &&
-           holds(*tape.call(call.parent).path);
+  return backward.find_call(fate, [&](const autograd::ModuleCall& call) {
+    return call.unregistered > newest && call.type == type && holds(*tape.call(call.parent).path);
   });
-  return found == calls.end() ? nullptr : &*found;
 }
 
 // Adds where the parameter was last used, if this tape still knows.
-void note_older_use(Cause& cause, const Fate& fate, const autograd::ModuleCall* earlier) {
-  if (!fate.older_use) return;
-  cause.note = fmt::format("last taken by {} at {}", fate.older_use->op, to_string(fate.older_use->where));
-  if (earlier && to_string(earlier->where) != to_string(fate.older_use->where))
-    cause.note += fmt::format("; module `{}` was then called at {}", cause.module, to_string(earlier->where));
+void note_other_use(Cause& cause, const Fate& fate, const autograd::ModuleCall* other) {
+  if (!fate.other_use) return;
+  cause.note = fmt::format("last taken by {} at {}", fate.other_use->op, to_string(fate.other_use->where));
+  if (other && to_string(other->where) != to_string(fate.other_use->where))
+    cause.note += fmt::format("; module `{}` was then called at {}", cause.module, to_string(other->where));
 }
 
 // The module whose call would use the parameter: parameter lists are not called, the module that holds them is.
@@ -133,8 +118,8 @@ std::string called_for(const std::string& module, std::string_view type) {
 }
 
 // Describes a parameter of cause.module that no operation used in this backward, which was called at `backward`.
-void describe_not_used(Cause& cause, const Tape& tape, const Fate& fate, SourceLocation backward, const char* type,
-                       const WrappedModule& wrapped) {
+void describe_not_used(Cause& cause, const BackwardOnTape& on_tape, const Tape& tape, const Fate& fate,
+                       SourceLocation backward, const char* type, const WrappedModule& wrapped) {
   const std::string called = called_for(cause.module, type ? type : "");
   const std::string module = called.empty() ? "the root module" : "module `" + called + "`";
   if (!wrapped.reached_any) {
@@ -142,7 +127,7 @@ void describe_not_used(Cause& cause, const Tape& tape, const Fate& fate, SourceL
     cause.place = backward;
     cause.text =
         fmt::format("the loss of the backward at {} does not depend on the module at all", to_string(backward));
-  } else if (const autograd::ModuleCall* call = call_of(tape, called, fate, wrapped)) {
+  } else if (const autograd::ModuleCall* call = call_of(on_tape, called, fate, wrapped)) {
     cause.kind = CauseKind::NotUsed;
     cause.place = call->where;
     cause.text =
@@ -151,7 +136,7 @@ void describe_not_used(Cause& cause, const Tape& tape, const Fate& fate, SourceL
     cause.kind = CauseKind::ModuleNotCalled;
     cause.place = backward;
     cause.text = fmt::format("{} was never called before the backward at {}", module, to_string(backward));
-    if (const autograd::ModuleCall* other = stand_in_call(tape, cause.module, type, wrapped.newest, fate)) {
+    if (const auto* other = stand_in_call(on_tape, tape, cause.module, type, wrapped.newest, fate)) {
       cause.kind = CauseKind::Replaced;
       cause.place = other->where;
       cause.text = fmt::format(
@@ -160,15 +145,17 @@ void describe_not_used(Cause& cause, const Tape& tape, const Fate& fate, SourceL
           module, other->type, to_string(other->where));
     }
   }
-  note_older_use(cause, fate, earlier_call(tape, cause.module, fate, wrapped));
+  note_other_use(cause, fate, on_tape.find_other_call(fate, [&](const autograd::ModuleCall& call) {
+    const std::string* const path = path_in(wrapped, call);
+    return path && *path == cause.module;
+  }));
 }
 
 // Describes a parameter that forward used through a tensor detached before there was a tape. Returns false if it did
 // not.
-bool describe_early_detach(Cause& cause, const Tape& tape, uint64_t id, const TracedBackward& backward) {
+bool describe_early_detach(Cause& cause, const BackwardOnTape& backward, uint64_t id) {
   for (const autograd::detail::EarlyDetach& each : autograd::detail::early_detaches(id)) {
-    const Fate fate = backward.has_ended() ? autograd::trace(tape, each.result, backward.number())
-                                           : autograd::trace(tape, each.result, backward.roots());
+    const Fate fate = backward.trace(each.result);
     if (fate.kind != Fate::Kind::Reached && !fate.root_depends) continue;
     cause.kind = CauseKind::Detached;
     cause.op = "detach";
@@ -178,17 +165,6 @@ bool describe_early_detach(Cause& cause, const Tape& tape, uint64_t id, const Tr
     return true;
   }
   return false;
-}
-
-// Whether the parameter was read under no_grad outside all modules (an average, a copy), for nothing that the loss
-// depends on, while its own module was not called: such a read does not explain the missing gradient.
-bool is_read_beside(const Tape& tape, const Fate& fate, uint64_t id, const std::string& module,
-                    const WrappedModule& wrapped) {
-  const Tape::Record& record = *fate.record;
-  if (fate.root_depends || record.cut != Cut::NoGrad || record.call != 0 || call_of(tape, module, fate, wrapped))
-    return false;
-  const auto inputs = tape.inputs(record);
-  return std::find(inputs.begin(), inputs.end(), id) != inputs.end();
 }
 
 // Adds where one of the results was read as a number: for a log, or for the loss, which the tape cannot see.
@@ -201,27 +177,6 @@ void note_reading(Cause& cause, const Tape& tape, const Tape::Record& record) {
     cause.note = fmt::format("its value was read as a number, by {}() at {}", reader.op, to_string(reader.where));
     return;
   }
-}
-
-// Whether the parameter was read at one line with many other tensors, outside all modules, for numbers to log (norms of
-// all weights), while its own module was not called.
-bool is_logged(const Tape& tape, const Fate& fate, const std::string& module, const WrappedModule& wrapped) {
-  constexpr size_t kMany = 3;
-  const Tape::Record& last = *fate.record;
-  if (fate.root_depends || !fate.use || fate.use->call != 0 || call_of(tape, module, fate, wrapped)) return false;
-  const auto at_line = [&](const Tape::Record& record) {
-    return record.call == 0 && Place(record.where) == Place(fate.use->where);
-  };
-  Cause reading;
-  note_reading(reading, tape, last);
-  if (!at_line(last) || (last.cut != Cut::ReadAsNumber && reading.note.empty())) return false;
-  std::unordered_set<uint64_t> taken;
-  for (const Tape::Record& record : tape.records()) {
-    if (record.op != fate.use->op || !at_line(record)) continue;
-    const auto inputs = tape.inputs(record);
-    taken.insert(inputs.begin(), inputs.end());
-  }
-  return taken.size() > kMany;
 }
 
 // Describes a tensor that no root depends on, by the last live result on its way.
@@ -313,10 +268,11 @@ void describe_not_recorded(Cause& cause, bool diagnosis, const autograd::Node* e
   }
 }
 
-std::optional<Cause> frozen(const Tensor& parameter) {
-  if (parameter.requires_grad()) return std::nullopt;
+std::optional<Cause> frozen(const NamedParameter& parameter) {
+  if (parameter.tensor.requires_grad()) return std::nullopt;
   Cause cause;
-  const autograd::AutogradMeta* known = autograd::meta(parameter);
+  cause.module = module_of(parameter.name);
+  const autograd::AutogradMeta* known = autograd::meta(parameter.tensor);
   cause.kind = CauseKind::Frozen;
   cause.text = "frozen after wrapping: requires_grad is false";
   if (known && known->requires_grad_set_at.line() != 0) {
@@ -328,46 +284,49 @@ std::optional<Cause> frozen(const Tensor& parameter) {
 
 }  // namespace
 
-Cause find_cause(const NamedParameter& parameter, const TracedBackward& backward, const WrappedModule& wrapped) {
-  Cause cause = frozen(parameter.tensor).value_or(Cause());
-  const uint64_t id = parameter.tensor.id();
-  cause.module = module_of(parameter.name);
-  if (cause.kind == CauseKind::Frozen) return cause;
-  const Tape* tape = Tape::current();
-  if (!tape) {
-    describe_not_recorded(cause, wrapped.diagnosis, nullptr);
-    return cause;
+CauseSearch::CauseSearch(const TracedBackward& backward, const WrappedModule& wrapped)
+    : backward_(backward), wrapped_(wrapped) {
+  const Tape* const tape = Tape::current();
+  if (!tape) return;
+  BackwardOnTape::IsOwn is_own;
+  if (!wrapped.paths.empty())
+    is_own = [&wrapped](const autograd::ModuleCall& call) { return wrapped.paths.contains(call.module); };
+  if (backward.has_ended()) {
+    on_tape_.emplace(*tape, backward.number(), std::move(is_own), wrapped.newest);
+  } else {
+    on_tape_.emplace(*tape, backward.roots(), std::move(is_own), wrapped.newest);
   }
+}
 
-  const Fate fate = backward.has_ended() ? autograd::trace(*tape, id, backward.number())
-                                         : autograd::trace(*tape, id, backward.roots());
+Cause CauseSearch::operator()(const NamedParameter& parameter) const {
+  if (std::optional<Cause> cause = frozen(parameter)) return *std::move(cause);
+  if (on_tape_) return cause_of(parameter, *Tape::current());
+  Cause cause;
+  cause.module = module_of(parameter.name);
+  describe_not_recorded(cause, wrapped_.diagnosis, nullptr);
+  return cause;
+}
+
+Cause CauseSearch::cause_of(const NamedParameter& parameter, const Tape& tape) const {
+  const uint64_t id = parameter.tensor.id();
+  Cause cause;
+  cause.module = module_of(parameter.name);
+  const Fate fate = on_tape_->trace(id);
   if (fate.kind == Fate::Kind::NotUsed || fate.kind == Fate::Kind::Dropped) {
-    if (const autograd::Node* elsewhere = recorded_elsewhere(*tape, backward.roots())) {
-      describe_not_recorded(cause, wrapped.diagnosis, elsewhere);
+    if (const autograd::Node* elsewhere = recorded_elsewhere(tape, backward_.roots())) {
+      describe_not_recorded(cause, wrapped_.diagnosis, elsewhere);
       return cause;
     }
   }
   switch (fate.kind) {
-    case Fate::Kind::Cut:
-      if (is_read_beside(*tape, fate, id, cause.module, wrapped) || is_logged(*tape, fate, cause.module, wrapped)) {
-        describe_not_used(cause, *tape, fate, backward.where(), parameter.module_type, wrapped);
-      } else {
-        describe_cut(cause, *tape, *fate.record);
-      }
-      break;
-    case Fate::Kind::Dropped:
-      if (is_logged(*tape, fate, cause.module, wrapped)) {
-        describe_not_used(cause, *tape, fate, backward.where(), parameter.module_type, wrapped);
-      } else {
-        describe_dropped(cause, *tape, *fate.record);
-      }
-      break;
+    case Fate::Kind::Cut: describe_cut(cause, tape, *fate.record); break;
+    case Fate::Kind::Dropped: describe_dropped(cause, tape, *fate.record); break;
     case Fate::Kind::NotUsed:
-      if (describe_early_detach(cause, *tape, id, backward)) break;
-      describe_not_used(cause, *tape, fate, backward.where(), parameter.module_type, wrapped);
+      if (!describe_early_detach(cause, *on_tape_, id))
+        describe_not_used(cause, *on_tape_, tape, fate, backward_.where(), parameter.module_type, wrapped_);
       break;
     case Fate::Kind::Reached:
-      if (autograd::detail::stopped_gradients().backward == backward.number() && describe_stopped(cause, *tape, id))
+      if (autograd::detail::stopped_gradients().backward == backward_.number() && describe_stopped(cause, tape, id))
         break;
       cause.text =
           "a path from the loss exists, but backward did not take it (a hook or an option changed while it ran)";
@@ -377,10 +336,11 @@ Cause find_cause(const NamedParameter& parameter, const TracedBackward& backward
 }
 
 bool was_cut_off(std::span<const NamedParameter> parameters, const TracedBackward& backward) {
-  const Tape* tape = Tape::current();
-  return tape && std::any_of(parameters.begin(), parameters.end(), [&](const NamedParameter& each) {
-           return autograd::trace(*tape, each.tensor.id(), backward.number()).kind == Fate::Kind::Cut;
-         });
+  const Tape* const tape = Tape::current();
+  if (!tape) return false;
+  const BackwardOnTape on_tape(*tape, backward.number());
+  return std::ranges::any_of(
+      parameters, [&](const NamedParameter& each) { return on_tape.trace(each.tensor.id()).kind == Fate::Kind::Cut; });
 }
 
 }  // namespace brigade::dist

@@ -1,11 +1,13 @@
 // Finds on the tape why one parameter never became ready in a backward.
 #pragma once
 
+#include <brigade/autograd/tape_query.h>
 #include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/reducer/observer.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -21,8 +23,21 @@ struct WrappedModule {
   std::unordered_map<const void*, std::string> paths = {};
 };
 
-// Searches the tape of the calling thread. `parameter` has its full name ("encoder.0.weight").
-Cause find_cause(const NamedParameter& parameter, const TracedBackward& backward, const WrappedModule& wrapped);
+// Searches the tape of the calling thread for what belongs to one backward of the wrapped module.
+class CauseSearch {
+ public:
+  // The arguments must outlive this object.
+  CauseSearch(const TracedBackward& backward, const WrappedModule& wrapped);
+  // `parameter` has its full name ("encoder.0.weight").
+  Cause operator()(const NamedParameter& parameter) const;
+
+ private:
+  Cause cause_of(const NamedParameter& parameter, const autograd::Tape& tape) const;
+
+  const TracedBackward& backward_;
+  const WrappedModule& wrapped_;
+  std::optional<autograd::BackwardOnTape> on_tape_;  // none: this thread has no tape
+};
 // Whether the roots of a backward that has ended would depend on one of the parameters if its path were not cut.
 bool was_cut_off(std::span<const NamedParameter> parameters, const TracedBackward& backward);
 

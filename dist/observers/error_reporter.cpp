@@ -6,6 +6,7 @@
 #include <brigade/dist/reducer/round.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace brigade::dist {
 
@@ -64,6 +65,7 @@ RankReport ErrorReporter::own_report(const Round& round, const TracedBackward* b
   for (const NamedParameter& each : setup.parameters)
     wrapped.newest = std::max(wrapped.newest, each.tensor.id());
   if (setup.options.module_paths) wrapped.paths = setup.options.module_paths();
+  std::optional<CauseSearch> find_cause;
   std::vector<NamedParameter> current;
   if (setup.options.current_parameters) current = setup.options.current_parameters();
   for (uint32_t i = 0; i < setup.count(); ++i) {
@@ -77,8 +79,8 @@ RankReport ErrorReporter::own_report(const Round& round, const TracedBackward* b
     const auto successor = std::find_if(current.begin(), current.end(), [&](const NamedParameter& each) {
       return each.name == named.name && !each.tensor.is_same(named.tensor);
     });
-    Cause cause =
-        successor != current.end() ? replaced(named, successor->tensor) : find_cause(named, *backward, wrapped);
+    if (!find_cause) find_cause.emplace(*backward, wrapped);
+    Cause cause = successor != current.end() ? replaced(named, successor->tensor) : (*find_cause)(named);
     if (!used_.empty()) note_uses(cause, used_[i], round.number());
     mine.causes.emplace(i, std::move(cause));
   }

@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 namespace brigade::test::tape_test {
+using autograd::BackwardOnTape;
 using autograd::Cut;
 using autograd::Fate;
 using autograd::Tape;
@@ -25,7 +26,7 @@ struct TapeOn {
 Tensor leaf() { return ones({2}).requires_grad_(); }
 
 Fate fate_of(const Tensor& parameter, const Tensor& root) {
-  return autograd::trace(*Tape::current(), parameter.id(), std::span(&root, 1));
+  return BackwardOnTape(*Tape::current(), std::span(&root, 1)).trace(parameter.id());
 }
 
 auto is_at(const std::string& path) {
@@ -57,8 +58,9 @@ TEST_CASE("a record knows its operation, its line, its module and its inputs and
   CHECK(Tape::current()->inputs(record)[0] == x.id());
   CHECK(Tape::current()->outputs(record)[0] == y.id());
   CHECK(*autograd::module_of(*Tape::current(), record)->path == "net.fc");
-  CHECK(autograd::find_call(*Tape::current(), Fate{}, is_at("net")) != nullptr);
-  CHECK(autograd::find_call(*Tape::current(), Fate{}, is_at("other")) == nullptr);
+  const BackwardOnTape backward(*Tape::current(), std::span(&y, 1));
+  CHECK(backward.find_call({}, is_at("net")) != nullptr);
+  CHECK(backward.find_call({}, is_at("other")) == nullptr);
 }
 
 TEST_CASE("the fate of a parameter: not used, dropped, cut, reached") {
@@ -132,7 +134,7 @@ TEST_CASE(
   CHECK(cut.kind == Fate::Kind::Cut);
   const Fate unused = fate_of(p, other.sum());
   CHECK(unused.kind == Fate::Kind::NotUsed);
-  CHECK(unused.older_use.has_value());
+  CHECK(unused.other_use.has_value());
 }
 
 TEST_CASE("the tape forgets what only old backwards could use") {
@@ -256,12 +258,13 @@ TEST_CASE("a backward that has ended is traced as it was") {
   other.sum().backward();
   const uint64_t second = Tape::current()->backwards().back().number;
   exp(p);
-  const Fate cut = autograd::trace(*Tape::current(), p.id(), first);
+  const BackwardOnTape of_first(*Tape::current(), first);
+  const Fate cut = of_first.trace(p.id());
   CHECK(cut.kind == Fate::Kind::Cut);
   CHECK(cut.record->cut == Cut::Detach);
-  CHECK(autograd::trace(*Tape::current(), p.id(), second).kind == Fate::Kind::Dropped);
-  CHECK(autograd::trace(*Tape::current(), p.id(), second + 100).kind == Fate::Kind::NotUsed);
-  CHECK(autograd::find_call(*Tape::current(), cut, is_at("net")) != nullptr);
+  CHECK(BackwardOnTape(*Tape::current(), second).trace(p.id()).kind == Fate::Kind::Dropped);
+  CHECK(BackwardOnTape(*Tape::current(), second + 100).trace(p.id()).kind == Fate::Kind::NotUsed);
+  CHECK(of_first.find_call(cut, is_at("net")) != nullptr);
 }
 
 TEST_CASE("a plan knows whether it goes through what was recorded between two moments") {
@@ -301,7 +304,7 @@ TEST_CASE("a backward of something else does not end what is known of a use") {
   features.sum().backward();
   const Fate unused = fate_of(p, other.sum());
   CHECK(unused.kind == Fate::Kind::NotUsed);
-  CHECK(std::string(unused.older_use->op) == "exp");
+  CHECK(std::string(unused.other_use->op) == "exp");
 }
 
 }  // namespace brigade::test::tape_test

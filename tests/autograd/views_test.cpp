@@ -252,7 +252,7 @@ TEST_CASE("the tape follows a parameter into a tensor that was written through a
   const Tensor second_half = all.slice(0, 2, 4);
   all.slice(0, 0, 2).copy_(x);
   const Tensor roots[] = {sum(second_half)};
-  const autograd::Fate fate = autograd::trace(*autograd::Tape::current(), x.id(), roots);
+  const autograd::Fate fate = autograd::BackwardOnTape(*autograd::Tape::current(), roots).trace(x.id());
   autograd::Tape::disable();
   CHECK(fate.kind == autograd::Fate::Kind::Reached);
 }

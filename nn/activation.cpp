@@ -1,15 +1,9 @@
 // The forward of each module, which calls the operation, and the options that it prints.
 #include <brigade/nn/activation.h>
 
-#include <brigade/autograd/ops/activation.h>
 #include <brigade/nn/detail/options.h>
 
 namespace brigade::nn {
-
-Tensor ReLUImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return relu(x, where);
-}
 
 Tensor LeakyReLUImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
@@ -22,21 +16,6 @@ Tensor GELUImpl::forward(const Tensor& x, SourceLocation where) {
   return gelu(x, approximate, where);
 }
 std::string GELUImpl::extra() const { return approximate == GeluApproximation::Tanh ? "approximate=tanh" : ""; }
-
-Tensor TanhImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return brigade::tanh(x, where);
-}
-
-Tensor SigmoidImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return sigmoid(x, where);
-}
-
-Tensor SiLUImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return silu(x, where);
-}
 
 Tensor SoftmaxImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);

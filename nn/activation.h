@@ -8,9 +8,17 @@ namespace brigade::nn {
 
 // --- Activations as modules, for nn::Sequential. Element by element, floating dtypes; the result has the shape of x.
 
-struct ReLUImpl : Module {
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+namespace detail {
+template <Tensor (*operation)(const Tensor&, SourceLocation)>
+struct Activation : Module {
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return operation(x, where);
+  }
 };
+}  // namespace detail
+
+struct ReLUImpl : detail::Activation<&relu> {};
 BRIGADE_MODULE(ReLU);
 
 struct LeakyReLUImpl : Module {
@@ -33,19 +41,13 @@ struct GELUImpl : Module {
 };
 BRIGADE_MODULE(GELU);
 
-struct TanhImpl : Module {
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-};
+struct TanhImpl : detail::Activation<&brigade::tanh> {};
 BRIGADE_MODULE(Tanh);
 
-struct SigmoidImpl : Module {
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-};
+struct SigmoidImpl : detail::Activation<&sigmoid> {};
 BRIGADE_MODULE(Sigmoid);
 
-struct SiLUImpl : Module {
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-};
+struct SiLUImpl : detail::Activation<&silu> {};
 BRIGADE_MODULE(SiLU);
 
 // Along one dimension; negative counts from the end.

@@ -8,87 +8,90 @@
 
 namespace brigade::nn {
 
+namespace detail {
+
+// A loss of an input and a target, with options.
+template <class O, Tensor (*loss)(const Tensor&, const Tensor&, const O&, SourceLocation)>
+struct LossWithOptions : Module {
+  using Options = O;
+  explicit LossWithOptions(const O& options_ = {}) : options(options_) {
+    if constexpr (requires { options.weight; }) hold("weight", options.weight);
+    if constexpr (requires { options.pos_weight; }) hold("pos_weight", options.pos_weight);
+  }
+  explicit LossWithOptions(Reduction reduction) : LossWithOptions(O{.reduction = reduction}) {}
+  Tensor forward(const Tensor& x, const Tensor& target, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return loss(x, target, options, where);
+  }
+  O options;
+
+ private:
+  void hold(const char* name, Tensor& weight) {
+    if (weight.defined()) weight = register_buffer(name, weight.detach());
+  }
+};
+
+// A loss of an input and a target, without options.
+template <Tensor (*loss)(const Tensor&, const Tensor&, Reduction, SourceLocation)>
+struct LossWithReduction : Module {
+  explicit LossWithReduction(Reduction reduction_ = Reduction::Mean) : reduction(reduction_) {}
+  Tensor forward(const Tensor& x, const Tensor& target, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return loss(x, target, reduction, where);
+  }
+  Reduction reduction;
+};
+
+// A loss of two inputs and a target, with a margin.
+template <Tensor (*loss)(const Tensor&, const Tensor&, const Tensor&, double, Reduction, SourceLocation)>
+struct LossOfPairs : Module {
+  explicit LossOfPairs(double margin_ = 0, Reduction reduction_ = Reduction::Mean)
+      : margin(margin_), reduction(reduction_) {}
+  Tensor forward(const Tensor& x1, const Tensor& x2, const Tensor& target,
+                 SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return loss(x1, x2, target, margin, reduction, where);
+  }
+  double margin;
+  Reduction reduction;
+};
+
+}  // namespace detail
+
 // --- for class targets
 
 // nn::CrossEntropyLoss loss({.label_smoothing = 0.1});
-struct CrossEntropyLossImpl : Module {
-  using Options = CrossEntropyLossOptions;
-  explicit CrossEntropyLossImpl(const CrossEntropyLossOptions& options_ = {}) : options(options_) {
-    if (options.weight.defined()) options.weight = register_buffer("weight", options.weight.detach());
-  }
+struct CrossEntropyLossImpl : detail::LossWithOptions<CrossEntropyLossOptions, &cross_entropy> {
+  using LossWithOptions::LossWithOptions;
   explicit CrossEntropyLossImpl(Reduction reduction, int64_t ignore_index = -100)
-      : CrossEntropyLossImpl(CrossEntropyLossOptions{.ignore_index = ignore_index, .reduction = reduction}) {}
-  Tensor forward(const Tensor& logits, const Tensor& target, SourceLocation where = SourceLocation::current()) {
-    const CallScope scope(*this, where);
-    return cross_entropy(logits, target, options, where);
-  }
-  CrossEntropyLossOptions options;
+      : LossWithOptions({.ignore_index = ignore_index, .reduction = reduction}) {}
 };
 BRIGADE_MODULE(CrossEntropyLoss);
 
-struct NLLLossImpl : Module {
-  using Options = NLLLossOptions;
-  explicit NLLLossImpl(const NLLLossOptions& options_ = {}) : options(options_) {
-    if (options.weight.defined()) options.weight = register_buffer("weight", options.weight.detach());
-  }
-  explicit NLLLossImpl(Reduction reduction) : NLLLossImpl(NLLLossOptions{.reduction = reduction}) {}
-  Tensor forward(const Tensor& log_probs, const Tensor& target, SourceLocation where = SourceLocation::current()) {
-    const CallScope scope(*this, where);
-    return nll_loss(log_probs, target, options, where);
-  }
-  NLLLossOptions options;
+struct NLLLossImpl : detail::LossWithOptions<NLLLossOptions, &nll_loss> {
+  using LossWithOptions::LossWithOptions;
 };
 BRIGADE_MODULE(NLLLoss);
 
 // --- for an input and a target
 
-struct BCELossImpl : Module {
-  using Options = BCELossOptions;
-  explicit BCELossImpl(const BCELossOptions& options_ = {}) : options(options_) {
-    if (options.weight.defined()) options.weight = register_buffer("weight", options.weight.detach());
-  }
-  explicit BCELossImpl(Reduction reduction) : BCELossImpl(BCELossOptions{.reduction = reduction}) {}
-  Tensor forward(const Tensor& x, const Tensor& target, SourceLocation where = SourceLocation::current()) {
-    const CallScope scope(*this, where);
-    return binary_cross_entropy(x, target, options, where);
-  }
-  BCELossOptions options;
+struct BCELossImpl : detail::LossWithOptions<BCELossOptions, &binary_cross_entropy> {
+  using LossWithOptions::LossWithOptions;
 };
 BRIGADE_MODULE(BCELoss);
 
-struct BCEWithLogitsLossImpl : Module {
-  using Options = BCEWithLogitsLossOptions;
-  explicit BCEWithLogitsLossImpl(const BCEWithLogitsLossOptions& options_ = {}) : options(options_) {
-    if (options.weight.defined()) options.weight = register_buffer("weight", options.weight.detach());
-    if (options.pos_weight.defined()) options.pos_weight = register_buffer("pos_weight", options.pos_weight.detach());
-  }
-  explicit BCEWithLogitsLossImpl(Reduction reduction)
-      : BCEWithLogitsLossImpl(BCEWithLogitsLossOptions{.reduction = reduction}) {}
-  Tensor forward(const Tensor& logits, const Tensor& target, SourceLocation where = SourceLocation::current()) {
-    const CallScope scope(*this, where);
-    return binary_cross_entropy_with_logits(logits, target, options, where);
-  }
-  BCEWithLogitsLossOptions options;
+struct BCEWithLogitsLossImpl : detail::LossWithOptions<BCEWithLogitsLossOptions, &binary_cross_entropy_with_logits> {
+  using LossWithOptions::LossWithOptions;
 };
 BRIGADE_MODULE(BCEWithLogitsLoss);
 
-struct MSELossImpl : Module {
-  explicit MSELossImpl(Reduction reduction_ = Reduction::Mean) : reduction(reduction_) {}
-  Tensor forward(const Tensor& x, const Tensor& target, SourceLocation where = SourceLocation::current()) {
-    const CallScope scope(*this, where);
-    return mse_loss(x, target, reduction, where);
-  }
-  Reduction reduction;
+struct MSELossImpl : detail::LossWithReduction<&mse_loss> {
+  using LossWithReduction::LossWithReduction;
 };
 BRIGADE_MODULE(MSELoss);
 
-struct L1LossImpl : Module {
-  explicit L1LossImpl(Reduction reduction_ = Reduction::Mean) : reduction(reduction_) {}
-  Tensor forward(const Tensor& x, const Tensor& target, SourceLocation where = SourceLocation::current()) {
-    const CallScope scope(*this, where);
-    return l1_loss(x, target, reduction, where);
-  }
-  Reduction reduction;
+struct L1LossImpl : detail::LossWithReduction<&l1_loss> {
+  using LossWithReduction::LossWithReduction;
 };
 BRIGADE_MODULE(L1Loss);
 
@@ -142,39 +145,18 @@ struct HingeEmbeddingLossImpl : Module {
 };
 BRIGADE_MODULE(HingeEmbeddingLoss);
 
-struct MarginRankingLossImpl : Module {
-  explicit MarginRankingLossImpl(double margin_ = 0, Reduction reduction_ = Reduction::Mean)
-      : margin(margin_), reduction(reduction_) {}
-  Tensor forward(const Tensor& x1, const Tensor& x2, const Tensor& target,
-                 SourceLocation where = SourceLocation::current()) {
-    const CallScope scope(*this, where);
-    return margin_ranking_loss(x1, x2, target, margin, reduction, where);
-  }
-  double margin;
-  Reduction reduction;
+struct MarginRankingLossImpl : detail::LossOfPairs<&margin_ranking_loss> {
+  using LossOfPairs::LossOfPairs;
 };
 BRIGADE_MODULE(MarginRankingLoss);
 
-struct CosineEmbeddingLossImpl : Module {
-  explicit CosineEmbeddingLossImpl(double margin_ = 0, Reduction reduction_ = Reduction::Mean)
-      : margin(margin_), reduction(reduction_) {}
-  Tensor forward(const Tensor& x1, const Tensor& x2, const Tensor& target,
-                 SourceLocation where = SourceLocation::current()) {
-    const CallScope scope(*this, where);
-    return cosine_embedding_loss(x1, x2, target, margin, reduction, where);
-  }
-  double margin;
-  Reduction reduction;
+struct CosineEmbeddingLossImpl : detail::LossOfPairs<&cosine_embedding_loss> {
+  using LossOfPairs::LossOfPairs;
 };
 BRIGADE_MODULE(CosineEmbeddingLoss);
 
-struct SoftMarginLossImpl : Module {
-  explicit SoftMarginLossImpl(Reduction reduction_ = Reduction::Mean) : reduction(reduction_) {}
-  Tensor forward(const Tensor& x, const Tensor& target, SourceLocation where = SourceLocation::current()) {
-    const CallScope scope(*this, where);
-    return soft_margin_loss(x, target, reduction, where);
-  }
-  Reduction reduction;
+struct SoftMarginLossImpl : detail::LossWithReduction<&soft_margin_loss> {
+  using LossWithReduction::LossWithReduction;
 };
 BRIGADE_MODULE(SoftMarginLoss);
 
@@ -192,14 +174,8 @@ BRIGADE_MODULE(TripletMarginLoss);
 
 // --- for distributions
 
-struct PoissonNLLLossImpl : Module {
-  using Options = PoissonNLLLossOptions;
-  explicit PoissonNLLLossImpl(const PoissonNLLLossOptions& options_ = {}) : options(options_) {}
-  Tensor forward(const Tensor& x, const Tensor& target, SourceLocation where = SourceLocation::current()) {
-    const CallScope scope(*this, where);
-    return poisson_nll_loss(x, target, options, where);
-  }
-  PoissonNLLLossOptions options;
+struct PoissonNLLLossImpl : detail::LossWithOptions<PoissonNLLLossOptions, &poisson_nll_loss> {
+  using LossWithOptions::LossWithOptions;
 };
 BRIGADE_MODULE(PoissonNLLLoss);
 

@@ -1,7 +1,6 @@
 // The forward of each module, which calls the operation, and the options that it prints.
 #include <brigade/nn/parametric_activation.h>
 
-#include <brigade/autograd/ops/activation.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/detail/options.h>
 
@@ -14,11 +13,6 @@ Tensor ELUImpl::forward(const Tensor& x, SourceLocation where) {
   return elu(x, alpha, where);
 }
 std::string ELUImpl::extra() const { return "alpha=" + text_of(alpha); }
-
-Tensor SELUImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return selu(x, where);
-}
 
 Tensor CELUImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
@@ -37,36 +31,6 @@ Tensor HardtanhImpl::forward(const Tensor& x, SourceLocation where) {
   return hardtanh(x, min_val, max_val, where);
 }
 std::string HardtanhImpl::extra() const { return "min_val=" + text_of(min_val) + ", max_val=" + text_of(max_val); }
-
-Tensor ReLU6Impl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return relu6(x, where);
-}
-
-Tensor HardsigmoidImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return hardsigmoid(x, where);
-}
-
-Tensor HardswishImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return hardswish(x, where);
-}
-
-Tensor MishImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return mish(x, where);
-}
-
-Tensor SoftsignImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return softsign(x, where);
-}
-
-Tensor LogSigmoidImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return logsigmoid(x, where);
-}
 
 Tensor SoftshrinkImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);

@@ -2,7 +2,7 @@
 // has the shape of x unless stated otherwise.
 #pragma once
 
-#include <brigade/nn/module.h>
+#include <brigade/nn/activation.h>
 
 namespace brigade::nn {
 
@@ -16,9 +16,7 @@ struct ELUImpl : Module {
 };
 BRIGADE_MODULE(ELU);
 
-struct SELUImpl : Module {
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-};
+struct SELUImpl : detail::Activation<&selu> {};
 BRIGADE_MODULE(SELU);
 
 struct CELUImpl : Module {
@@ -51,34 +49,22 @@ struct HardtanhImpl : Module {
 };
 BRIGADE_MODULE(Hardtanh);
 
-struct ReLU6Impl : Module {
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-};
+struct ReLU6Impl : detail::Activation<&relu6> {};
 BRIGADE_MODULE(ReLU6);
 
-struct HardsigmoidImpl : Module {
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-};
+struct HardsigmoidImpl : detail::Activation<&hardsigmoid> {};
 BRIGADE_MODULE(Hardsigmoid);
 
-struct HardswishImpl : Module {
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-};
+struct HardswishImpl : detail::Activation<&hardswish> {};
 BRIGADE_MODULE(Hardswish);
 
-struct MishImpl : Module {
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-};
+struct MishImpl : detail::Activation<&mish> {};
 BRIGADE_MODULE(Mish);
 
-struct SoftsignImpl : Module {
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-};
+struct SoftsignImpl : detail::Activation<&softsign> {};
 BRIGADE_MODULE(Softsign);
 
-struct LogSigmoidImpl : Module {
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-};
+struct LogSigmoidImpl : detail::Activation<&logsigmoid> {};
 BRIGADE_MODULE(LogSigmoid);
 
 struct SoftshrinkImpl : Module {

@@ -102,60 +102,6 @@ std::string healthy(const dist::ProcessGroupPtr& group, const PathsImpl::Path& p
   }
   return "";
 }
-// Copies b's weight under no_grad, as weight averaging does, and leaves b out.
-std::string check_read_beside(const dist::ProcessGroupPtr& group) {
-  manual_seed(1);
-  Paths net([](PathsImpl&, const Tensor& x) { return x; });
-  dist::DistributedDataParallel<Paths> ddp(net, group);
-  const Tensor loss = loss_of(ddp(batch_of(group->rank(), 0)));
-  {
-    const NoGradGuard no_grad;
-    static_cast<void>(net->b->weight.clone());
-  }
-  try {
-    loss.backward();
-  } catch (const dist::ReductionError& error) {
-    const auto& verdicts = error.verdicts();
-    return verdicts.size() == 1 && verdicts[0].cause.kind == CauseKind::ModuleNotCalled ? "" : error.what();
-  }
-  return "nothing was said";
-}
-const AddRankCase add_read_beside("a copy under no_grad is not why a module that is not called has no gradient",
-                                  &check_read_beside, everywhere({2}));
-
-// The weights of all layers are logged, and `b` is left out; or its weight alone is read, for the loss.
-std::string check_logged(const dist::ProcessGroupPtr& group) {
-  for (const bool all : {true, false}) {
-    for (const bool norms : {true, false}) {
-      manual_seed(1);
-      Paths net([](PathsImpl&, const Tensor& x) { return x; });
-      dist::DistributedDataParallel<Paths> ddp(net, group);
-      Tensor loss = loss_of(ddp(batch_of(group->rank(), 0)));
-      const std::vector<Tensor> read = all ? net->parameters() : net->b->parameters();
-      double number = 0;
-      for (const Tensor& weight : read)
-        number += norms ? norm(weight).item() : weight.to_vector<double>()[0];
-      if (!all) loss = loss * number;
-      CauseKind kind = CauseKind::Unknown;
-      std::string text = "nothing was said";
-      try {
-        loss.backward();
-      } catch (const dist::ReductionError& error) {
-        kind = error.verdicts().at(0).cause.kind;
-        text = error.what();
-      }
-      const CauseKind expected = all     ? CauseKind::ModuleNotCalled
-                                 : norms ? CauseKind::OutputDropped
-                                         : CauseKind::ReadAsNumber;
-      if (kind != expected) return fmt::format("all {}, norms {}: {}", all, norms, text);
-      if (!all && norms && text.find("its value was read as a number, by item() at") == std::string::npos) return text;
-    }
-  }
-  return "";
-}
-const AddRankCase add_logged("a log of all weights is not why a module that is not called has no gradient",
-                             &check_logged, everywhere({2}));
-
 std::string first_of(std::initializer_list<std::string> results) {
   for (const std::string& each : results) {
     if (!each.empty()) return each;

@@ -1,5 +1,5 @@
 // Convolutions on a device through a library: cuDNN on a GPU (conv_cudnn.cpp), a substitute in the emulation
-// (tests/cuda/library).
+// (evidence/stand_ins).
 #pragma once
 
 #include <brigade/core/tensor.h>

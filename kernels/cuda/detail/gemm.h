@@ -1,5 +1,5 @@
 // Matrix products on a device through a library: cuBLASLt on a GPU (gemm_cublaslt.cpp), a substitute in the emulation
-// (tests/cuda/library).
+// (evidence/stand_ins).
 #pragma once
 
 #include <brigade/core/tensor.h>

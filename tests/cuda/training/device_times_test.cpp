@@ -1,4 +1,4 @@
-// Device times of a backward and its collectives; without a GPU, over the stand-in of tests/cuda/library.
+// Device times of a backward and its collectives; without a GPU, over the stand-in of evidence/stand_ins.
 #include "hold_stream.h"
 #include "on_device.h"
 #include "on_gpus.h"

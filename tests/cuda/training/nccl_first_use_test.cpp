@@ -1,6 +1,6 @@
 // NCCL connects the ranks when a communicator is first used, and the call stays in progress until all ranks have
 // joined. A rank that is missing from the first collective is reported like one missing from a later collective.
-// Without GPUs, the stand-in for NCCL in tests/cuda/library behaves in the same way.
+// Without GPUs, the stand-in for NCCL in evidence/stand_ins behaves in the same way.
 #include "device_collectives.h"
 #include "on_gpus.h"
 

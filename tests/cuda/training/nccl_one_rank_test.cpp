@@ -1,5 +1,5 @@
 // With BRIGADE_NCCL_ONE_RANK, a group of one rank calls NCCL: everything of NCCL that can run on a machine with one
-// GPU, from the communicator to a captured step. Without a GPU, over the stand-in of tests/cuda/library.
+// GPU, from the communicator to a captured step. Without a GPU, over the stand-in of evidence/stand_ins.
 #include "device_collectives.h"
 #include "on_gpus.h"
 #include "replayed_steps.h"

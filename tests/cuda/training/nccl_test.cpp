@@ -1,4 +1,4 @@
-// The process group over NCCL; without a GPU, over the stand-in of tests/cuda/library.
+// The process group over NCCL; without a GPU, over the stand-in of evidence/stand_ins.
 #include "device_collectives.h"
 #include "hold_stream.h"
 #include "on_gpus.h"

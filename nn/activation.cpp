@@ -17,16 +17,6 @@ Tensor GELUImpl::forward(const Tensor& x, SourceLocation where) {
 }
 std::string GELUImpl::extra() const { return approximate == GeluApproximation::Tanh ? "approximate=tanh" : ""; }
 
-Tensor SoftmaxImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return softmax(x, dim, where);
-}
-
-Tensor LogSoftmaxImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return log_softmax(x, dim, where);
-}
-
 // --- Checks the probability; only a module in training mode drops elements.
 
 DropoutImpl::DropoutImpl(double probability) : p(probability) {

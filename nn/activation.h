@@ -16,6 +16,20 @@ struct Activation : Module {
     return operation(x, where);
   }
 };
+
+// Along one dimension; negative counts from the end.
+template <Tensor (*operation)(const Tensor&, int64_t, SourceLocation)>
+struct ActivationAlong : Module {
+  explicit ActivationAlong(int64_t dim_) : dim(dim_) {}
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return operation(x, dim, where);
+  }
+  int64_t dim;
+
+ protected:
+  std::string extra() const override { return "dim=" + std::to_string(dim); }
+};
 }  // namespace detail
 
 struct ReLUImpl : detail::Activation<&relu> {};
@@ -50,24 +64,13 @@ BRIGADE_MODULE(Sigmoid);
 struct SiLUImpl : detail::Activation<&silu> {};
 BRIGADE_MODULE(SiLU);
 
-// Along one dimension; negative counts from the end.
-struct SoftmaxImpl : Module {
-  explicit SoftmaxImpl(int64_t dim_) : dim(dim_) {}
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-  int64_t dim;
-
- protected:
-  std::string extra() const override { return "dim=" + std::to_string(dim); }
+struct SoftmaxImpl : detail::ActivationAlong<&softmax> {
+  using ActivationAlong::ActivationAlong;
 };
 BRIGADE_MODULE(Softmax);
 
-struct LogSoftmaxImpl : Module {
-  explicit LogSoftmaxImpl(int64_t dim_) : dim(dim_) {}
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-  int64_t dim;
-
- protected:
-  std::string extra() const override { return "dim=" + std::to_string(dim); }
+struct LogSoftmaxImpl : detail::ActivationAlong<&log_softmax> {
+  using ActivationAlong::ActivationAlong;
 };
 BRIGADE_MODULE(LogSoftmax);
 

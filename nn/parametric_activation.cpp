@@ -8,18 +8,6 @@ namespace brigade::nn {
 
 using detail::text_of;
 
-Tensor ELUImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return elu(x, alpha, where);
-}
-std::string ELUImpl::extra() const { return "alpha=" + text_of(alpha); }
-
-Tensor CELUImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return celu(x, alpha, where);
-}
-std::string CELUImpl::extra() const { return "alpha=" + text_of(alpha); }
-
 Tensor SoftplusImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
   return softplus(x, beta, threshold, where);
@@ -32,18 +20,6 @@ Tensor HardtanhImpl::forward(const Tensor& x, SourceLocation where) {
 }
 std::string HardtanhImpl::extra() const { return "min_val=" + text_of(min_val) + ", max_val=" + text_of(max_val); }
 
-Tensor SoftshrinkImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return softshrink(x, lambda, where);
-}
-std::string SoftshrinkImpl::extra() const { return text_of(lambda); }
-
-Tensor HardshrinkImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return hardshrink(x, lambda, where);
-}
-std::string HardshrinkImpl::extra() const { return text_of(lambda); }
-
 PReLUImpl::PReLUImpl(const PReLUOptions& o) : options(o) {
   if (o.num_parameters < 1)
     throw ValueError("PReLU: num_parameters must be at least 1, got " + std::to_string(o.num_parameters));
@@ -54,10 +30,5 @@ Tensor PReLUImpl::forward(const Tensor& x, SourceLocation where) {
   return prelu(x, weight, where);
 }
 std::string PReLUImpl::extra() const { return "num_parameters=" + std::to_string(options.num_parameters); }
-
-Tensor GLUImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return glu(x, dim, where);
-}
 
 }  // namespace brigade::nn

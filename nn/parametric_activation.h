@@ -3,29 +3,47 @@
 #pragma once
 
 #include <brigade/nn/activation.h>
+#include <brigade/nn/detail/options.h>
 
 namespace brigade::nn {
 
-struct ELUImpl : Module {
-  explicit ELUImpl(double alpha_ = 1) : alpha(alpha_) {}
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+namespace detail {
+template <Tensor (*operation)(const Tensor&, double, SourceLocation)>
+struct ActivationWithAlpha : Module {
+  explicit ActivationWithAlpha(double alpha_ = 1) : alpha(alpha_) {}
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return operation(x, alpha, where);
+  }
   double alpha;
 
  protected:
-  std::string extra() const override;
+  std::string extra() const override { return "alpha=" + text_of(alpha); }
+};
+template <Tensor (*operation)(const Tensor&, double, SourceLocation)>
+struct Shrink : Module {
+  explicit Shrink(double lambda_ = 0.5) : lambda(lambda_) {}
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return operation(x, lambda, where);
+  }
+  double lambda;
+
+ protected:
+  std::string extra() const override { return text_of(lambda); }
+};
+}  // namespace detail
+
+struct ELUImpl : detail::ActivationWithAlpha<&elu> {
+  using ActivationWithAlpha::ActivationWithAlpha;
 };
 BRIGADE_MODULE(ELU);
 
 struct SELUImpl : detail::Activation<&selu> {};
 BRIGADE_MODULE(SELU);
 
-struct CELUImpl : Module {
-  explicit CELUImpl(double alpha_ = 1) : alpha(alpha_) {}
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-  double alpha;
-
- protected:
-  std::string extra() const override;
+struct CELUImpl : detail::ActivationWithAlpha<&celu> {
+  using ActivationWithAlpha::ActivationWithAlpha;
 };
 BRIGADE_MODULE(CELU);
 
@@ -67,23 +85,13 @@ BRIGADE_MODULE(Softsign);
 struct LogSigmoidImpl : detail::Activation<&logsigmoid> {};
 BRIGADE_MODULE(LogSigmoid);
 
-struct SoftshrinkImpl : Module {
-  explicit SoftshrinkImpl(double lambda_ = 0.5) : lambda(lambda_) {}
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-  double lambda;
-
- protected:
-  std::string extra() const override;
+struct SoftshrinkImpl : detail::Shrink<&softshrink> {
+  using Shrink::Shrink;
 };
 BRIGADE_MODULE(Softshrink);
 
-struct HardshrinkImpl : Module {
-  explicit HardshrinkImpl(double lambda_ = 0.5) : lambda(lambda_) {}
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-  double lambda;
-
- protected:
-  std::string extra() const override;
+struct HardshrinkImpl : detail::Shrink<&hardshrink> {
+  using Shrink::Shrink;
 };
 BRIGADE_MODULE(Hardshrink);
 
@@ -111,13 +119,8 @@ struct PReLUImpl : Module {
 BRIGADE_MODULE(PReLU);
 
 // Halves the size along `dim`.
-struct GLUImpl : Module {
-  explicit GLUImpl(int64_t dim_ = -1) : dim(dim_) {}
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-  int64_t dim;
-
- protected:
-  std::string extra() const override { return "dim=" + std::to_string(dim); }
+struct GLUImpl : detail::ActivationAlong<&glu> {
+  explicit GLUImpl(int64_t dim_ = -1) : ActivationAlong(dim_) {}
 };
 BRIGADE_MODULE(GLU);
 

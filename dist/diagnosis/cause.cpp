@@ -307,6 +307,12 @@ Cause CauseSearch::operator()(const NamedParameter& parameter) const {
   return cause;
 }
 
+Place CauseSearch::called_at(const NamedParameter& parameter) const {
+  const std::string module = called_for(module_of(parameter.name), parameter.module_type ? parameter.module_type : "");
+  const autograd::ModuleCall* const call = on_tape_ ? call_of(*on_tape_, module, {}, wrapped_) : nullptr;
+  return call ? Place(call->where) : Place();
+}
+
 Cause CauseSearch::cause_of(const NamedParameter& parameter, const Tape& tape) const {
   const uint64_t id = parameter.tensor.id();
   Cause cause;

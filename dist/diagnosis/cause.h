@@ -30,6 +30,8 @@ class CauseSearch {
   CauseSearch(const TracedBackward& backward, const WrappedModule& wrapped);
   // `parameter` has its full name ("encoder.0.weight").
   Cause operator()(const NamedParameter& parameter) const;
+  // Where the module of the parameter was called for this backward; no line: not known.
+  Place called_at(const NamedParameter& parameter) const;
 
  private:
   Cause cause_of(const NamedParameter& parameter, const autograd::Tape& tape) const;

@@ -24,6 +24,7 @@ struct RankReport {
   std::vector<bool> recorded;        // static_graph: what its first backward used; else empty
   Place recorded_at;                 // of that backward
   std::map<uint32_t, Cause> causes;  // of the parameters that were not ready
+  std::map<uint32_t, Place> called;  // of ready ones that a peer misses: where their module was called
 };
 
 // The kind of the error, and what the reports do not contain.

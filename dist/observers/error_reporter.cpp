@@ -65,7 +65,7 @@ RankReport ErrorReporter::own_report(const Round& round, const TracedBackward* b
   for (const NamedParameter& each : setup.parameters)
     wrapped.newest = std::max(wrapped.newest, each.tensor.id());
   if (setup.options.module_paths) wrapped.paths = setup.options.module_paths();
-  std::optional<CauseSearch> find_cause;
+  std::optional<CauseSearch> search;
   std::vector<NamedParameter> current;
   if (setup.options.current_parameters) current = setup.options.current_parameters();
   for (uint32_t i = 0; i < setup.count(); ++i) {
@@ -74,13 +74,19 @@ RankReport ErrorReporter::own_report(const Round& round, const TracedBackward* b
     mine.ready.push_back(ready);
     mine.reached.push_back(setup.reached[i]);
     mine.elsewhere.push_back(setup.is_elsewhere(i));
-    if (ready || !backward || !failure.empty()) continue;
+    if (!backward || !failure.empty()) continue;
     const NamedParameter& named = setup.parameters[i];
+    const Outcome& outcome = round.outcome();
+    if (ready && outcome.users[i] == setup.group->size() - outcome.joined) continue;
+    if (!search) search.emplace(*backward, wrapped);
+    if (ready) {
+      if (const Place called = search->called_at(named); called.line != 0) mine.called.emplace(i, called);
+      continue;
+    }
     const auto successor = std::find_if(current.begin(), current.end(), [&](const NamedParameter& each) {
       return each.name == named.name && !each.tensor.is_same(named.tensor);
     });
-    if (!find_cause) find_cause.emplace(*backward, wrapped);
-    Cause cause = successor != current.end() ? replaced(named, successor->tensor) : (*find_cause)(named);
+    Cause cause = successor != current.end() ? replaced(named, successor->tensor) : (*search)(named);
     if (!used_.empty()) note_uses(cause, used_[i], round.number());
     mine.causes.emplace(i, std::move(cause));
   }

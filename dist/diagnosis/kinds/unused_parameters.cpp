@@ -49,9 +49,12 @@ std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std:
   for (uint32_t i = 0; i < parameters.size(); ++i) {
     ParameterVerdict parameter{parameters[i].name, static_cast<int64_t>(parameters[i].tensor.nbytes()), {}, {}};
     Cause cause;
-    std::string elsewhere;
+    std::string elsewhere, called;
     for (const RankReport& report : reports) {
       if (report.ready[i]) {
+        const auto call = report.called.find(i);
+        if (parameter.ready_ranks.empty() && call != report.called.end())
+          called = fmt::format("rank {} called it at {}", report.rank, to_string(call->second));
         parameter.ready_ranks.push_back(report.rank);
         continue;
       }
@@ -67,7 +70,9 @@ std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std:
       }
     }
     if (parameter.missing_ranks.empty() || !context.expected[i]) continue;
-    cause.note += elsewhere;
+    if (cause.kind == CauseKind::ModuleNotCalled && !called.empty())
+      cause.note = called + (cause.note.empty() ? "" : "; " + cause.note);
+    cause.note += cause.note.empty() && !elsewhere.empty() ? elsewhere.substr(2) : elsewhere;
     bool grouped = false;
     for (Verdict& verdict : verdicts) {
       if (!verdict.cause.same_as(cause) || verdict.parameters.front().missing_ranks != parameter.missing_ranks)

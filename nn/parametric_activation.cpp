@@ -2,7 +2,6 @@
 #include <brigade/nn/parametric_activation.h>
 
 #include <brigade/kernels/factory.h>
-#include <brigade/nn/detail/options.h>
 
 namespace brigade::nn {
 

@@ -135,7 +135,7 @@ void describe_not_used(Cause& cause, const BackwardOnTape& on_tape, const Tape& 
   } else {
     cause.kind = CauseKind::ModuleNotCalled;
     cause.place = backward;
-    cause.text = fmt::format("{} was never called before the backward at {}", module, to_string(backward));
+    cause.text = fmt::format("{} was not called in the forward of the backward at {}", module, to_string(backward));
     if (const auto* other = stand_in_call(on_tape, tape, cause.module, type, wrapped.newest, fate)) {
       cause.kind = CauseKind::Replaced;
       cause.place = other->where;

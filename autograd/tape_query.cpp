@@ -120,7 +120,7 @@ void BackwardOnTape::find_records() {
   for (size_t i = all.size(); i-- > 0;) {
     const auto inputs = tape_.inputs(all[i]), outputs = tape_.outputs(all[i]);
     if (!holds_one_of(ids, outputs)) continue;
-    belongs_[i] = 1;
+    belongs_[i] = scopes_[i].call != 0 || all[i].cut == Cut::None;
     ids.insert(inputs.begin(), inputs.end());
     add_results(data, inputs, outputs);
     for (const uint64_t input : inputs)

@@ -41,38 +41,26 @@ DType promote_types(DType a, DType b) noexcept;
 namespace detail {
 template <class T>
 struct DTypeOf;
-template <>
-struct DTypeOf<double> {
-  static constexpr DType value = DType::Float64;
+template <DType dtype>
+struct IsDType {
+  static constexpr DType value = dtype;
 };
 template <>
-struct DTypeOf<float> {
-  static constexpr DType value = DType::Float32;
-};
+struct DTypeOf<double> : IsDType<DType::Float64> {};
 template <>
-struct DTypeOf<float16> {
-  static constexpr DType value = DType::Float16;
-};
+struct DTypeOf<float> : IsDType<DType::Float32> {};
 template <>
-struct DTypeOf<bfloat16> {
-  static constexpr DType value = DType::BFloat16;
-};
+struct DTypeOf<float16> : IsDType<DType::Float16> {};
 template <>
-struct DTypeOf<int64_t> {
-  static constexpr DType value = DType::Int64;
-};
+struct DTypeOf<bfloat16> : IsDType<DType::BFloat16> {};
 template <>
-struct DTypeOf<int32_t> {
-  static constexpr DType value = DType::Int32;
-};
+struct DTypeOf<int64_t> : IsDType<DType::Int64> {};
 template <>
-struct DTypeOf<uint8_t> {
-  static constexpr DType value = DType::UInt8;
-};
+struct DTypeOf<int32_t> : IsDType<DType::Int32> {};
 template <>
-struct DTypeOf<bool> {
-  static constexpr DType value = DType::Bool;
-};
+struct DTypeOf<uint8_t> : IsDType<DType::UInt8> {};
+template <>
+struct DTypeOf<bool> : IsDType<DType::Bool> {};
 }  // namespace detail
 
 template <class T>

@@ -26,8 +26,12 @@ void check_options(const char* layer, S kernel_size, const Options& o) {
   }
 }
 
-void check_output(const char* layer, std::optional<int64_t> size) {
-  if (size && *size < 1) throw ValueError("{}: output_size must be at least 1, got {}", layer, *size);
+void check_output(const char* layer, int64_t size) {
+  if (size < 1) throw ValueError("{}: output_size must be at least 1, got {}", layer, size);
+}
+void check_output(const char* layer, const PoolOutputSize& size) {
+  for (const auto& value : size.values)
+    check_output(layer, value.value_or(1));
 }
 
 template <class S, class Options>
@@ -39,6 +43,7 @@ std::string options_in_words(const S& kernel_size, const Options& o) {
     text += ", dilation=" + to_string(o.dilation) + ", ceil_mode=" + detail::text_of(o.ceil_mode);
   return text;
 }
+std::string options_in_words(int64_t size) { return "output_size=" + std::to_string(size); }
 std::string options_in_words(const PoolOutputSize& size) {
   const auto text = [](std::optional<int64_t> value) { return value ? std::to_string(*value) : "none"; };
   return "output_size=[" + text(size.values[0]) + ", " + text(size.values[1]) + "]";
@@ -87,42 +92,19 @@ std::string AvgPool1dImpl::extra() const {
          std::to_string(options.stride.value_or(kernel_size)) + "], padding=[" + std::to_string(options.padding) + "]";
 }
 
-AdaptiveAvgPool1dImpl::AdaptiveAvgPool1dImpl(int64_t size) : output_size(size) {
-  check_output("AdaptiveAvgPool1d", size);
-}
-Tensor AdaptiveAvgPool1dImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return adaptive_avg_pool1d(x, output_size, where);
-}
-std::string AdaptiveAvgPool1dImpl::extra() const { return "output_size=" + std::to_string(output_size); }
+namespace detail {
 
-AdaptiveMaxPool1dImpl::AdaptiveMaxPool1dImpl(int64_t size) : output_size(size) {
-  check_output("AdaptiveMaxPool1d", size);
+template <class S>
+AdaptivePool<S>::AdaptivePool(const char* layer, S size) : output_size(size) {
+  check_output(layer, size);
 }
-Tensor AdaptiveMaxPool1dImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return adaptive_max_pool1d(x, output_size, where);
+template <class S>
+std::string AdaptivePool<S>::extra() const {
+  return options_in_words(output_size);
 }
-std::string AdaptiveMaxPool1dImpl::extra() const { return "output_size=" + std::to_string(output_size); }
+template struct AdaptivePool<int64_t>;
+template struct AdaptivePool<PoolOutputSize>;
 
-AdaptiveAvgPool2dImpl::AdaptiveAvgPool2dImpl(PoolOutputSize size) : output_size(size) {
-  for (const auto& value : size.values)
-    check_output("AdaptiveAvgPool2d", value);
-}
-Tensor AdaptiveAvgPool2dImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return adaptive_avg_pool2d(x, output_size, where);
-}
-std::string AdaptiveAvgPool2dImpl::extra() const { return options_in_words(output_size); }
-
-AdaptiveMaxPool2dImpl::AdaptiveMaxPool2dImpl(PoolOutputSize size) : output_size(size) {
-  for (const auto& value : size.values)
-    check_output("AdaptiveMaxPool2d", value);
-}
-Tensor AdaptiveMaxPool2dImpl::forward(const Tensor& x, SourceLocation where) {
-  const CallScope scope(*this, where);
-  return adaptive_max_pool2d(x, output_size, where);
-}
-std::string AdaptiveMaxPool2dImpl::extra() const { return options_in_words(output_size); }
+}  // namespace detail
 
 }  // namespace brigade::nn

@@ -57,40 +57,49 @@ struct AvgPool1dImpl : Module {
   std::string extra() const override;
 };
 
-// Results of a given size, for any input size.
-struct AdaptiveAvgPool1dImpl : Module {
-  explicit AdaptiveAvgPool1dImpl(int64_t output_size);
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-  int64_t output_size;
+namespace detail {
+
+// A result of a given size, for any input size. `S`: int64_t, PoolOutputSize.
+template <class S>
+struct AdaptivePool : Module {
+  S output_size;
 
  protected:
+  AdaptivePool(const char* layer, S size);
   std::string extra() const override;
 };
-struct AdaptiveAvgPool2dImpl : Module {
+
+}  // namespace detail
+
+struct AdaptiveAvgPool1dImpl : detail::AdaptivePool<int64_t> {
+  explicit AdaptiveAvgPool1dImpl(int64_t output_size_) : AdaptivePool("AdaptiveAvgPool1d", output_size_) {}
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return adaptive_avg_pool1d(x, output_size, where);
+  }
+};
+struct AdaptiveAvgPool2dImpl : detail::AdaptivePool<PoolOutputSize> {
   using Size = PoolOutputSize;
-  explicit AdaptiveAvgPool2dImpl(PoolOutputSize output_size);
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-  PoolOutputSize output_size;
-
- protected:
-  std::string extra() const override;
+  explicit AdaptiveAvgPool2dImpl(PoolOutputSize output_size_) : AdaptivePool("AdaptiveAvgPool2d", output_size_) {}
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return adaptive_avg_pool2d(x, output_size, where);
+  }
 };
-struct AdaptiveMaxPool1dImpl : Module {
-  explicit AdaptiveMaxPool1dImpl(int64_t output_size);
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-  int64_t output_size;
-
- protected:
-  std::string extra() const override;
+struct AdaptiveMaxPool1dImpl : detail::AdaptivePool<int64_t> {
+  explicit AdaptiveMaxPool1dImpl(int64_t output_size_) : AdaptivePool("AdaptiveMaxPool1d", output_size_) {}
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return adaptive_max_pool1d(x, output_size, where);
+  }
 };
-struct AdaptiveMaxPool2dImpl : Module {
+struct AdaptiveMaxPool2dImpl : detail::AdaptivePool<PoolOutputSize> {
   using Size = PoolOutputSize;
-  explicit AdaptiveMaxPool2dImpl(PoolOutputSize output_size);
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-  PoolOutputSize output_size;
-
- protected:
-  std::string extra() const override;
+  explicit AdaptiveMaxPool2dImpl(PoolOutputSize output_size_) : AdaptivePool("AdaptiveMaxPool2d", output_size_) {}
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return adaptive_max_pool2d(x, output_size, where);
+  }
 };
 
 //   nn::MaxPool2d pool(2);

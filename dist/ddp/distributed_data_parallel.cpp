@@ -215,6 +215,9 @@ void DistributedDataParallelBase::note_at_construction(SourceLocation where) {
 }
 
 DistributedDataParallelBase::~DistributedDataParallelBase() {
+  // The program may catch the exception, and leave the group as if all was well.
+  if (std::uncaught_exceptions() > exceptions_ && !forward_threw_)
+    group_->note_failure("an exception destroyed " + in_words(owner_));
   if (notes_) notes_->on_end_of_wrapper();
   // The reducer may outlive the wrapper during a running backward.
   if (reducer_) {

@@ -20,6 +20,7 @@
 #include <brigade/nn/module.h>
 #include <brigade/optim/optimizer.h>
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -179,6 +180,7 @@ class DistributedDataParallelBase : public Joinable {
       return forward();
     } catch (const std::exception& error) {
       group_->note_failure(error.what());
+      forward_threw_ = true;
       throw;
     }
   }
@@ -237,6 +239,8 @@ class DistributedDataParallelBase : public Joinable {
   std::unique_ptr<autograd::FollowedWrites> followed_writes_;  // of the parameters, and of buffers that each rank keeps
   StaleBuffers stale_buffers_;
   std::thread::id thread_;
+  int exceptions_ = std::uncaught_exceptions();  // while it is made
+  bool forward_threw_ = false;
 };
 
 // `Module`: a module handle (nn::Linear, or a class declared with BRIGADE_MODULE).

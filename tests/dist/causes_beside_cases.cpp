@@ -81,6 +81,10 @@ const std::vector<Fault>& faults() {
        }},
       {"a mask", CauseKind::NotDifferentiable, 2,
        [](BesideImpl& net, const Tensor& h) { return h * gt(net.b(h), 0.0).to(kFloat64); }},
+      {"a mask of NaN", CauseKind::NotDifferentiable, 2,
+       [](BesideImpl& net, const Tensor& h) { return h + isnan(net.b(h)).to(kFloat64); }},
+      {"the weight detached", CauseKind::Detached, 1,
+       [](BesideImpl& net, const Tensor& h) { return matmul(h, net.b->weight.detach()) + net.b->bias; }},
       {"an index", CauseKind::NotDifferentiable, 2,
        [](BesideImpl& net, const Tensor& h) { return h + argmax(net.b(h), 1, true).to(kFloat64); }},
       {"a number of its result", CauseKind::OutputDropped, 2,
@@ -212,8 +216,12 @@ struct Found {
   std::vector<int> ranks;
 };
 
-// A healthy step, then one with the fault, on all ranks or on the first.
-Found run(const dist::ProcessGroupPtr& group, const Fault& fault, const Activity& activity, bool on_all) {
+// One step with the fault, on all ranks or on one alone; healthy ones before.
+struct Setting {
+  int steps;
+  int rank;  // -1: all
+};
+Found run(const dist::ProcessGroupPtr& group, const Fault& fault, const Activity& activity, const Setting& setting) {
   manual_seed(1);
   Program program{.group = group, .net = Beside(), .teacher = Beside(), .ddp = nullptr};
   program.ddp = std::make_unique<Wrapped>(program.net, group);
@@ -222,13 +230,13 @@ Found run(const dist::ProcessGroupPtr& group, const Fault& fault, const Activity
   };
   Found found;
   try {
-    for (const bool faulty : {false, true}) {
-      if (faulty && (on_all || group->rank() == 0)) {
+    for (int step = 0; step <= setting.steps; ++step) {
+      if (step == setting.steps && (setting.rank < 0 || setting.rank == group->rank())) {
         program.net->path = fault.path;
         if (fault.before_forward) fault.before_forward(*program.net);
       }
-      beside(!faulty);
-      const Tensor x = batch_of(group->rank(), faulty);
+      beside(step == 0);
+      const Tensor x = batch_of(group->rank(), step);
       const Tensor output = (*program.ddp)(x);
       const Tensor loss = loss_of(activity.in_loss ? output - activity.in_loss(program, x) : output);
       beside(false);
@@ -245,18 +253,19 @@ Found run(const dist::ProcessGroupPtr& group, const Fault& fault, const Activity
 }
 
 std::string check_matrix(const dist::ProcessGroupPtr& group) {
-  for (const bool on_all : {true, false}) {
+  for (const Setting setting : {Setting{0, -1}, {1, -1}, {1, 0}, {2, 1}}) {
     for (const Fault& fault : faults()) {
       Found alone;
       for (const Activity& activity : activities()) {
-        const Found found = run(group, fault, activity, on_all);
-        const std::string which =
-            fmt::format("{} beside {}, {}: ", fault.name, activity.name, on_all ? "on all ranks" : "on rank 0 alone");
+        const Found found = run(group, fault, activity, setting);
+        const std::string which = fmt::format("{} beside {} after {} steps on rank {}: ", fault.name, activity.name,
+                                              setting.steps, setting.rank);
         if (alone.verdicts == 0) alone = found;
         if (found.kind != fault.kind || found.verdicts != 1 || found.parameters != fault.parameters)
           return which + found.text;
         if (found.place != alone.place) return which + "another line: " + found.text;
-        if (found.ranks.size() != (on_all ? static_cast<size_t>(group->size()) : 1)) return which + found.text;
+        if (found.ranks.size() != (setting.rank < 0 ? static_cast<size_t>(group->size()) : 1))
+          return which + found.text;
       }
     }
   }

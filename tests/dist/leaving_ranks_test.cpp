@@ -26,7 +26,7 @@ using test::BranchingNet;
 
 namespace {
 
-enum class Way { Throw, Return, Exit, Kill };
+enum class Way { Throw, Catch, Return, Exit, Kill };
 
 int from_environment(const char* name, int otherwise) {
   const char* text = std::getenv(name);
@@ -43,7 +43,7 @@ struct Case {
 
 // Ends the rank, or returns true if the rank has to return.
 bool leaves(Way way) {
-  if (way == Way::Throw) throw std::runtime_error("a sample has no label");
+  if (way == Way::Throw || way == Way::Catch) throw std::runtime_error("a sample has no label");
   if (way == Way::Exit) _exit(0);
   if (way == Way::Kill) std::raise(SIGKILL);
   return true;
@@ -103,6 +103,8 @@ std::vector<test::Rank> run(const std::string& backend, int size, const Case& wh
                                         .timeout = std::chrono::seconds(60)});
     }
     const bool is_leaver = group->rank() == what.leaver;
+    // The rank catches its own exception, and leaves in order.
+    const dist::ProcessGroupPtr kept = what.way == Way::Catch ? group : nullptr;
     try {
       train(std::exchange(group, nullptr), what);
     } catch (const DistError& error) {
@@ -132,6 +134,7 @@ void expect_one_verdict(const std::string& backend, Way way) {
     CAPTURE(what.step);
     CAPTURE(what.point);
     const auto ranks = run(backend, size, what);
+    const bool is_exception = way == Way::Throw || way == Way::Catch;
     std::optional<std::string> first;
     for (int r = 0; r < size; ++r) {
       if (r == what.leaver) continue;
@@ -145,9 +148,9 @@ void expect_one_verdict(const std::string& backend, Way way) {
       const std::string text = rank.result.substr(std::min(bar, rank.result.size()));
       if (!first) first = verdict;
       CHECK_MESSAGE(verdict == *first, text);
-      CHECK_MESSAGE(verdict.starts_with(
-                        fmt::format("rank_lost {} {}: ", what.leaver, way == Way::Throw ? "exception" : "rank_gone")),
-                    text);
+      CHECK_MESSAGE(
+          verdict.starts_with(fmt::format("rank_lost {} {}: ", what.leaver, is_exception ? "exception" : "rank_gone")),
+          text);
       CHECK_MESSAGE(text.find("\n  fix: " + verdict.substr(verdict.find(": ") + 2)) != std::string::npos, text);
       if (way == Way::Return || way == Way::Exit)
         CHECK_MESSAGE(verdict.find("left its loop before the others") != std::string::npos, text);
@@ -160,6 +163,10 @@ void expect_one_verdict(const std::string& backend, Way way) {
 TEST_CASE("a rank that throws is one verdict for the others") {
   for (const char* backend : {"threads", "shm", "gloo", "gloo by rank 0"})
     expect_one_verdict(backend, Way::Throw);
+}
+TEST_CASE("a rank that catches the exception which ended its training is one verdict for the others") {
+  for (const char* backend : {"threads", "shm", "gloo", "gloo by rank 0"})
+    expect_one_verdict(backend, Way::Catch);
 }
 TEST_CASE("a rank that returns early is one verdict for the others") {
   for (const char* backend : {"threads", "shm", "gloo", "gloo by rank 0"})

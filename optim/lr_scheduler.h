@@ -2,7 +2,6 @@
 #pragma once
 
 #include <brigade/optim/lr_scheduler/combined.h>
-#include <brigade/optim/lr_scheduler/cosine.h>
 #include <brigade/optim/lr_scheduler/decay.h>
 #include <brigade/optim/lr_scheduler/one_cycle.h>
 #include <brigade/optim/lr_scheduler/plateau.h>

@@ -196,6 +196,7 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
   hash = fnv(update.options(), hash);
   if (!update.moves) return result;  // gradients that still accumulate may differ
   // A difference that was already reported is no reason to exchange more.
+  if (!log_.advisories.has(kBatchSkipped)) hash = fnv(log_.forwards.error, hash);
   if (!log_.advisories.has(kModesDiffer)) hash = fnv_step(hash, modes_.digest(reducer_.past().rounds));
   if (!log_.advisories.has(kAutocastDiffers)) hash = fnv_step(hash, autocast_.digest(reducer_.past().rounds));
   uint64_t members = 0;  // a sum: the order within a group does not matter
@@ -335,6 +336,7 @@ void StepCheck::operator()(const autograd::Update& update) {
   const bool found_inf = update.scaled && update.scaled->found_inf;
   agree(update);
   if (!update.moves || update.scale_fault) return;
+  log_.forwards = {};
   log_.timeline.add(StepEvents{.optimizer = update.name,
                                .number = update.number,
                                .where = update.where,

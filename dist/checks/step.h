@@ -62,6 +62,7 @@ class StepCheck {
  public:
   // Keys of the advisories.
   static constexpr const char* kModesDiffer = "modes_differ";
+  static constexpr const char* kBatchSkipped = "batch_skipped";
   static constexpr const char* kAutocastDiffers = "autocast_differs";
   static constexpr const char* kHookResultsDiffer = "hook_result differs";
   // Warnings and notes go to the log.

@@ -103,7 +103,9 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
                   .since_join = count.since,
                   .optimizer = update.name,
                   .made_at = update.made_at,
-                  .autocast = autocast_.seen(reducer_.past().rounds)};
+                  .autocast = autocast_.seen(reducer_.past().rounds),
+                  .moved_by_others = {},
+                  .forwards = log_.forwards};
   GroupAt group(update.groups);
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const Tensor& parameter = update.parameters[i];
@@ -213,6 +215,7 @@ void StepCheck::advise_on_modes(std::span<const StepOnRank> steps) {
     log_.advisories.add(key, std::move(*verdict));
   };
   tell(kModesDiffer, modes_differ(steps));
+  tell(kBatchSkipped, batch_skipped(steps));
   tell(kAutocastDiffers, autocast_.compare(steps, reducer_.past().rounds));
 }
 

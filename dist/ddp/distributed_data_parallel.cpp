@@ -263,13 +263,28 @@ void DistributedDataParallelBase::look_at_buffers(SourceLocation where) {
   }
 }
 
-void DistributedDataParallelBase::pre_forward(int64_t rows, SourceLocation where) {
+void DistributedDataParallelBase::note_failed_forward(const char* error) {
+  group_->note_failure(error);
+  forward_threw_ = true;
+  if (!autograd::GradMode::is_enabled() || log_->forwards.begun == 0) return;
+  log_->forwards.error = error;
+  if (batch_) failed_batch_ = *batch_;
+}
+
+void DistributedDataParallelBase::pre_forward(const Tensor* batch, SourceLocation where) {
   if (!autograd::GradMode::is_enabled()) {
     notes_->on_unrecorded_forward(where, autograd::GradMode::disabled_at());
     return;
   }
   group_->note_activity({.doing = Doing::Forward, .owner = {Name(module_->name())}, .where = where});
-  reducer_->prepare_for_forward(rows, where);
+  batch_ = batch && batch->defined() ? batch : nullptr;
+  reducer_->prepare_for_forward(batch_ && batch_->dim() > 0 ? batch_->size(0) : 0, where);
+  StepOnRank::Forwards& forwards = log_->forwards;
+  const Tensor failed = std::exchange(failed_batch_, Tensor());
+  const bool again = failed.defined() && batch_ && batch_->storage() == failed.storage();  // or a part of it
+  if (again) forwards.error.clear();
+  if (forwards.error.empty()) forwards.where = where;
+  forwards.begun += !again;
   if (options_.diagnosis) {
     look_at_buffers(where);
     if (step_check_) step_check_->look_at_modes();

@@ -166,8 +166,8 @@ class DistributedDataParallelBase : public Joinable {
   ProcessGroup& join_process_group() const noexcept override { return *group_; }
 
  protected:
-  // Called before the module's forward. `rows`: samples in the batch, 0 if unknown.
-  void pre_forward(int64_t rows, SourceLocation where);
+  // Called before the module's forward. `batch`: its first argument, null if that is no tensor.
+  void pre_forward(const Tensor* batch, SourceLocation where);
   // Runs forward; if it throws, the peers are notified of the reason.
   template <class F>
   decltype(auto) guarded(F&& forward) {
@@ -179,19 +179,16 @@ class DistributedDataParallelBase : public Joinable {
     try {
       return forward();
     } catch (const std::exception& error) {
-      group_->note_failure(error.what());
-      forward_threw_ = true;
+      note_failed_forward(error.what());
       throw;
     }
   }
   template <class T>
-  static int64_t rows_of(const T& argument) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<T>, Tensor>) {
-      return argument.defined() && argument.dim() > 0 ? argument.size(0) : 0;
-    } else {
-      return 0;
-    }
+  static const Tensor* batch_of(const T& argument) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<T>, Tensor>) return &argument;
+    return nullptr;
   }
+  void note_failed_forward(const char* error);
 
  private:
   class InJoin;
@@ -241,6 +238,8 @@ class DistributedDataParallelBase : public Joinable {
   std::thread::id thread_;
   int exceptions_ = std::uncaught_exceptions();  // while it is made
   bool forward_threw_ = false;
+  const Tensor* batch_ = nullptr;  // of the running forward
+  Tensor failed_batch_;            // of the latest forward, if it threw
 };
 
 // `Module`: a module handle (nn::Linear, or a class declared with BRIGADE_MODULE).
@@ -254,19 +253,19 @@ class DistributedDataParallel : public DistributedDataParallelBase {
   // Runs the module's forward.
   template <class A>
   decltype(auto) operator()(A&& a, SourceLocation where = SourceLocation::current()) {
-    pre_forward(rows_of(a), where);
+    pre_forward(batch_of(a), where);
     return guarded([&]() -> decltype(auto) { return module_(std::forward<A>(a), where); });
   }
   template <class A, class B>
   requires(!std::is_same_v<std::remove_cvref_t<B>, SourceLocation>) decltype(auto) operator()(
       A&& a, B&& b, SourceLocation where = SourceLocation::current()) {
-    pre_forward(rows_of(a), where);
+    pre_forward(batch_of(a), where);
     return guarded([&]() -> decltype(auto) { return module_(std::forward<A>(a), std::forward<B>(b), where); });
   }
   template <class A, class B, class C>
   requires(!std::is_same_v<std::remove_cvref_t<C>, SourceLocation>) decltype(auto) operator()(
       A&& a, B&& b, C&& c, SourceLocation where = SourceLocation::current()) {
-    pre_forward(rows_of(a), where);
+    pre_forward(batch_of(a), where);
     return guarded(
         [&]() -> decltype(auto) { return module_(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), where); });
   }

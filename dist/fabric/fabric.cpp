@@ -1,12 +1,17 @@
-// Implements setup, backward, clipping, and toggling of optimizers.
+// Implements setup, backward, clipping, toggling of optimizers, strategies and loggers.
 #include <brigade/core/place.h>
 #include <brigade/core/warning.h>
 #include <brigade/dist/ddp/sampler.h>
 #include <brigade/dist/fabric/fabric.h>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 #include <unordered_set>
 
 namespace brigade::dist {
@@ -132,6 +137,52 @@ void Fabric::untoggle_optimizer(const FabricOptimizer& optimizer, SourceLocation
   for (const auto& each : wrappers_) {
     if (const std::shared_ptr<DistributedDataParallelBase> wrapper = each.lock()) wrapper->reducer().expect_all();
   }
+}
+
+// --- The known strategies and the DDP options that each implies.
+
+namespace {
+
+struct NamedStrategy {
+  const char* name;
+  bool find_unused_parameters = false;
+  bool static_graph = false;
+};
+
+constexpr std::array<NamedStrategy, 5> kStrategies{
+    {{"ddp"},
+     {.name = "ddp_find_unused_parameters_true", .find_unused_parameters = true},
+     {"ddp_find_unused_parameters_false"},
+     {.name = "ddp_static_graph", .static_graph = true},
+     {"auto"}}};
+
+}  // namespace
+
+Strategy::Strategy(const std::string& name) : name_(name) {
+  for (const NamedStrategy& each : kStrategies) {
+    if (name != each.name) continue;
+    options_.find_unused_parameters = each.find_unused_parameters;
+    options_.static_graph = each.static_graph;
+    return;
+  }
+  throw ValueError("unknown strategy '{}'; known are {}", name, strategy_names());
+}
+
+std::string strategy_names() {
+  std::string names;
+  for (const NamedStrategy& each : kStrategies)
+    names += std::string(names.empty() ? "" : ", ") + each.name;
+  return names;
+}
+
+// --- Writes each line in one piece, so that readers rarely see a partial line.
+
+void JsonLinesLogger::log_metrics(const std::map<std::string, double>& metrics, int64_t step) {
+  nlohmann::json line(metrics);
+  if (step >= 0) line["step"] = step;
+  std::ofstream file(path_, std::ios::app);
+  file << line.dump() + "\n" << std::flush;
+  if (!file) throw IoError("cannot write {}: {}", path_, std::strerror(errno));
 }
 
 }  // namespace brigade::dist

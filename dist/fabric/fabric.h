@@ -26,7 +26,6 @@
 #include <brigade/dist/fabric/fabric_data_loader.h>
 #include <brigade/dist/fabric/fabric_module.h>
 #include <brigade/dist/fabric/fabric_optimizer.h>
-#include <brigade/dist/fabric/logger.h>
 #include <brigade/dist/fabric/strategy.h>
 #include <brigade/optim/checkpoint.h>
 #include <brigade/optim/clip_grad.h>
@@ -44,6 +43,29 @@
 #include <vector>
 
 namespace brigade::dist {
+
+// --- Destinations for training metrics.
+
+class Logger {
+ public:
+  virtual ~Logger() = default;
+  // `step`: -1 if none was given. Called on rank 0 only.
+  virtual void log_metrics(const std::map<std::string, double>& metrics, int64_t step) = 0;
+};
+
+// Writes one line of JSON per call: {"loss": 0.5, "step": 3}. Non-finite numbers become null.
+class JsonLinesLogger : public Logger {
+ public:
+  // Appends to the file, which the first line creates.
+  explicit JsonLinesLogger(std::string path) : path_(std::move(path)) {}
+  // Throws IoError when the file cannot be written.
+  void log_metrics(const std::map<std::string, double>& metrics, int64_t step) override;
+
+ private:
+  std::string path_;
+};
+
+// --- Fabric
 
 struct FabricOptions {
   std::string accelerator = "auto";  // "cpu", "cuda" or "gpu", "cuda:1" for all ranks, "auto": cuda if available

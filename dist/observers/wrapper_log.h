@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/advisories.h>
+#include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/timeline/timeline.h>
 
 #include <vector>
@@ -16,6 +17,7 @@ struct WrapperLog {
   // Per bucket of the latest reduced backward: kernels::probe() of the communication hook's result divided by the norm,
   // for the ranks to compare. Empty if they may differ.
   std::vector<double> hook_probes;
+  StepOnRank::Forwards forwards;
 };
 
 }  // namespace brigade::dist

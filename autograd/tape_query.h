@@ -34,7 +34,7 @@ struct Fate {
   };
   Kind kind = Kind::NotUsed;
   std::optional<Tape::Record> record;  // the cut, or the last live operation
-  // For NotUsed: the latest use that the tape still knows, in an earlier backward or beside this one.
+  // For NotUsed: the latest use that the tape still knows, in another backward or outside of any.
   std::optional<Tape::Record> other_use;
   bool root_depends = false;  // for Cut: a root depends on the cut's result; otherwise only cuts used the tensor
   uint64_t begin = 0;         // position of the end of the latest backward that went through a use of the tensor
@@ -44,7 +44,7 @@ struct Fate {
 //
 // A cause is a record that belongs to the backward: one that a root was computed from; one of a module call with such a
 // record; or one that records gradients and takes a result of these, or a batch that they took. Everything else (a log
-// of weights, an average of them, an evaluation) happened beside it. If no call of an own module belongs to it, all
+// of weights, an average of them, an evaluation) is no part of it. If no call of an own module belongs to it, all
 // records do.
 class BackwardOnTape {
  public:

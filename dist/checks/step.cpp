@@ -192,8 +192,7 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
   Agreement result;
   uint64_t& hash = result.digest;
   const Count count = count_of(update);
-  hash = fnv(update.name) + (count.of_all ? update.number : count.since);
-  hash = fnv(update.options(), hash);
+  hash = fnv(update.options(), fnv(update.name) + (count.of_all ? update.number : count.since));
   if (!update.moves) return result;  // gradients that still accumulate may differ
   // A difference that was already reported is no reason to exchange more.
   if (!log_.advisories.has(kBatchSkipped)) hash = fnv(log_.forwards.error, hash);
@@ -207,9 +206,9 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
     hash = fnv_step(hash, grad.defined() ? 1 : 2);
     const int64_t position = reducer_.find(parameter);
     if (position >= 0) members += mix(((uint64_t{group(i)} + 1) << 32) | static_cast<uint32_t>(position));
-    if (position < 0 || !grad.defined() || checked_.ignored.contains(parameter.impl()) || is_judged_elsewhere(position))
+    if (position < 0 || !grad.defined() || checked_.ignored.contains(parameter.impl()) ||
+        is_judged_elsewhere(position) || !reducer_.past().backward.sent)  // local gradients differ anyway
       continue;
-    if (!reducer_.past().backward.sent) continue;  // local gradients differ anyway
     const bool by_hand = autograd::meta(parameter)->stamp.by_hand;
     const std::vector<autograd::Write> edits = edits_of(static_cast<uint32_t>(position), grad);
     const bool unseen = may_be_edited_unseen(static_cast<uint32_t>(position), grad);

@@ -70,8 +70,7 @@ std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std:
       }
     }
     if (parameter.missing_ranks.empty() || !context.expected[i]) continue;
-    if (cause.kind == CauseKind::ModuleNotCalled && !called.empty())
-      cause.note = called + (cause.note.empty() ? "" : "; " + cause.note);
+    if (cause.kind == CauseKind::ModuleNotCalled && !called.empty()) elsewhere = "; " + called + elsewhere;
     cause.note += cause.note.empty() && !elsewhere.empty() ? elsewhere.substr(2) : elsewhere;
     bool grouped = false;
     for (Verdict& verdict : verdicts) {

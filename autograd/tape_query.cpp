@@ -114,14 +114,14 @@ void BackwardOnTape::find_records() {
     scopes_.push_back(!scopes_.empty() && record.call == all[scopes_.size() - 1].call ? scopes_.back()
                                                                                       : scope_of(record.call));
   belongs_.assign(all.size(), 0);
-  std::unordered_set<uint64_t> ids(roots_.begin(), roots_.end());
+  ids_.insert(roots_.begin(), roots_.end());
   std::unordered_set<uint64_t> data;  // results, and batches
   bool has_own = false;
   for (size_t i = all.size(); i-- > 0;) {
     const auto inputs = tape_.inputs(all[i]), outputs = tape_.outputs(all[i]);
-    if (!holds_one_of(ids, outputs)) continue;
+    if (!holds_one_of(ids_, outputs)) continue;
     belongs_[i] = scopes_[i].call != 0 || all[i].cut == Cut::None;
-    ids.insert(inputs.begin(), inputs.end());
+    ids_.insert(inputs.begin(), inputs.end());
     add_results(data, inputs, outputs);
     for (const uint64_t input : inputs)
       if (newest_ > 0 && input > newest_) data.insert(input);
@@ -169,6 +169,7 @@ Fate BackwardOnTape::trace(uint64_t id) const {
   size_t first_use = kNone;
   size_t last_use = kNone;
   size_t last_cut = kNone;
+  std::vector<size_t> cuts;  // on paths to a root
   auto earlier = tape_.backwards().begin();
   // Unrelated backwards (such as one of a probe on a detached result) do not end a segment.
   const auto pass_backwards = [&](size_t i) {
@@ -200,7 +201,7 @@ Fate BackwardOnTape::trace(uint64_t id) const {
       Taint& taint = found->second;
       if (record.cut == Cut::None) taint.goes_on = true;
       if (input == id) {
-        last_use = i;
+        if (scope.is_own || all_belong_) last_use = i;
         if (belongs && first_use == kNone) first_use = i;
       }
       // One live path is enough; otherwise the path with the fewest cuts explains the most.
@@ -215,6 +216,7 @@ Fate BackwardOnTape::trace(uint64_t id) const {
     if (!depends) continue;
     if (record.cut != Cut::None) {
       if (result.live() && result.counts) last_cut = i;
+      if (result.live() && holds_one_of(ids_, outputs)) cuts.push_back(i);
       // A collective counts as the cut even behind a detach(): without the detach() it would still send no gradient
       // back.
       if (result.live() || record.cut == Cut::Collective) result.cut = i;
@@ -244,7 +246,11 @@ Fate BackwardOnTape::trace(uint64_t id) const {
     fate.record = all[found->second.cut];
     fewest_cuts = found->second.cuts;
   }
-  if (fate.kind == Fate::Kind::Cut) return fate;
+  if (fate.kind == Fate::Kind::Cut) {
+    for (const size_t i : cuts)
+      if (Place(all[i].where) != Place(fate.record->where)) fate.other_cuts.push_back(all[i]);
+    return fate;
+  }
   if (first_use == kNone) {
     if (last_use != kNone) fate.other_use = all[last_use];
     return fate;
@@ -276,13 +282,6 @@ const ModuleCall* BackwardOnTape::find_call(const Fate& fate, const IsMeant& is_
   const auto calls = tape_.calls();
   for (uint32_t i = 0; i < calls.size(); ++i)
     if (is_meant(calls[i]) && belongs(tape_.first_call() + i, fate)) return &calls[i];
-  return nullptr;
-}
-
-const ModuleCall* BackwardOnTape::find_other_call(const Fate& fate, const IsMeant& is_meant) const {
-  const auto calls = tape_.calls();
-  for (auto i = static_cast<uint32_t>(calls.size()); i-- > 0;)
-    if (calls[i].position < end_ && is_meant(calls[i]) && !belongs(tape_.first_call() + i, fate)) return &calls[i];
   return nullptr;
 }
 

@@ -34,10 +34,11 @@ struct Fate {
   };
   Kind kind = Kind::NotUsed;
   std::optional<Tape::Record> record;  // the cut, or the last live operation
-  // For NotUsed: the latest use that the tape still knows, in another backward or outside of any.
+  // For NotUsed: the latest use in a module, in another backward or outside of any, that the tape still knows.
   std::optional<Tape::Record> other_use;
   bool root_depends = false;  // for Cut: a root depends on the cut's result; otherwise only cuts used the tensor
-  uint64_t begin = 0;         // position of the end of the latest backward that went through a use of the tensor
+  std::vector<Tape::Record> other_cuts;  // then, of other paths to the roots
+  uint64_t begin = 0;  // position of the end of the latest backward that went through a use of the tensor
 };
 
 // What the tape knows of one backward: why a tensor has no gradient from it.
@@ -58,11 +59,9 @@ class BackwardOnTape {
 
   // Follows everything that depends on `id` through the records, cuts included, to any of the roots.
   Fate trace(uint64_t id) const;
-  // The first such call that belongs to this backward and began after `fate.begin`; the latest other one. nullptr when
-  // there is none.
+  // The first such call that belongs to this backward and began after `fate.begin`; nullptr when there is none.
   using IsMeant = std::function<bool(const ModuleCall&)>;
   const ModuleCall* find_call(const Fate& fate, const IsMeant& is_meant) const;
-  const ModuleCall* find_other_call(const Fate& fate, const IsMeant& is_meant) const;
 
  private:
   // Where a record was made.
@@ -85,6 +84,7 @@ class BackwardOnTape {
   uint64_t number_ = 0;
   std::vector<Scope> scopes_;           // per record
   std::vector<uint8_t> belongs_;        // per record
+  std::unordered_set<uint64_t> ids_;    // what the roots were computed from
   std::unordered_set<uint32_t> calls_;  // the calls of scopes that belong to it
   bool all_belong_ = false;
 };

@@ -115,8 +115,8 @@ void StepHabits::look_for_cleared(const autograd::Update& update) {
 }
 
 // Warns if a forward ran, and the backward that should belong to it, but no gradient came for this optimizer. A
-// single such step is ignored: with several wrappers each loss may have its own step. A backward that reaches only
-// another wrapper concerns that wrapper's optimizer: a generator waits while its discriminator trains.
+// single such step is ignored: with several wrappers each loss may have its own step. More are if the backward reaches
+// only another wrapper, which may take turns with this one.
 void StepHabits::look_for_unreached(const autograd::Update& update) {
   std::vector<NamedParameter> waiting;
   bool others_move = false;
@@ -136,12 +136,13 @@ void StepHabits::look_for_unreached(const autograd::Update& update) {
   auto& [steps, forward] = unreached_[update.optimizer];
   const std::optional<TracedBackward> backward = reducer_.forwards().unreached_by();
   const bool is_new = std::exchange(forward, reducer_.forwards().waiting()) != reducer_.forwards().waiting();
-  if (waiting.empty() || !backward || !is_new || (reducer_.forwards().others_were_reached() && !others_move)) {
+  if (waiting.empty() || !backward || !is_new) {
     steps = 0;
     return;
   }
   const ReducerOptions& options = reducer_.options();
-  const bool may_be_unused = options.find_unused_parameters || options.static_graph;
+  const bool may_be_unused = options.find_unused_parameters || options.static_graph ||
+                             (reducer_.forwards().others_were_reached() && !others_move);
   if (++steps != (may_be_unused ? kStepsOfUnused : others_move ? kStepsBesideOthers : kStepsAlone)) return;
   std::vector<ParameterVerdict> parameters;
   for (const NamedParameter& each : waiting)

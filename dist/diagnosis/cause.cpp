@@ -7,6 +7,7 @@
 #include <brigade/core/place.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -72,6 +73,16 @@ void describe_cut(Cause& cause, const Tape& tape, const Tape::Record& record) {
   }
 }
 
+// A person has to choose: some of the cuts may be meant (a target that gets no gradient).
+void note_other_cuts(Cause& cause, const Fate& fate) {
+  std::set<std::string> lines;
+  for (const Tape::Record& each : fate.other_cuts)
+    lines.insert(fmt::format("{} at {}", each.op, to_string(each.where)));
+  if (!lines.empty())
+    cause.note += fmt::format("{}other paths from the loss are cut by {}; one that is whole is enough",
+                              cause.note.empty() ? "" : "; ", fmt::join(lines, ", "));
+}
+
 // The path of a called module inside the wrapped one; null if it is not part of the wrapped module. Modules of other
 // trees may have the same paths.
 const std::string* path_in(const WrappedModule& wrapped, const autograd::ModuleCall& call) {
@@ -100,14 +111,6 @@ const autograd::ModuleCall* stand_in_call(const BackwardOnTape& backward, const 
   return backward.find_call(fate, [&](const autograd::ModuleCall& call) {
     return call.unregistered > newest && call.type == type && holds(*tape.call(call.parent).path);
   });
-}
-
-// Adds where the parameter was last used, if this tape still knows.
-void note_other_use(Cause& cause, const Fate& fate, const autograd::ModuleCall* other) {
-  if (!fate.other_use) return;
-  cause.note = fmt::format("last taken by {} at {}", fate.other_use->op, to_string(fate.other_use->where));
-  if (other && to_string(other->where) != to_string(fate.other_use->where))
-    cause.note += fmt::format("; module `{}` was then called at {}", cause.module, to_string(other->where));
 }
 
 // The module whose call would use the parameter: parameter lists are not called, the module that holds them is.
@@ -145,10 +148,8 @@ void describe_not_used(Cause& cause, const BackwardOnTape& on_tape, const Tape& 
           module, other->type, to_string(other->where));
     }
   }
-  note_other_use(cause, fate, on_tape.find_other_call(fate, [&](const autograd::ModuleCall& call) {
-    const std::string* const path = path_in(wrapped, call);
-    return path && *path == cause.module;
-  }));
+  if (fate.other_use)
+    cause.note = fmt::format("last taken by {} at {}", fate.other_use->op, to_string(fate.other_use->where));
 }
 
 // Describes a parameter that forward used through a tensor detached before there was a tape. Returns false if it did
@@ -325,7 +326,10 @@ Cause CauseSearch::cause_of(const NamedParameter& parameter, const Tape& tape) c
     }
   }
   switch (fate.kind) {
-    case Fate::Kind::Cut: describe_cut(cause, tape, *fate.record); break;
+    case Fate::Kind::Cut:
+      describe_cut(cause, tape, *fate.record);
+      note_other_cuts(cause, fate);
+      break;
     case Fate::Kind::Dropped: describe_dropped(cause, tape, *fate.record); break;
     case Fate::Kind::NotUsed:
       if (!describe_early_detach(cause, *on_tape_, id))

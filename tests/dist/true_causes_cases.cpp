@@ -109,6 +109,20 @@ std::string first_of(std::initializer_list<std::string> results) {
   return "";
 }
 
+// A target without a gradient, by intent, and a prediction without one, by mistake: the text names both lines.
+std::string check_several_cuts(const dist::ProcessGroupPtr& group) {
+  const unsigned line = __LINE__ + 2;
+  const auto path = [](PathsImpl& net, const Tensor& h) {
+    const Tensor target = net.b(h).detach();
+    const Tensor guess = net.b(h * 2.0).detach();
+    return h + guess - target;
+  };
+  return missed(group, path,
+                {CauseKind::Detached, "detach", line + 1,
+                 fmt::format("other paths from the loss are cut by detach at dist/true_causes_cases.cpp:{}; ", line)});
+}
+const AddRankCase add_several_cuts("of several cuts each is named", &check_several_cuts, everywhere({2}));
+
 std::string check_several_results(const dist::ProcessGroupPtr& group) {
   const unsigned line = __LINE__ + 2;
   const auto top = [](PathsImpl& net, const Tensor& h, bool indices) {

@@ -19,8 +19,6 @@
 
 namespace brigade::dist {
 
-// --- Finds ranks whose gradients are far from those of the middle rank.
-
 namespace {
 
 // log2 below which a rank's gradients are noise.
@@ -88,8 +86,6 @@ bool OutlierStreak::add(const Outlier& found) {
   ranks_ = found.ranks;
   return backwards_ >= kBackwards;
 }
-
-// --- The advice.
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GradientSize, log2, hook)
 

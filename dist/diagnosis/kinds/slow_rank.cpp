@@ -16,8 +16,6 @@
 
 namespace brigade::dist {
 
-// --- Compares the times at which the ranks' gradients became ready.
-
 namespace {
 
 bool is_late(double by_ms, double others_ms) { return by_ms > 12 && by_ms > others_ms / 2; }
@@ -82,8 +80,6 @@ bool SlowRankStreak::add(const std::optional<SlowRank>& found) {
   rank_ = rank;
   return backwards_ >= kBackwards;
 }
-
-// --- The advice.
 
 namespace {
 

@@ -94,7 +94,7 @@ def constructor_arguments(path, name):
 
 
 def lines_with_diagnosis():
-    return sum(1 for path in files_of("dist/reducer", without=["dist/reducer/hooks"]) for line in path.read_text().splitlines()
+    return sum(1 for path in files_of("dist/reducer", "dist/buckets") for line in path.read_text().splitlines()
                if DIAGNOSIS_WORDS.search(line))
 
 
@@ -116,9 +116,10 @@ MAIN_FILES = [ROOT / "dist/reducer" / name for name in ("reducer.cpp", "round.cp
 EVERYWHERE = [*LIBRARY, "lab", "bench", "examples", "evidence", "tests"]
 # What is counted, how, its limit, its goal.
 BUDGETS = [
-    ("lines of dist/reducer without hooks", lambda: lines_of(files_of("dist/reducer", without=["dist/reducer/hooks"])), 3446, 1500),
-    ("lines of reducer.cpp, round.cpp and outcome.cpp", lambda: lines_of(MAIN_FILES), 1002, 800),
-    ("lines of dist/reducer that name diagnosis", lines_with_diagnosis, 0, 0),
+    ("lines of dist/reducer", lambda: lines_of(files_of("dist/reducer")), 2758, 1500),
+    ("lines of dist/reducer and dist/buckets", lambda: lines_of(files_of("dist/reducer", "dist/buckets")), 3333, 1500),
+    ("lines of reducer.cpp, round.cpp and outcome.cpp", lambda: lines_of(MAIN_FILES), 783, 800),
+    ("lines of both that name diagnosis", lines_with_diagnosis, 0, 0),
     ("lines of autograd/engine.h and engine.cpp", lambda: lines_of([ROOT / "autograd/engine.h", ROOT / "autograd/engine.cpp"]), 392, 450),
     ("public functions of Reducer", lambda: public_functions(REDUCER, "Reducer"), 25, 25),
     ("members of Reducer", lambda: members(REDUCER, "Reducer"), 12, 14),
@@ -126,10 +127,10 @@ BUDGETS = [
     ("members of Round", lambda: members(ROUND, "Round"), 13, 14),
     ("arguments of StepCheck's constructor", lambda: constructor_arguments(STEP, "StepCheck"), 4, 4),
     ("lines of the reading set (docs/reading.md)", lambda: lines_of(reading_set()), 5000, 5000),
-    ("lines of the library", lambda: lines_of(files_of(*LIBRARY)), 96739, 80000),
-    ("lines of tests", lambda: lines_of(files_of("tests")), 69927, 55000),
-    ("C++ files", lambda: len(files_of(*EVERYWHERE)), 1600, 1600),
-    ("C++ files under 40 lines", lambda: tiny(files_of(*EVERYWHERE)), 140, 150),
+    ("lines of the library", lambda: lines_of(files_of(*LIBRARY)), 96736, 80000),
+    ("lines of tests", lambda: lines_of(files_of("tests")), 69179, 55000),
+    ("C++ files", lambda: len(files_of(*EVERYWHERE)), 1593, 1600),
+    ("C++ files under 40 lines", lambda: tiny(files_of(*EVERYWHERE)), 135, 150),
 ]
 
 

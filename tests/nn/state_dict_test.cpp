@@ -88,7 +88,8 @@ TEST_CASE("saving and loading are no use of the parameters: a diagnosis must not
   unused->zero_grad(false);
   CHECK(autograd::Tape::current()->records().empty());
   const Tensor loss = net(ones({1, 3})).sum();
-  const auto fate = autograd::BackwardOnTape(*autograd::Tape::current(), std::span(&loss, 1)).trace(unused->weight.id());
+  const auto fate =
+      autograd::BackwardOnTape(*autograd::Tape::current(), std::span(&loss, 1)).trace(unused->weight.id());
   CHECK(fate.kind == autograd::Fate::Kind::NotUsed);
   autograd::Tape::disable();
 }

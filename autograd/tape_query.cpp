@@ -100,7 +100,7 @@ BackwardOnTape::BackwardOnTape(const Tape& tape, uint64_t number, IsOwn is_own, 
 
 BackwardOnTape::Scope BackwardOnTape::scope_of(uint32_t call) const {
   Scope scope;
-  for (; call != 0; call = tape_.call(call).parent) {
+  for (; call >= tape_.first_call(); call = tape_.call(call).parent) {
     const bool is_own = !is_own_ || is_own_(tape_.call(call));
     if (is_own || !scope.is_own) scope = {call, is_own};
   }

@@ -53,8 +53,7 @@ class BackwardOnTape {
   using IsOwn = std::function<bool(const ModuleCall&)>;
   // `newest`: tensors with larger ids are neither parameters nor buffers. 0: not known.
   BackwardOnTape(const Tape& tape, std::span<const Tensor> roots, IsOwn is_own = {}, uint64_t newest = 0);
-  // The same for a finished backward (Plan::number), as of its beginning; all is NotUsed if the tape no longer knows
-  // it.
+  // The same for a finished backward (Plan::number), as of its beginning. All is NotUsed if the tape has forgotten it.
   BackwardOnTape(const Tape& tape, uint64_t number, IsOwn is_own = {}, uint64_t newest = 0);
 
   // Follows everything that depends on `id` through the records, cuts included, to any of the roots.

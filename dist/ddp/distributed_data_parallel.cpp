@@ -99,6 +99,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   ReducerOptions reducer_options = make_reducer_options(contents.trainable, where);
   check_same_replicas(*group_, {module_->name(), owner_, options_of(options_), std::move(contents.replica)}, where);
   broadcast_model_from(0, true, where);
+  group_->note_failure("");  // training goes on after what has ended an earlier wrapper
   for (const NamedParameter& each : contents.trainable) {
     if (each.tensor.device() != Device()) group_->choose_way(each.tensor.device(), where);
   }

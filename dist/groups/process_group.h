@@ -161,7 +161,7 @@ class ProcessGroup {
   // Notes what this rank is doing, and at which line: shown to peers whose wait for it ends in an error. Cheap.
   void note_activity(const RankActivity& activity) { do_note_activity(activity); }
   void note_activity(std::string_view what, SourceLocation where);
-  // Notes a failure outside the group: if this rank leaves, the failure is reported to its peers.
+  // Notes a failure outside the group: if this rank leaves, it is reported to its peers. "": it is overcome.
   virtual void note_failure(std::string_view reason) { static_cast<void>(reason); }
 
   // The first peer that is known to have left or failed, and why, as "rank 1 failed: no more data"; "" for none. Does

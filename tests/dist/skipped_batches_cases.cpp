@@ -90,6 +90,26 @@ std::string check_skipped(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_skipped("a batch that one rank skips after an error, and others do not, is reported in that step",
                               &check_skipped, everywhere({2, 3}));
 
+// An exception ends the training of every rank, and all start again with the same group.
+std::string check_started_again(const dist::ProcessGroupPtr& group) {
+  for (const bool fails : {true, false}) {
+    try {
+      Fragile net;
+      dist::DistributedDataParallel<Fragile> ddp(net, group);
+      for (int step = 0; step < 2; ++step)
+        loss_of(ddp(batch_of(group->rank(), step))).backward();
+      if (fails) throw std::runtime_error("the disk is full");
+    } catch (const std::runtime_error&) {
+      if (!fails) throw;
+    }
+  }
+  const Tensor sum = ones({1000});
+  group->all_reduce(sum)->wait();
+  return sum.to_vector<float>().back() == static_cast<float>(group->size()) ? "" : "another sum";
+}
+const AddRankCase add_started_again("ranks that start again after an exception leave in order", &check_started_again,
+                                    everywhere({2, 3}));
+
 }  // namespace
 
 }  // namespace brigade::test::skipped_batches_cases

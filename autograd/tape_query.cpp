@@ -82,14 +82,14 @@ Origins origins(const Tape& tape, std::unordered_set<uint64_t> ids, uint64_t end
 
 }  // namespace
 
-BackwardOnTape::BackwardOnTape(const Tape& tape, std::span<const Tensor> roots, IsOwn is_own, uint64_t newest)
+BackwardOnTape::BackwardOnTape(const Tape& tape, std::span<const Tensor> roots, IsMeant is_own, uint64_t newest)
     : tape_(tape), is_own_(std::move(is_own)), newest_(newest), end_(tape.first_position() + tape.records().size()) {
   for (const Tensor& root : roots)
     roots_.push_back(root.id());
   find_records();
 }
 
-BackwardOnTape::BackwardOnTape(const Tape& tape, uint64_t number, IsOwn is_own, uint64_t newest)
+BackwardOnTape::BackwardOnTape(const Tape& tape, uint64_t number, IsMeant is_own, uint64_t newest)
     : tape_(tape), is_own_(std::move(is_own)), newest_(newest), end_(tape.first_position()), number_(number) {
   const auto known = std::ranges::find(tape.backwards(), number, &Tape::Backward::number);
   if (known == tape.backwards().end() || known->record < tape.first_position()) return;
@@ -132,31 +132,32 @@ void BackwardOnTape::find_records() {
   if (has_own) link_records(std::move(data));
 }
 
-// The first record after the latest backward that went through own modules.
-size_t BackwardOnTape::end_of_backward_before() const {
+// Adds what records gradients and takes some of `data`, and has not served an earlier backward.
+void BackwardOnTape::link_records(std::unordered_set<uint64_t> data) {
   const auto all = records();
-  for (const Tape::Backward& each : std::views::reverse(tape_.backwards())) {
+  std::unordered_set<uint32_t> served;  // own calls
+  size_t begin = 0;                     // the first record after these backwards
+  for (const Tape::Backward& each : tape_.backwards()) {
     if (each.number == number_ || each.record > end_ || each.record < tape_.first_position()) continue;
     const size_t count = each.record - tape_.first_position();
     const auto behind = origins(tape_, {each.root_ids.begin(), each.root_ids.end()}, each.record, AtCuts::Stop).ids;
-    for (size_t i = 0; i < count; ++i)
-      if (scopes_[i].is_own && holds_one_of(behind, tape_.outputs(all[i]))) return count;
+    for (size_t i = 0; i < count; ++i) {
+      if (!scopes_[i].is_own || !holds_one_of(behind, tape_.outputs(all[i]))) continue;
+      served.insert(scopes_[i].call);
+      begin = count;
+    }
   }
-  return 0;
-}
-
-// Adds what records gradients and takes some of `data`.
-void BackwardOnTape::link_records(std::unordered_set<uint64_t> data) {
-  const auto all = records();
-  for (size_t i = end_of_backward_before(); i < all.size(); ++i) {
+  for (size_t i = 0; i < all.size(); ++i) {
+    const uint32_t call = scopes_[i].call;
+    if (belongs_[i] || (call == 0 ? i < begin : served.contains(call))) continue;
     const auto inputs = tape_.inputs(all[i]);
-    if (belongs_[i] || all[i].cut == Cut::NoGrad || !holds_one_of(data, inputs)) continue;
+    if (all[i].cut == Cut::NoGrad || !holds_one_of(data, inputs)) continue;
     add_results(data, inputs, tape_.outputs(all[i]));
     const bool records_gradients = all[i].sequence != 0;
-    if (scopes_[i].call == 0) {
+    if (call == 0) {
       belongs_[i] = records_gradients || all[i].cut != Cut::None;
     } else if (records_gradients) {
-      calls_.insert(scopes_[i].call);
+      calls_.insert(call);
     }
   }
 }
@@ -168,6 +169,7 @@ Fate BackwardOnTape::trace(uint64_t id) const {
   size_t segment = 0;  // the first record after the latest backward that went through a use of the tensor
   size_t first_use = kNone;
   size_t last_use = kNone;
+  size_t last_read = kNone;  // as a number
   size_t last_cut = kNone;
   std::vector<size_t> cuts;  // on paths to a root
   auto earlier = tape_.backwards().begin();
@@ -202,6 +204,7 @@ Fate BackwardOnTape::trace(uint64_t id) const {
       if (record.cut == Cut::None) taint.goes_on = true;
       if (input == id) {
         if (scope.is_own || all_belong_) last_use = i;
+        if (record.cut == Cut::ReadAsNumber) last_read = i;
         if (belongs && first_use == kNone) first_use = i;
       }
       // One live path is enough; otherwise the path with the fewest cuts explains the most.
@@ -252,6 +255,7 @@ Fate BackwardOnTape::trace(uint64_t id) const {
     return fate;
   }
   if (first_use == kNone) {
+    if (last_use == kNone) last_use = last_read;
     if (last_use != kNone) fate.other_use = all[last_use];
     return fate;
   }

@@ -34,7 +34,7 @@ struct Fate {
   };
   Kind kind = Kind::NotUsed;
   std::optional<Tape::Record> record;  // the cut, or the last live operation
-  // For NotUsed: the latest use in a module, in another backward or outside of any, that the tape still knows.
+  // For NotUsed: the latest use in a module, or reading, that the tape still knows; it does not belong here.
   std::optional<Tape::Record> other_use;
   bool root_depends = false;  // for Cut: a root depends on the cut's result; otherwise only cuts used the tensor
   std::vector<Tape::Record> other_cuts;  // then, of other paths to the roots
@@ -49,17 +49,16 @@ struct Fate {
 // records do.
 class BackwardOnTape {
  public:
-  // Which module calls are those of the modules that are asked about; all of them if it is empty.
-  using IsOwn = std::function<bool(const ModuleCall&)>;
+  using IsMeant = std::function<bool(const ModuleCall&)>;
+  // `is_own`: which calls are those of the modules that are asked about; all of them if it is empty.
   // `newest`: tensors with larger ids are neither parameters nor buffers. 0: not known.
-  BackwardOnTape(const Tape& tape, std::span<const Tensor> roots, IsOwn is_own = {}, uint64_t newest = 0);
+  BackwardOnTape(const Tape& tape, std::span<const Tensor> roots, IsMeant is_own = {}, uint64_t newest = 0);
   // The same for a finished backward (Plan::number), as of its beginning. All is NotUsed if the tape has forgotten it.
-  BackwardOnTape(const Tape& tape, uint64_t number, IsOwn is_own = {}, uint64_t newest = 0);
+  BackwardOnTape(const Tape& tape, uint64_t number, IsMeant is_own = {}, uint64_t newest = 0);
 
   // Follows everything that depends on `id` through the records, cuts included, to any of the roots.
   Fate trace(uint64_t id) const;
   // The first such call that belongs to this backward and began after `fate.begin`; nullptr when there is none.
-  using IsMeant = std::function<bool(const ModuleCall&)>;
   const ModuleCall* find_call(const Fate& fate, const IsMeant& is_meant) const;
 
  private:
@@ -71,12 +70,11 @@ class BackwardOnTape {
   Scope scope_of(uint32_t call) const;
   void find_records();
   void link_records(std::unordered_set<uint64_t> data);
-  size_t end_of_backward_before() const;
   std::span<const Tape::Record> records() const { return tape_.records().first(end_ - tape_.first_position()); }
   bool belongs(uint32_t call, const Fate& fate) const;
 
   const Tape& tape_;
-  const IsOwn is_own_;
+  const IsMeant is_own_;
   const uint64_t newest_;
   std::vector<uint64_t> roots_;
   uint64_t end_ = 0;  // position of the end of the records that were made before it began

@@ -99,7 +99,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   ReducerOptions reducer_options = make_reducer_options(contents.trainable, where);
   check_same_replicas(*group_, {module_->name(), owner_, options_of(options_), std::move(contents.replica)}, where);
   broadcast_model_from(0, true, where);
-  group_->note_failure("");  // training goes on after what has ended an earlier wrapper
+  group_->note_exception(false);  // training goes on after what has ended an earlier wrapper
   for (const NamedParameter& each : contents.trainable) {
     if (each.tensor.device() != Device()) group_->choose_way(each.tensor.device(), where);
   }
@@ -217,8 +217,7 @@ void DistributedDataParallelBase::note_at_construction(SourceLocation where) {
 
 DistributedDataParallelBase::~DistributedDataParallelBase() {
   // The program may catch the exception, and leave the group as if all was well.
-  if (std::uncaught_exceptions() > exceptions_ && !forward_threw_)
-    group_->note_failure("an exception destroyed " + in_words(owner_));
+  if (std::uncaught_exceptions() > exceptions_) group_->note_exception(true);
   if (notes_) notes_->on_end_of_wrapper();
   // The reducer may outlive the wrapper during a running backward.
   if (reducer_) {
@@ -266,7 +265,6 @@ void DistributedDataParallelBase::look_at_buffers(SourceLocation where) {
 
 void DistributedDataParallelBase::note_failed_forward(const char* error) {
   group_->note_failure(error);
-  forward_threw_ = true;
   if (!autograd::GradMode::is_enabled() || log_->forwards.begun == 0) return;
   log_->forwards.error = error;
   if (batch_) failed_batch_ = *batch_;

@@ -237,9 +237,8 @@ class DistributedDataParallelBase : public Joinable {
   StaleBuffers stale_buffers_;
   std::thread::id thread_;
   int exceptions_ = std::uncaught_exceptions();  // while it is made
-  bool forward_threw_ = false;
-  const Tensor* batch_ = nullptr;  // of the running forward
-  Tensor failed_batch_;            // of the latest forward, if it threw
+  const Tensor* batch_ = nullptr;                // of the running forward
+  Tensor failed_batch_;                          // of the latest forward, if it threw
 };
 
 // `Module`: a module handle (nn::Linear, or a class declared with BRIGADE_MODULE).

@@ -138,7 +138,7 @@ void describe_not_used(Cause& cause, const BackwardOnTape& on_tape, const Tape& 
   } else {
     cause.kind = CauseKind::ModuleNotCalled;
     cause.place = backward;
-    cause.text = fmt::format("{} was not called in the forward of the backward at {}", module, to_string(backward));
+    cause.text = fmt::format("{} was never called in the forward of the backward at {}", module, to_string(backward));
     if (const auto* other = stand_in_call(on_tape, tape, cause.module, type, wrapped.newest, fate)) {
       cause.kind = CauseKind::Replaced;
       cause.place = other->where;
@@ -289,7 +289,7 @@ CauseSearch::CauseSearch(const TracedBackward& backward, const WrappedModule& wr
     : backward_(backward), wrapped_(wrapped) {
   const Tape* const tape = Tape::current();
   if (!tape) return;
-  BackwardOnTape::IsOwn is_own;
+  BackwardOnTape::IsMeant is_own;
   if (!wrapped.paths.empty())
     is_own = [&wrapped](const autograd::ModuleCall& call) { return wrapped.paths.contains(call.module); };
   if (backward.has_ended()) {

@@ -164,13 +164,11 @@ struct StepOnRank {
   Place made_at;
   AutocastOnRank autocast;
   std::vector<std::string> moved_by_others;  // what other optimizers of the rank hold and have already updated
-  // Forwards of the wrapper that record gradients, since its latest step.
-  struct Forwards {
-    int64_t begun = 0;  // those that were run again count once
-    std::string error;  // that one of them threw
-    Place where;        // of that one
-  };
-  Forwards forwards;
+  struct Forwards {                          // that record gradients, since the latest step
+    int64_t begun = 0;                       // those that were run again count once
+    std::string error;                       // that one of them threw
+    Place where;                             // of that one
+  } forwards;
 };
 // Finds steps, hyperparameters, or sets of gradients that differ between ranks; returns nothing if
 // all are alike. `steps`: one per rank. `optimizer`: its name; `parameters`: those that it updates.

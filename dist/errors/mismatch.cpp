@@ -407,14 +407,11 @@ Found own_call(const Mismatch& mismatch, const Sides& sides) {
                                       [&](const CollectiveInfo& each) { return each.matches(*own.info); });
   if (was_called) {
     const bool left_out = other.part == Part::Backward || other.part == Part::Buffers;
-    const bool has_run_forward = activity_of(mismatch, own).doing == Doing::AfterForward;
     return advise(fmt::format(
         "{} calls {}, as all ranks have done together before: either {}they are not at the same place of their loops "
         "(another number of batches), or the condition around the call differs",
         own.name, short_words(*own.info),
-        !left_out         ? ""
-        : has_run_forward ? "it left out the backward of its latest forward (skip a batch on all ranks together), or "
-                          : "it skipped a batch (do so on all ranks together), or "));
+        left_out ? "it left out a batch, or the backward of one (all ranks have to do so together), or " : ""));
   }
   return advise(
       fmt::format("either {} never calls {} (it stands under a condition), or {} comes to it earlier (fewer "

@@ -161,8 +161,10 @@ class ProcessGroup {
   // Notes what this rank is doing, and at which line: shown to peers whose wait for it ends in an error. Cheap.
   void note_activity(const RankActivity& activity) { do_note_activity(activity); }
   void note_activity(std::string_view what, SourceLocation where);
-  // Notes a failure outside the group: if this rank leaves, it is reported to its peers. "": it is overcome.
+  // Notes a failure outside the group: if this rank leaves, it is reported to its peers.
   virtual void note_failure(std::string_view reason) { static_cast<void>(reason); }
+  // Whether an exception has ended what this rank did with the group: if it leaves, its peers learn that.
+  virtual void note_exception(bool has_ended) { static_cast<void>(has_ended); }
 
   // The first peer that is known to have left or failed, and why, as "rank 1 failed: no more data"; "" for none. Does
   // not block; may be called from any thread.

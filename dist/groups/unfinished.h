@@ -1,6 +1,5 @@
-// Collectives that advance only when this rank works on them (shm, threads). While a thread waits for something else (a
-// message, another group), it advances what it has posted in these groups: the peer that it waits for may be waiting
-// there for this rank's part.
+// Collectives that advance only when this rank works on them (shm, threads). A thread that waits for something else (a
+// message, another group) advances them: the peer that it waits for may be waiting for this rank's part in them.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +11,6 @@
 
 namespace brigade::dist {
 
-// Each group has one.
 class Unfinished : public std::enable_shared_from_this<Unfinished> {
  public:
   // Held while a thread works on the group, which may be posted to on one thread and waited for on another.
@@ -25,8 +23,11 @@ class Unfinished : public std::enable_shared_from_this<Unfinished> {
     if (std::ranges::find(posted_here(), this, &std::shared_ptr<Unfinished>::get) == posted_here().end())
       posted_here().push_back(shared_from_this());
   }
-  // Requires the lock. `advance` is not called again.
-  void end() noexcept { advance_ = nullptr; }
+  // Takes the lock: `advance` is not called again.
+  void end() {
+    const std::lock_guard lock(mutex_);
+    advance_ = nullptr;
+  }
 
   // Advances what this thread has posted, except in the group of `except`, whose lock the caller may hold. Returns
   // whether something is left. Every loop that waits for a peer calls it.

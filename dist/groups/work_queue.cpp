@@ -88,7 +88,6 @@ class QueuedWork final : public Work {
 
  private:
   bool completes_within(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds time) {
-    constexpr std::chrono::milliseconds kTurn{1};  // how often it advances what the thread has posted elsewhere
     const auto is_complete = [&] { return job_->complete; };
     const auto until = std::chrono::steady_clock::now() + time;
     while (std::chrono::steady_clock::now() < until && !job_->complete) {
@@ -96,7 +95,7 @@ class QueuedWork final : public Work {
       const bool is_left = Unfinished::advance_all();
       lock.lock();
       if (!is_left) return state_->changed.wait_until(lock, until, is_complete);
-      state_->changed.wait_for(lock, kTurn, is_complete);
+      state_->changed.wait_for(lock, std::chrono::milliseconds(1), is_complete);
     }
     return job_->complete;
   }

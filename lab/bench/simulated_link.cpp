@@ -120,6 +120,7 @@ class LinkedGroup final : public dist::ProcessGroup {
   using ProcessGroup::allocate;
   Tensor allocate(int64_t numel, DType dtype) override { return inner_->allocate(numel, dtype); }
   void note_failure(std::string_view reason) override { inner_->note_failure(reason); }
+  void note_exception(bool has_ended) override { inner_->note_exception(has_ended); }
   std::string lost_peer() override { return inner_->lost_peer(); }
   void abort(std::string_view reason) override { inner_->abort(reason); }
 

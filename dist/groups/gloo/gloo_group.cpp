@@ -62,9 +62,9 @@ class GlooGroup final : public ChainGroup {
     forget_staged();
     const bool in_trouble = failed_ || !failure_.empty() || std::uncaught_exceptions() > 0;
     if (!failed_) {
-      rank_status_->leave(!failure_.empty() ? Departure{Departure::How::Failed, failure_}
-                          : in_trouble      ? Departure{Departure::How::LeftByException, ""}
-                                            : Departure{Departure::How::Left, ""});
+      rank_status_->leave(!failure_.empty()             ? Departure{Departure::How::Failed, failure_}
+                          : in_trouble || by_exception_ ? Departure{Departure::How::LeftByException, ""}
+                                                        : Departure{Departure::How::Left, ""});
     }
     queue_.reset();
     if (!in_trouble) return;
@@ -85,6 +85,7 @@ class GlooGroup final : public ChainGroup {
   }
   void do_note_activity(const RankActivity& activity) override { rank_status_->note_activity(activity); }
   void note_failure(std::string_view reason) override { failure_ = reason; }
+  void note_exception(bool has_ended) override { by_exception_ = has_ended; }
 
   WorkPtr reduce_along(Chain chain, const Tensor& tensor, const CollectiveOptions& options) override {
     return enqueue(
@@ -350,6 +351,7 @@ class GlooGroup final : public ChainGroup {
   bool aborted_ = false;
   std::string abort_reason_;
   std::string failure_;
+  bool by_exception_ = false;
 
   bool check_ = false;
   uint64_t own_digest_ = 0;

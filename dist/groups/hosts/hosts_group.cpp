@@ -102,6 +102,10 @@ class HostsGroup final : public ProcessGroup {
     inside_->note_activity(activity);
     if (between_) between_->note_activity(activity);
   }
+  void note_exception(bool has_ended) override {
+    inside_->note_exception(has_ended);
+    if (between_) between_->note_exception(has_ended);
+  }
   void note_failure(std::string_view reason) override {
     failure_ = reason;
     inside_->note_failure(reason);

@@ -138,8 +138,9 @@ class NcclGroup final : public ProcessGroup {
   }
 
   void do_note_activity(const RankActivity& activity) override { control_->note_activity(activity); }
+  void note_exception(bool has_ended) override { control_->note_exception(has_ended); }
   void note_failure(std::string_view reason) override {
-    has_failed_ = has_failed_ || !reason.empty();
+    has_failed_ = true;
     control_->note_failure(reason);
   }
   std::string lost_peer() override { return control_->lost_peer(); }

@@ -69,7 +69,8 @@ SharedGroup::~SharedGroup() {
     if (!failure_.empty()) {
       leave(own, Departure::How::Failed, failure_);
     } else {
-      leave(own, std::uncaught_exceptions() > 0 ? Departure::How::LeftByException : Departure::How::Left);
+      leave(own,
+            by_exception_ || std::uncaught_exceptions() > 0 ? Departure::How::LeftByException : Departure::How::Left);
     }
   }
   for (const OperationPtr& operation : pending_)

@@ -36,6 +36,7 @@ class SharedGroup : public ProcessGroup {
   std::string lost_peer() override;
   void abort(std::string_view reason) override;
   void note_failure(std::string_view reason) override { failure_ = reason; }
+  void note_exception(bool has_ended) override { by_exception_ = has_ended; }
 
   // --- The halves of an all_reduce, for a group that does its own work on the elements in between. The tensor must be
   // reachable. show(): each rank gets the addresses of all ranks' elements, in rank order (null for no elements); they
@@ -74,10 +75,7 @@ class SharedGroup : public ProcessGroup {
   // 64-byte aligned memory that locate() finds.
   virtual Allocation allocate_shared(size_t bytes) = 0;
   // For the destructors of derived groups: from now on, only this object's caller works on the collectives.
-  void retire() {
-    const std::lock_guard lock(unfinished_->mutex());
-    unfinished_->end();
-  }
+  void retire() { unfinished_->end(); }
   // Keeps the memory of `tensor` valid after this rank gives up, since a peer may still read and write it.
   virtual void keep(const Tensor& tensor) { static_cast<void>(tensor); }
   // How the rank's process has ended; Running otherwise. Called about once a millisecond while waiting.
@@ -155,6 +153,7 @@ class SharedGroup : public ProcessGroup {
   uint32_t pieces_ = 0;        // of all finished staged reductions
   std::exception_ptr broken_;  // after an error nothing more is possible
   std::string failure_;        // see note_failure
+  bool by_exception_ = false;  // see note_exception
   // abort() may be called from a different thread than the working one, which checks these.
   std::atomic<bool> aborted_{false};
   std::atomic<bool> announced_{false};

@@ -255,7 +255,13 @@ Fate BackwardOnTape::trace(uint64_t id) const {
     return fate;
   }
   if (first_use == kNone) {
-    if (last_use == kNone) last_use = last_read;
+    // A log reads other tensors at the same line.
+    const bool is_read_alone = last_read != kNone && std::ranges::none_of(all, [&](const Tape::Record& each) {
+                                 return each.cut == Cut::ReadAsNumber &&
+                                        each.where.line() == all[last_read].where.line() &&
+                                        tape_.inputs(each).front() != id;
+                               });
+    if (last_use == kNone && is_read_alone) last_use = last_read;
     if (last_use != kNone) fate.other_use = all[last_use];
     return fate;
   }

@@ -34,7 +34,7 @@ struct Fate {
   };
   Kind kind = Kind::NotUsed;
   std::optional<Tape::Record> record;  // the cut, or the last live operation
-  // For NotUsed: the latest use in a module, or reading, that the tape still knows; it does not belong here.
+  // For NotUsed: the latest other use in a module that the tape still knows, else where it alone was read as a number.
   std::optional<Tape::Record> other_use;
   bool root_depends = false;  // for Cut: a root depends on the cut's result; otherwise only cuts used the tensor
   std::vector<Tape::Record> other_cuts;  // then, of other paths to the roots

@@ -130,7 +130,10 @@ void describe_not_used(Cause& cause, const BackwardOnTape& on_tape, const Tape& 
     cause.place = backward;
     cause.text =
         fmt::format("the loss of the backward at {} does not depend on the module at all", to_string(backward));
-  } else if (const autograd::ModuleCall* call = call_of(on_tape, called, fate, wrapped)) {
+  } else if (const auto* call = call_of(on_tape, called, fate, wrapped);
+             call && fate.other_use && fate.other_use->cut == Cut::ReadAsNumber) {
+    return describe_cut(cause, tape, *fate.other_use);
+  } else if (call) {
     cause.kind = CauseKind::NotUsed;
     cause.place = call->where;
     cause.text =

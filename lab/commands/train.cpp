@@ -4,7 +4,7 @@
 #include <brigade/amp/autocast.h>
 #include <brigade/core/atomic_file.h>
 #include <brigade/core/device_runtime.h>
-#include <brigade/dist/fabric/strategy.h>
+#include <brigade/dist/fabric/fabric.h>
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/json.h>
 #include <brigade/lab/options.h>

@@ -5,7 +5,7 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/data/dataset.h>
-#include <brigade/dist/fabric/strategy.h>
+#include <brigade/dist/fabric/fabric.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/rank_job.h>
 

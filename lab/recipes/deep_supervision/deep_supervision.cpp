@@ -177,7 +177,7 @@ const AddRecipe add(
                 .fault = "OK-16"},
                {.name = "weights-in-a-parameter",
                 .about = "the same, and what each counts is a parameter that is read as numbers",
-                .verdict = {"unused_parameters", "not_used"},
+                .verdict = {"unused_parameters", "read_as_number"},
                 .fault = "UNU-11"},
                {.name = "extra-backward",
                 .about = "left out of the loss, and given a backward of its own: output.sum().backward(retain_graph)",

@@ -45,7 +45,6 @@
 namespace brigade::dist {
 
 // --- Strategy: how the ranks of a training job synchronize, given by a name as in Lightning or by DDP options.
-
 //   Fabric fabric({.strategy = "ddp_find_unused_parameters_true"});
 //   Fabric fabric({.strategy = dist::DDPStrategy{.find_unused_parameters = true, .bucket_cap_mb = 50}});
 using DDPStrategy = DDPOptions;

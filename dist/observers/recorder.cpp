@@ -34,8 +34,8 @@ bool DeviceTimes::complete(RoundEvents& events) const {
 void Recorder::on_forward() { forward_began_ = now_ns(); }
 
 void Recorder::on_begin(const Round& round, const autograd::Plan*) {
-  is_on_ = meter_ || log_->timeline.was_asked_for();
-  if (!is_on_) return;
+  is_on_ = false;  // until all that follows is done: if some of it throws, the buckets still go
+  if (!meter_ && !log_->timeline.was_asked_for()) return;
   const Buckets& buckets = round.buckets();
   events_ = {};
   events_.round = round.number();
@@ -49,6 +49,7 @@ void Recorder::on_begin(const Round& round, const autograd::Plan*) {
     if (payload.has_tail_on_host() && !round.setup().hook && !round.is_captured() && !device_times_)
       device_times_ = std::make_shared<DeviceTimes>(payload.whole().device());
   }
+  is_on_ = true;
 }
 
 void Recorder::on_ready(const Round&, uint32_t parameter) {
@@ -97,6 +98,7 @@ void Recorder::on_finish(const Round& round) {
   if (found && !found->op.empty()) events_.non_finite = fmt::format("{} at {}", found->op, to_string(found->place));
   Timeline::Complete complete;
   if (device_times_) complete = [times = device_times_](RoundEvents& events) { return times->complete(events); };
+  is_on_ = false;
   log_->timeline.add(std::move(events_), std::move(complete));
 }
 

@@ -8,7 +8,7 @@
 //    leaf's gradient is complete: hooks, accumulation, grad-ready.
 // 3. Finish: listeners, clean-up.
 //
-// What diagnosis looks for on the way is in its observers (engine_observer.h).
+// Observers (engine_observer.h) look at the nodes that run.
 #pragma once
 
 #include <brigade/autograd/backward.h>

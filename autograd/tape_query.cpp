@@ -79,6 +79,9 @@ Origins origins(const Tape& tape, std::unordered_set<uint64_t> ids, uint64_t end
   }
   return found;
 }
+Origins origins(const Tape& tape, const Tape::Backward& backward, AtCuts at_cuts) {
+  return origins(tape, {backward.root_ids.begin(), backward.root_ids.end()}, backward.record, at_cuts);
+}
 
 }  // namespace
 
@@ -140,7 +143,7 @@ void BackwardOnTape::link_records(std::unordered_set<uint64_t> data) {
   for (const Tape::Backward& each : tape_.backwards()) {
     if (each.number == number_ || each.record > end_ || each.record < tape_.first_position()) continue;
     const size_t count = each.record - tape_.first_position();
-    const auto behind = origins(tape_, {each.root_ids.begin(), each.root_ids.end()}, each.record, AtCuts::Stop).ids;
+    const auto behind = origins(tape_, each, AtCuts::Stop).ids;
     for (size_t i = 0; i < count; ++i) {
       if (!scopes_[i].is_own || !holds_one_of(behind, tape_.outputs(all[i]))) continue;
       served.insert(scopes_[i].call);
@@ -258,7 +261,7 @@ Fate BackwardOnTape::trace(uint64_t id) const {
     // A log reads other tensors at the same line.
     const bool is_read_alone = last_read != kNone && std::ranges::none_of(all, [&](const Tape::Record& each) {
                                  return each.cut == Cut::ReadAsNumber &&
-                                        each.where.line() == all[last_read].where.line() &&
+                                        Place(each.where) == Place(all[last_read].where) &&
                                         tape_.inputs(each).front() != id;
                                });
     if (last_use == kNone && is_read_alone) last_use = last_read;
@@ -302,20 +305,18 @@ namespace {
 bool cut_was_present_in_earlier_backward(const Tape& tape, const Tape::Record& cut) {
   return std::ranges::any_of(tape.backwards(), [&](const Tape::Backward& backward) {
     if (backward.record < tape.first_position()) return false;
-    const Origins all =
-        origins(tape, {backward.root_ids.begin(), backward.root_ids.end()}, backward.record, AtCuts::GoOn);
+    const Origins all = origins(tape, backward, AtCuts::GoOn);
     const auto records = tape.records().first(backward.record - tape.first_position());
     return std::ranges::any_of(records, [&](const Tape::Record& record) {
       return record.cut == cut.cut && Place(record.where) == Place(cut.where) &&
-             std::ranges::any_of(tape.outputs(record), [&](uint64_t output) { return all.ids.contains(output); });
+             holds_one_of(all.ids, tape.outputs(record));
     });
   });
 }
 bool cut_was_present_in_earlier_backward(const Tape& tape, const detail::FrozenLeaf& leaf) {
   return std::ranges::any_of(tape.backwards(), [&](const Tape::Backward& backward) {
     if (backward.number <= leaf.backward || backward.record < tape.first_position()) return false;
-    return origins(tape, {backward.root_ids.begin(), backward.root_ids.end()}, backward.record, AtCuts::Stop)
-        .ids.contains(leaf.leaf);
+    return origins(tape, backward, AtCuts::Stop).ids.contains(leaf.leaf);
   });
 }
 

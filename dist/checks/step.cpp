@@ -195,7 +195,7 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
   hash = fnv(update.options(), fnv(update.name) + (count.of_all ? update.number : count.since));
   if (!update.moves) return result;  // gradients that still accumulate may differ
   // A difference that was already reported is no reason to exchange more.
-  if (!log_.advisories.has(kBatchSkipped)) hash = fnv(log_.forwards.error, hash);
+  if (!log_.advisories.has(kBatchSkipped)) hash = fnv_step(hash, log_.forwards.to_compare());
   if (!log_.advisories.has(kModesDiffer)) hash = fnv_step(hash, modes_.digest(reducer_.past().rounds));
   if (!log_.advisories.has(kAutocastDiffers)) hash = fnv_step(hash, autocast_.digest(reducer_.past().rounds));
   uint64_t members = 0;  // a sum: the order within a group does not matter
@@ -335,7 +335,6 @@ void StepCheck::operator()(const autograd::Update& update) {
   const bool found_inf = update.scaled && update.scaled->found_inf;
   agree(update);
   if (!update.moves || update.scale_fault) return;
-  log_.forwards = {};
   log_.timeline.add(StepEvents{.optimizer = update.name,
                                .number = update.number,
                                .where = update.where,
@@ -372,6 +371,7 @@ void StepCheck::agree(const autograd::Update& update) {
     if (ours) refuse_after_uneven_join(update);
     // The ranks that still take part have found the same in the same averages.
     if (ours && update.scaled) update.scaled->is_agreed = true;
+    if (ours) log_.forwards = {};
     return;
   }
   std::vector<Verdict> verdicts;
@@ -410,6 +410,7 @@ void StepCheck::agree(const autograd::Update& update) {
     const std::vector<Verdict> differing = compare(update, topic);
     if (!differing.empty()) raise(update, differing);
   }
+  if (update.moves) log_.forwards = {};
   const bool moves = update.moves && values[3] != kHere;               // not skipped
   if (update.moves) steps_[update.optimizer].compared(update, moves);  // otherwise nothing was compared
   if (update.scaled) answer_scaler(update, static_cast<Found>(values[3]));

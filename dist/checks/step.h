@@ -161,8 +161,9 @@ class StepCheck {
                                                  SourceLocation where) const;
   // Finds in what the agreements of the ranks differ. Warnings go to the advisories, the same on all ranks.
   std::vector<Verdict> compare(const autograd::Update& update, const Topic& about);
-  // Warns if the forwards of these gradients ran in different train/eval or autocast modes on the ranks.
-  void advise_on_modes(std::span<const StepOnRank> steps);
+  // Warns if the forwards of these gradients ran in different train/eval or autocast modes on the ranks, or one rank has
+  // left out a batch.
+  void warn_of_differences(std::span<const StepOnRank> steps);
   void verify(const autograd::Update& update);
   void warn_of_retained_graphs(const autograd::Update& update);
   // Raises the findings of all ranks on every rank, unless the optimizer is about to throw its own fault.

@@ -208,7 +208,7 @@ std::vector<GradientsApart> StepCheck::left_apart_by_hook(std::span<const StepOn
   return differing({parameters.begin(), parameters.end()}, Compared::Gradients, about, where);
 }
 
-void StepCheck::advise_on_modes(std::span<const StepOnRank> steps) {
+void StepCheck::warn_of_differences(std::span<const StepOnRank> steps) {
   const auto tell = [&](const char* key, std::optional<Verdict> verdict) {
     if (!verdict) return;
     verdict->iteration = reducer_.past().rounds;
@@ -263,7 +263,7 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, const To
       verdicts.push_back(std::move(verdict));
     if (std::optional<Verdict> verdict = differing_state(update, steps, about)) verdicts.push_back(std::move(*verdict));
   }
-  advise_on_modes(steps);
+  warn_of_differences(steps);
   for (Verdict& verdict : verdicts)
     verdict.iteration = reducer_.past().rounds;
   std::erase_if(verdicts, [&](Verdict& verdict) {

@@ -263,11 +263,11 @@ void DistributedDataParallelBase::look_at_buffers(SourceLocation where) {
   }
 }
 
-void DistributedDataParallelBase::note_failed_forward(const char* error) {
+void DistributedDataParallelBase::note_failed_forward(const char* error, const Tensor* batch) {
   group_->note_failure(error);
   if (!autograd::GradMode::is_enabled() || log_->forwards.begun == 0) return;
   log_->forwards.error = error;
-  if (batch_) failed_batch_ = *batch_;
+  if (batch) failed_batch_ = *batch;
 }
 
 void DistributedDataParallelBase::pre_forward(const Tensor* batch, SourceLocation where) {
@@ -276,11 +276,11 @@ void DistributedDataParallelBase::pre_forward(const Tensor* batch, SourceLocatio
     return;
   }
   group_->note_activity({.doing = Doing::Forward, .owner = {Name(module_->name())}, .where = where});
-  batch_ = batch && batch->defined() ? batch : nullptr;
-  reducer_->prepare_for_forward(batch_ && batch_->dim() > 0 ? batch_->size(0) : 0, where);
+  const bool has_batch = batch && batch->defined();
+  reducer_->prepare_for_forward(has_batch && batch->dim() > 0 ? batch->size(0) : 0, where);
   StepOnRank::Forwards& forwards = log_->forwards;
   const Tensor failed = std::exchange(failed_batch_, Tensor());
-  const bool again = failed.defined() && batch_ && batch_->storage() == failed.storage();  // or a part of it
+  const bool again = failed.defined() && has_batch && batch->storage() == failed.storage();  // or a part of it
   if (again) forwards.error.clear();
   if (forwards.error.empty()) forwards.where = where;
   forwards.begun += !again;

@@ -166,11 +166,11 @@ class DistributedDataParallelBase : public Joinable {
   ProcessGroup& join_process_group() const noexcept override { return *group_; }
 
  protected:
-  // Called before the module's forward. `batch`: its first argument, null if that is no tensor.
-  void pre_forward(const Tensor* batch, SourceLocation where);
-  // Runs forward; if it throws, the peers are notified of the reason.
+  // Runs forward between what the wrapper does before and after it; if it throws, the peers are notified of the reason.
+  // `batch`: its first argument, null if that is no tensor.
   template <class F>
-  decltype(auto) guarded(F&& forward) {
+  decltype(auto) guarded(const Tensor* batch, SourceLocation where, F&& forward) {
+    pre_forward(batch, where);
     const JoinedForward scope(*this);
     const struct End {
       Reducer& reducer;
@@ -179,7 +179,7 @@ class DistributedDataParallelBase : public Joinable {
     try {
       return forward();
     } catch (const std::exception& error) {
-      note_failed_forward(error.what());
+      note_failed_forward(error.what(), batch);
       throw;
     }
   }
@@ -188,7 +188,8 @@ class DistributedDataParallelBase : public Joinable {
     if constexpr (std::is_same_v<std::remove_cvref_t<T>, Tensor>) return &argument;
     return nullptr;
   }
-  void note_failed_forward(const char* error);
+  void pre_forward(const Tensor* batch, SourceLocation where);
+  void note_failed_forward(const char* error, const Tensor* batch);
 
  private:
   class InJoin;
@@ -237,7 +238,6 @@ class DistributedDataParallelBase : public Joinable {
   StaleBuffers stale_buffers_;
   std::thread::id thread_;
   int exceptions_ = std::uncaught_exceptions();  // while it is made
-  const Tensor* batch_ = nullptr;                // of the running forward
   Tensor failed_batch_;                          // of the latest forward, if it threw
 };
 
@@ -252,21 +252,20 @@ class DistributedDataParallel : public DistributedDataParallelBase {
   // Runs the module's forward.
   template <class A>
   decltype(auto) operator()(A&& a, SourceLocation where = SourceLocation::current()) {
-    pre_forward(batch_of(a), where);
-    return guarded([&]() -> decltype(auto) { return module_(std::forward<A>(a), where); });
+    return guarded(batch_of(a), where, [&]() -> decltype(auto) { return module_(std::forward<A>(a), where); });
   }
   template <class A, class B>
   requires(!std::is_same_v<std::remove_cvref_t<B>, SourceLocation>) decltype(auto) operator()(
       A&& a, B&& b, SourceLocation where = SourceLocation::current()) {
-    pre_forward(batch_of(a), where);
-    return guarded([&]() -> decltype(auto) { return module_(std::forward<A>(a), std::forward<B>(b), where); });
+    return guarded(batch_of(a), where,
+                   [&]() -> decltype(auto) { return module_(std::forward<A>(a), std::forward<B>(b), where); });
   }
   template <class A, class B, class C>
   requires(!std::is_same_v<std::remove_cvref_t<C>, SourceLocation>) decltype(auto) operator()(
       A&& a, B&& b, C&& c, SourceLocation where = SourceLocation::current()) {
-    pre_forward(batch_of(a), where);
-    return guarded(
-        [&]() -> decltype(auto) { return module_(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), where); });
+    return guarded(batch_of(a), where, [&]() -> decltype(auto) {
+      return module_(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), where);
+    });
   }
 
   Module& module() noexcept { return module_; }

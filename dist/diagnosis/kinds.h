@@ -164,10 +164,13 @@ struct StepOnRank {
   Place made_at;
   AutocastOnRank autocast;
   std::vector<std::string> moved_by_others;  // what other optimizers of the rank hold and have already updated
-  struct Forwards {                          // that record gradients, since the latest step
-    int64_t begun = 0;                       // those that were run again count once
-    std::string error;                       // that one of them threw
-    Place where;                             // of that one
+  // Forwards that record gradients, since the latest step.
+  struct Forwards {
+    int64_t begun = 0;  // those that were run again count once
+    std::string error;  // that one of them threw
+    Place where;        // of that one
+    // What the ranks compare: 0 without an error.
+    uint64_t to_compare() const { return error.empty() ? 0 : static_cast<uint64_t>(begun); }
   } forwards;
 };
 // Finds steps, hyperparameters, or sets of gradients that differ between ranks; returns nothing if

@@ -4,9 +4,7 @@
 
 #include <brigade/autograd/tape.h>
 #include <brigade/core/device_runtime.h>
-#include <brigade/core/error.h>
 #include <brigade/core/factory.h>
-#include <brigade/core/shape.h>
 #include <brigade/dist/errors/collective_info.h>
 #include <brigade/dist/groups/channels.h>
 #include <brigade/dist/groups/coalescing.h>
@@ -322,20 +320,6 @@ std::vector<std::string> ProcessGroup::gather_texts(std::string_view text, const
   for (int rank = 0; rank < size(); ++rank)
     result.emplace_back(bytes + rank * longest, static_cast<size_t>(each[rank]));
   return result;
-}
-
-// --- Memory for buckets (group_memory.h)
-
-Tensor memory_of_group(const void* home, int64_t numel, DType dtype, Device device,
-                       const std::function<Allocation(size_t bytes)>& allocate) {
-  if (numel < 0) throw ShapeError("allocate: the number of elements must not be negative, got {}", numel);
-  const size_t bytes = checked_bytes(numel, itemsize(dtype));
-  auto storage = make_intrusive<Storage>(allocate(bytes), bytes, device, home);
-  return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
-}
-
-Tensor room_to_exchange(ProcessGroup& group, int64_t numel, DType dtype, Device device) {
-  return device == Device() ? group.allocate(numel, dtype) : empty({numel}, {dtype, device});
 }
 
 }  // namespace brigade::dist

@@ -20,6 +20,7 @@ class Unfinished : public std::enable_shared_from_this<Unfinished> {
   // nothing is left to do. It must not throw.
   void begin(std::function<bool()> advance) {
     advance_ = std::move(advance);
+    if (has_ended_) return;
     if (std::ranges::find(posted_here(), this, &std::shared_ptr<Unfinished>::get) == posted_here().end())
       posted_here().push_back(shared_from_this());
   }
@@ -32,6 +33,7 @@ class Unfinished : public std::enable_shared_from_this<Unfinished> {
   // Advances what this thread has posted, except in the group of `except`, whose lock the caller may hold. Returns
   // whether something is left. Every loop that waits for a peer calls it.
   static bool advance_all(const Unfinished* except = nullptr) {
+    if (has_ended_) return false;
     std::erase_if(posted_here(), [&](const std::shared_ptr<Unfinished>& each) {
       if (each.get() == except) return false;
       const std::unique_lock lock(each->mutex_, std::try_to_lock);
@@ -45,9 +47,16 @@ class Unfinished : public std::enable_shared_from_this<Unfinished> {
 
  private:
   static std::vector<std::shared_ptr<Unfinished>>& posted_here() {
-    thread_local std::vector<std::shared_ptr<Unfinished>> posted;
-    return posted;
+    struct Posted {
+      std::vector<std::shared_ptr<Unfinished>> groups;
+      ~Posted() { has_ended_ = true; }
+    };
+    thread_local Posted posted;
+    return posted.groups;
   }
+
+  // Static objects that hold a group outlive the list of their thread.
+  static inline constinit thread_local bool has_ended_ = false;
 
   std::mutex mutex_;
   std::function<bool()> advance_;

@@ -12,7 +12,7 @@ namespace {
 
 using dist::CauseKind;
 
-// Called without using its parameter, unless it is told to.
+// Uses its parameter only if `uses` is set.
 struct GateImpl : nn::Module {
   Tensor scale;
   bool uses = true;

@@ -4,6 +4,7 @@
 #include <brigade/autograd/gradient_scale.h>
 #include <brigade/autograd/node.h>
 #include <brigade/autograd/views.h>
+#include <brigade/autograd/write_log.h>
 
 #include <string>
 
@@ -20,12 +21,15 @@ struct GradStamp {
   bool by_hand = false;         // put there by set_grad()
   bool is_mean = false;         // mean over ranks: no backward ran since it was averaged
   uint64_t last_backward = 0;   // Plan::number of the latest backward that added to it
+  uint64_t writes_at_use = 0;   // writes_so_far() after the latest of these steps,
+  uint64_t writes_at_next = 0;  // and when the next backward after it first added to the gradient
   SourceLocation last_backward_at;
   SourceLocation set_at;   // of the latest set_grad()
   SourceLocation used_at;  // of the latest step
   ScaleStamp scale;
 
   void on_backward(uint64_t number, SourceLocation where) noexcept {
+    if (uses > 0 && backwards == backwards_used) writes_at_next = writes_so_far();
     ++backwards;
     is_mean = false;
     last_backward = number;
@@ -37,6 +41,7 @@ struct GradStamp {
     ++uses;
     backwards_used = backwards;
     used_at = where;
+    writes_at_use = writes_so_far();
   }
   // The gradient is now the mean over ranks. A gradient that only peers contributed to counts as one from this rank's
   // own backward.

@@ -45,6 +45,14 @@ void add_to(std::vector<Verdict>& found, Verdict verdict) {
   found.push_back(std::move(verdict));
 }
 
+// Whether the program wrote to the gradient between the step that used it and the next backward: what is left in it is
+// kept on purpose, such as a momentum. Clipping only bounds a gradient, and at that place is another mistake.
+bool is_kept_on_purpose(const Tensor& grad, const autograd::GradStamp& stamp) {
+  return std::ranges::any_of(autograd::writes_to(grad, stamp.writes_at_use), [&](const autograd::Write& write) {
+    return write.number <= stamp.writes_at_next && !std::string_view(write.op).starts_with("clip_grad_");
+  });
+}
+
 // Merges verdicts on buffers: the first one, with the parameters of all.
 Verdict with_others(const std::vector<Verdict>& buffers) {
   Verdict told = buffers.front();
@@ -131,7 +139,8 @@ std::optional<Verdict> StepCheck::look_at(uint32_t managed, const autograd::Grad
                                 .reducing_at = reducing_at},
                                parameter());
   }
-  if (stamp.uses > 0 && stamp.backwards > stamp.backwards_used)
+  if (stamp.uses > 0 && stamp.backwards > stamp.backwards_used &&
+      !is_kept_on_purpose(reducer_.parameters()[managed].tensor.grad(), stamp))
     return gradients_accumulate(stamp.backwards, stamp.used_at, step_at, parameter());
   return std::nullopt;
 }

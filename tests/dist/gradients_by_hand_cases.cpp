@@ -3,6 +3,8 @@
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
+#include <algorithm>
+
 namespace brigade::test::gradients_by_hand_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
@@ -131,6 +133,71 @@ void check_found(const std::string& backend, int ranks) {
 }
 const AddRankCase add_found("gradients set or changed by hand to other values on some rank are found", &check_found,
                             everywhere({2, 3}));
+
+// --- Gradients that no zero_grad() clears
+
+using Write = void (*)(Net&);
+void nothing(Net&) {}
+void age(Net& net) {
+  for (const Tensor& parameter : net->parameters())
+    if (parameter.grad().defined()) parameter.grad().mul_(0.9);
+}
+void age_one(Net& net) {
+  if (net->b->weight.grad().defined()) net->b->weight.grad().mul_(0.9);
+}
+void clip(Net& net) { optim::clip_grad_norm_(net->parameters(), 0.5); }
+
+// Where the program writes to the gradients, and of how many parameters it is warned.
+struct Kept {
+  const char* name;
+  size_t warned_of;
+  Write before_backward = nothing, before_step = nothing;
+  bool in_backward = false;  // each one when it is complete
+};
+
+std::string check_kept(const dist::ProcessGroupPtr& group) {
+  const Kept rows[] = {{"aged", 0, age},
+                       {"aged and clipped", 0, age, clip},
+                       {"one of them aged", 5, age_one},
+                       {"nothing", 6},
+                       {"clipped", 6, nothing, clip},
+                       {"clipped too late", 6, clip},
+                       {"aged too late", 6, nothing, age},
+                       {"aged in backward", 6, nothing, nothing, true}};
+  const auto train = [](const Kept& row, Net& net, const std::function<Tensor(int)>& forward) {
+    optim::SGD optimizer(net->parameters(), {.lr = 0.1, .momentum = 0.9});
+    for (const Tensor& parameter : net->parameters())
+      if (row.in_backward)
+        parameter.register_post_accumulate_grad_hook([](const Tensor& leaf) { leaf.grad().mul_(0.9); });
+    for (int s = 0; s < kSteps; ++s) {
+      row.before_backward(net);
+      loss_of(forward(s)).backward();
+      row.before_step(net);
+      optimizer.step();
+    }
+    return values_of(net->parameters());
+  };
+  for (const Kept& row : rows) {
+    for (const bool views : {true, false}) {
+      manual_seed(1);
+      Net net;
+      Ddp ddp(net, group, {.gradient_as_bucket_view = views});
+      const Values moved = train(row, net, [&](int s) { return ddp(batch_of(group->rank(), s)); });
+      const auto& found = ddp.advisories();
+      const auto told = std::ranges::find(found, "gradients_accumulate", &dist::Verdict::kind);
+      const size_t warned_of = told == found.end() ? 0 : told->parameters.size();
+      if (warned_of != row.warned_of) return fmt::format("{}: of {} parameters", row.name, warned_of);
+      if (row.in_backward) continue;  // on each rank's own gradients
+      manual_seed(1);
+      Net alone;
+      const Values expected = train(row, alone, [&](int s) { return alone(whole_batch(group->size(), s)); });
+      if (const std::string wrong = compare(moved, expected, 1e-9); !wrong.empty()) return wrong;
+    }
+  }
+  return "";
+}
+const AddRankCase add_kept("gradients that the program ages in place of zero_grad are kept on purpose", &check_kept,
+                           everywhere({2, 3}));
 
 // More writes than a small log per thread would hold.
 std::string check_many_parameters(const dist::ProcessGroupPtr& group) {

@@ -36,6 +36,7 @@ struct Followed {
   bool by_hand = false;
   bool only_replaced = true;
   uint64_t number = 0;
+  std::optional<uint32_t> copied_version = {};
 };
 // Followed tensors may outlive the thread's own objects: their optimizer may be a static object.
 thread_local bool has_ended = false;
@@ -90,6 +91,11 @@ void note_write(const Tensor& tensor, const char* op, SourceLocation where) {
   if (log.writes.size() == kWritesKept) log.writes.pop_front();
   log.writes.push_back({tensor.storage().get(), begin, end, op, where, ++log.count});
   if (!followed.empty()) set_latest(tensor, op, where, false);
+}
+
+void note_copy(const Tensor& tensor) {
+  if (!tensor.storage()->is_watched()) return;
+  for_each_followed(tensor, [&](Followed& each) { each.copied_version = tensor.storage()->version(); });
 }
 
 uint64_t writes_so_far() noexcept { return log.count; }
@@ -157,7 +163,8 @@ std::optional<LastWrite> last_write(const Tensor& tensor) {
                        is_latest,
                        each.by_hand,
                        each.only_replaced && is_latest,
-                       each.number};
+                       each.number,
+                       each.copied_version == tensor.storage()->version()};
   });
   return result;
 }

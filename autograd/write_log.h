@@ -24,6 +24,8 @@ struct Write {
 
 // Notes a write, if the storage is watched.
 void note_write(const Tensor& tensor, const char* op, SourceLocation where);
+// Notes that the program has made a copy of the tensor's values.
+void note_copy(const Tensor& tensor);
 // Writes noted on this thread so far.
 uint64_t writes_so_far() noexcept;
 // The writes after number `since` that may have touched `tensor`, oldest first. The log keeps the latest kWritesKept.
@@ -60,6 +62,7 @@ struct LastWrite {
   // Since it was followed, only copy_() and load_state_dict() have written to it, outside every module's forward.
   bool only_replaced;
   uint64_t number;  // by hand: writes_by_hand() after it
+  bool is_copied;   // the program has made a copy of the values that it holds now
 };
 // Whether any tensor is followed on this thread.
 bool follows_writes() noexcept;

@@ -78,6 +78,7 @@ const Tensor& copy_as(const char* op, const Tensor& self, const Tensor& source, 
   check_inplace(self, source.requires_grad(), where);
   const Tensor operand = as_it_is(source, self);
   located(where, [&] { kernels::copy(self, operand); });
+  autograd::note_copy(source);
   record_inplace<CopyNode>({.op = op, .where = where}, {self, operand}, self);
   return self;
 }

@@ -230,6 +230,7 @@ Tensor Tensor::select(int64_t dim, int64_t index, SourceLocation where) const {
 
 Tensor Tensor::clone(SourceLocation where) const {
   Tensor y = kernels::clone(*this);
+  autograd::note_copy(*this);
   record<CloneNode>({.op = "clone", .where = where}, {*this}, y);
   return y;
 }

@@ -53,6 +53,11 @@ bool is_kept_on_purpose(const Tensor& grad, const autograd::GradStamp& stamp) {
   });
 }
 
+// Whether what differs was written by an earlier step, not by hand.
+bool were_moved_by_step(std::span<const Verdict> differing) {
+  return std::ranges::any_of(differing, [](const Verdict& each) { return each.cause.op.starts_with("step of "); });
+}
+
 // Merges verdicts on buffers: the first one, with the parameters of all.
 Verdict with_others(const std::vector<Verdict>& buffers) {
   Verdict told = buffers.front();
@@ -181,6 +186,7 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
     log_.advisories.add_own(verdict.kind, verdict);
     return true;
   });
+  if (is_inner(update, found)) inner_.now = std::exchange(found, {});
   return found;
 }
 
@@ -207,7 +213,7 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
   if (!log_.advisories.has(kBatchSkipped)) hash = fnv_step(hash, log_.forwards.to_compare());
   if (!log_.advisories.has(kModesDiffer)) hash = fnv_step(hash, modes_.digest(reducer_.past().rounds));
   if (!log_.advisories.has(kAutocastDiffers)) hash = fnv_step(hash, autocast_.digest(reducer_.past().rounds));
-  uint64_t members = 0;  // a sum: the order within a group does not matter
+  uint64_t members = inner_.is_now() ? 1 : 0;  // a sum: the order within a group does not matter
   GroupAt group(update.groups);
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const Tensor& parameter = update.parameters[i];
@@ -216,7 +222,7 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
     const int64_t position = reducer_.find(parameter);
     if (position >= 0) members += mix(((uint64_t{group(i)} + 1) << 32) | static_cast<uint32_t>(position));
     if (position < 0 || !grad.defined() || checked_.ignored.contains(parameter.impl()) ||
-        is_judged_elsewhere(position) || !reducer_.past().backward.sent)  // local gradients differ anyway
+        is_judged_elsewhere(position) || !uses_means())  // local gradients differ anyway
       continue;
     const bool by_hand = autograd::meta(parameter)->stamp.by_hand;
     const std::vector<autograd::Write> edits = edits_of(static_cast<uint32_t>(position), grad);
@@ -342,8 +348,10 @@ void StepCheck::look_at_local(const autograd::Update& update) {
 
 void StepCheck::operator()(const autograd::Update& update) {
   const bool found_inf = update.scaled && update.scaled->found_inf;
+  inner_.begin(reducer_.past().rounds);
   agree(update);
   if (!update.moves || update.scale_fault) return;
+  if (!update.scaled || !update.scaled->found_inf) inner_.end(update.optimizer, reducer_.past().rounds);
   log_.timeline.add(StepEvents{.optimizer = update.name,
                                .number = update.number,
                                .where = update.where,
@@ -417,6 +425,7 @@ void StepCheck::agree(const autograd::Update& update) {
   if (values[2] == 2) return raise_of_all(update, verdicts, topic);
   if (differs) {
     const std::vector<Verdict> differing = compare(update, topic);
+    if (were_moved_by_step(differing)) return raise_of_all(update, not_taken_back(differing), topic);
     if (!differing.empty()) raise(update, differing);
   }
   if (update.moves) log_.forwards = {};
@@ -425,8 +434,7 @@ void StepCheck::agree(const autograd::Update& update) {
   if (update.scaled) answer_scaler(update, static_cast<Found>(values[3]));
   if (!moves) return;
   look_at_local(update);
-  const bool are_replicas = reducer_.past().backward.sent;  // in local SGD the ranks hold different weights
-  if (options_.verify_every > 0 && are_replicas && count_of(update).since % options_.verify_every == 0) verify(update);
+  if (options_.verify_every > 0 && uses_means() && count_of(update).since % options_.verify_every == 0) verify(update);
 }
 
 }  // namespace brigade::dist

@@ -114,6 +114,8 @@ class StepCheck {
   bool is_judged_elsewhere(int64_t managed) const {
     return reducer_.setup().sharing[static_cast<uint32_t>(managed)] == Sharing::Elsewhere;
   }
+  // False for local SGD and for inner steps: each rank has gradients, and weights, of its own.
+  bool uses_means() const noexcept { return reducer_.past().backward.sent && !inner_.is_now(); }
   // Whether another wrapper averages the parameter, or ignores it at the user's request.
   bool is_managed_elsewhere(const Tensor& parameter) const;
   // Whether the parameter belongs to the module of another wrapper of this rank, which then reports why it does not
@@ -138,6 +140,12 @@ class StepCheck {
   // The optimizer's parameters, by position, that were written by hand since its latest step. Writes without a
   // recorded line (through data_ptr(), and bump_version()) are included, with no line.
   std::vector<std::pair<size_t, StepOnRank::Edit>> written_by_hand(const autograd::Update& update) const;
+  // Whether the step, for which the audit has found this, is one on this rank's own gradients that the program can take
+  // back before the next step on averages (the inner steps of first-order MAML): another optimizer holds all that it
+  // moves, and the program has made copies.
+  bool is_inner(const autograd::Update& update, std::span<const Verdict> found);
+  // Of the latest inner steps, if these verdicts show that some of the weights that they moved were not put back.
+  std::vector<Verdict> not_taken_back(std::span<const Verdict> verdicts) const;
   // The optimizer's state tensors that were written by hand since its latest step, by parameter.
   std::vector<StepOnRank::Edit> state_written(const autograd::Update& update) const;
   // Buffers that this rank has replaced since the optimizer's latest step.
@@ -190,6 +198,23 @@ class StepCheck {
     // False if nothing but that step has written to the parameter since.
     bool may_be_written(size_t position, const Tensor& parameter) const;
   };
+  // Steps on this rank's own gradients. Once the next backward is reduced, a step is taken only if all ranks again hold
+  // the same weights.
+  struct InnerSteps {
+    uint64_t count = 0, rounds = 0;                     // those not yet taken back, and Past::rounds at the latest
+    const void *optimizer = nullptr, *outer = nullptr;  // identities: whose steps, and who holds the same weights
+    std::vector<Verdict> now, found;  // what the audit found in this step, if it is one, and in the latest: the fault
+    bool is_due = false;              // this step first compares all weights
+
+    bool is_now() const noexcept { return !now.empty(); }
+    void begin(uint64_t reduced) noexcept {
+      now.clear();
+      is_due = count > 0 && reduced > rounds;
+    }
+    // The step is taken.
+    void end(const void* stepping, uint64_t reduced);
+  };
+  InnerSteps inner_;
   std::unordered_map<const void*, Steps> steps_;  // by the identity of the optimizer
   // Step counts of all ranks at the end of the latest join where they differed, by Update::serial.
   std::unordered_map<uint64_t, std::vector<uint64_t>> uneven_;

@@ -113,7 +113,7 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
     step.gradients += grad.defined() ? '1' : '0';
     const int64_t position = reducer_.find(parameter);
     if (position >= 0) step.members.push_back({reducer_.parameters()[static_cast<size_t>(position)].name, group(i)});
-    if (position < 0 || !grad.defined() || !reducer_.past().backward.sent || is_judged_elsewhere(position)) continue;
+    if (position < 0 || !grad.defined() || !uses_means() || is_judged_elsewhere(position)) continue;
     const auto managed = static_cast<uint32_t>(position);
     const std::string& name = reducer_.parameters()[managed].name;
     if (const autograd::GradStamp& stamp = autograd::meta(parameter)->stamp; stamp.by_hand)

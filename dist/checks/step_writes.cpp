@@ -1,11 +1,14 @@
 // Finds writes to parameters, buffers and gradients since the optimizer's latest step, other than its own and the
-// reducer's.
+// reducer's, and steps that the program takes back by such writes.
 #include <brigade/dist/checks/step.h>
 
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/write_log.h>
 #include <brigade/dist/checks/replaced_buffers.h>
 #include <brigade/dist/reducer/reducer.h>
+#include <brigade/optim/optimizer.h>
+
+#include <algorithm>
 
 namespace brigade::dist {
 
@@ -21,25 +24,72 @@ bool StepCheck::Steps::may_be_written(size_t position, const Tensor& parameter) 
   return position >= versions.size() || parameter.version() - versions[position] != (has_moved ? 1 : 0);
 }
 
+void StepCheck::InnerSteps::end(const void* stepping, uint64_t reduced) {
+  if (is_due && (stepping == optimizer || stepping == outer)) count = 0;
+  if (!is_now()) return;
+  ++count;
+  rounds = reduced;
+  optimizer = stepping;
+  found = now;
+}
+
+std::vector<Verdict> StepCheck::not_taken_back(std::span<const Verdict> verdicts) const {
+  std::unordered_set<std::string> names;
+  for (const Verdict& verdict : verdicts) {
+    for (const ParameterVerdict& parameter : verdict.parameters)
+      names.insert(parameter.name);
+  }
+  std::vector<Verdict> found = inner_.found;
+  for (Verdict& verdict : found)
+    std::erase_if(verdict.parameters, [&](const ParameterVerdict& each) { return !names.contains(each.name); });
+  std::erase_if(found, [](const Verdict& verdict) { return verdict.parameters.empty(); });
+  return found;
+}
+
+bool StepCheck::is_inner(const autograd::Update& update, std::span<const Verdict> found) {
+  constexpr uint64_t kMost = 256;  // without a reduced backward: nothing shows whether they were taken back
+  const auto is_local = [](const Verdict& each) { return each.cause.kind == CauseKind::NotReduced; };
+  if (found.empty() || reducer_.reducing_at().line() != 0 || !std::ranges::all_of(found, is_local)) return false;
+  const bool goes_on = inner_.count > 0 && !inner_.is_due;
+  if (goes_on && (update.optimizer != inner_.optimizer || inner_.count == kMost)) return false;
+  std::unordered_set<const TensorImpl*> moved;
+  for (const Tensor& parameter : update.parameters) {
+    if (reducer_.find(parameter) < 0 || !parameter.grad().defined()) continue;
+    moved.insert(parameter.impl());
+    const std::optional<autograd::LastWrite> last = autograd::last_write(parameter);
+    if (inner_.count == 0 && !(last && last->is_copied)) return false;
+  }
+  for (const optim::Optimizer* const each : optim::optimizers_of_this_thread()) {
+    if (each == update.optimizer || moved.empty()) continue;
+    size_t held = 0;
+    for (const Tensor& parameter : each->parameters())
+      held += moved.contains(parameter.impl());
+    if (held == moved.size()) inner_.outer = each;
+    if (held == moved.size()) return true;
+  }
+  return false;
+}
+
 std::vector<std::pair<size_t, StepOnRank::Edit>> StepCheck::written_by_hand(const autograd::Update& update) const {
   std::vector<std::pair<size_t, StepOnRank::Edit>> found;
   // Between two averages of local SGD the ranks hold different weights.
-  if (!reducer_.past().backward.sent) return found;
+  if (!reducer_.past().backward.sent || (inner_.count > 0 && !inner_.is_due)) return found;
   const auto known = steps_.find(update.optimizer);
   const Steps none;
   const Steps& steps = known == steps_.end() ? none : known->second;
   const bool any_with_line = autograd::writes_by_hand() != steps.writes_seen;
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const Tensor& parameter = update.parameters[i];
-    if (!any_with_line && !steps.may_be_written(i, parameter)) continue;
+    if (!any_with_line && !inner_.is_due && !steps.may_be_written(i, parameter)) continue;
     // A rank may write to a frozen parameter as it likes.
     const int64_t position = reducer_.find(parameter);
     if (!parameter.requires_grad() || position < 0) continue;
     const std::optional<autograd::LastWrite> last = autograd::last_write(parameter);
-    if (!last || (!last->by_hand && last->is_latest)) continue;
+    const bool is_own_step = last && !last->by_hand && last->is_latest;
+    if (!last || (is_own_step && !inner_.is_due)) continue;
     const std::string& name = reducer_.parameters()[static_cast<size_t>(position)].name;
-    found.emplace_back(
-        i, last->by_hand ? StepOnRank::Edit{name, last->what, last->where} : StepOnRank::Edit::unseen(name));
+    found.emplace_back(i, last->by_hand || is_own_step ? StepOnRank::Edit{name, last->what, last->where}
+                                                       : StepOnRank::Edit::unseen(name));
   }
   return found;
 }

@@ -171,8 +171,10 @@ void Advisor::on_accumulated(const Round& round, uint32_t parameter) {
   if (log_->advisories.has("early write")) return;
   // In its slot, or, without bucket views, in separate memory.
   const NamedParameter& named = round.setup().parameters[parameter];
-  const Tensor& gradient = autograd::meta(named.tensor)->grad;
-  if (!gradient.defined()) return;  // cleared since
+  const autograd::AutogradMeta& meta = *autograd::meta(named.tensor);
+  const Tensor& gradient = meta.grad;
+  const bool is_new = meta.stamp.backwards == 1 && meta.stamp.last_backward == round.accumulation().last_heard();
+  if (!gradient.defined() || is_new) return;  // cleared since
   const uint64_t since = round.accumulation().local(parameter).writes_at_accumulation;
   for (const autograd::Write& write : autograd::writes_to(gradient, since)) {
     const std::string op = write.op;

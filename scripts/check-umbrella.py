@@ -8,7 +8,7 @@ FOLDERS = ["core", "autograd", "nn", "optim", "amp", "data", "dist"]
 # Inside the libraries: no program includes them. A folder stands for all in it.
 INTERNAL = [
     "autograd/engine.h", "autograd/engine_observer.h", "autograd/gathered_graph.h", "autograd/record.h", "autograd/write_log.h", "core/atomic_file.h", "core/fnv.h", "core/index_error.h", "core/view.h",
-    "dist/checks/step_habits.h", "dist/checks/wrapper_history.h", "dist/diagnosis/", "dist/errors/", "dist/groups/arithmetic.h", "dist/groups/chain.h", "dist/groups/channels.h",
+    "dist/checks/hand_updates.h", "dist/checks/step_habits.h", "dist/checks/wrapper_history.h", "dist/diagnosis/", "dist/errors/", "dist/groups/arithmetic.h", "dist/groups/chain.h", "dist/groups/channels.h",
     "dist/groups/coalescing.h", "dist/groups/collective_errors.h", "dist/groups/gloo/", "dist/groups/group_memory.h", "dist/groups/hosts/",
     "dist/groups/nccl/", "dist/groups/own_collectives.h", "dist/groups/process_end.h", "dist/groups/shm/", "dist/groups/staging.h", "dist/groups/subgroup.h", "dist/groups/unfinished.h",
     "dist/groups/work_queue.h", "dist/observers/", "dist/comm_hooks/iteration.h", "dist/reducer/launch_order.h",

@@ -5,6 +5,7 @@
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/autograd/write_log.h>
+#include <brigade/dist/checks/hand_updates.h>
 #include <brigade/dist/checks/values.h>
 #include <brigade/dist/checks/wrapper_history.h>
 #include <brigade/dist/ddp/detail/broadcast_coalesced.h>
@@ -104,6 +105,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
     if (each.tensor.device() != Device()) group_->choose_way(each.tensor.device(), where);
   }
   observe(reducer_options);
+  if (options_.diagnosis) reducer_options.observers.push_back(std::make_shared<HandUpdates>(contents.trainable));
   reducer_ = std::make_shared<Reducer>(std::move(contents.trainable), group_, std::move(reducer_options));
   if (options_.reduce_dtype && !reducer_->parameters().empty())
     reducer_->register_comm_hook(reduce_in_hook(*options_.reduce_dtype, options_.gradient_predivide_factor));

@@ -270,6 +270,7 @@ std::vector<WordKind> words_of_diagnosis() {
   const std::vector<NamedAdvice> advice = make_all_advice();
   for (const Statistic* const each : statistics_of(advice))
     all.push_back(each->kind());
+  all.push_back(WordKind::Number);  // of updates by hand (dist/checks/hand_updates.h)
   return all;
 }
 

@@ -50,34 +50,34 @@ void GradScaler::require_scale(const char* function, const optim::Optimizer* opt
       if (known && known->grad.defined() && known->stamp.backwards > 0) backward = known->stamp.last_backward_at;
     }
   }
-  const std::string cure = backward.line() != 0
-                               ? " The gradients of " + optimizer->name() + " come from the backward at " +
-                                     to_string(backward) +
-                                     ", whose loss was not scaled: write "
-                                     "scaler.scale(loss).backward() there"
-                               : " scale() of this scaler was never called: write scaler.scale(loss).backward()";
-  throw ScalerError(where,
-                    "Attempted {} but _scale is None.  This may indicate your script did not use scaler.scale(loss or "
-                    "outputs) earlier in the iteration.{}",
-                    function, cure);
+  const bool is_known = backward.line() != 0;
+  optim::detail::throw_scaler_error(
+      where,
+      "Attempted {} but _scale is None.  This may indicate your script did not use scaler.scale(loss or outputs) "
+      "earlier in the iteration. ({}at {}).\nwhy: {}.\ndo:  write scaler.scale(loss).backward(){}.",
+      function, optimizer ? optimizer->name() + ", " : "", to_string(where),
+      is_known ? "the loss of the backward at " + to_string(backward) + " was not scaled"
+               : "scale() of this scaler was never called",
+      is_known ? " there" : "");
 }
 
 void GradScaler::require_stage_ready(const PerOptimizer& state, SourceLocation where) const {
   const std::string last = updated_at_.line() != 0 ? "the last update() was at " + to_string(updated_at_)
                                                    : std::string("update() has not been called yet");
   if (state.stage == Stage::Unscaled) {
-    throw ScalerError(
+    optim::detail::throw_scaler_error(
         where,
-        "unscale_() has already been called on this optimizer since the last update(). {} was unscaled at "
-        "{}; {}. Call unscale_() once per optimizer and iteration, after its last backward, and update() "
-        "at the end of every iteration, a skipped one too",
-        state.optimizer->name(), to_string(state.unscaled_at), last);
+        "unscale_() has already been called on this optimizer since the last update(). ({}, at {}).\nwhy: it was unscaled "
+        "at {}; {}.\ndo:  call unscale_() once per optimizer and iteration, after its last backward, and update() at the "
+        "end of every iteration.",
+        state.optimizer->name(), to_string(where), to_string(state.unscaled_at), last);
   }
   if (state.stage == Stage::Stepped) {
-    throw ScalerError(where,
-                      "unscale_() is being called after step(). {} has stepped at {}; {}. Call update() at the end of "
-                      "every iteration, and unscale_() before step()",
-                      state.optimizer->name(), to_string(state.stepped_at), last);
+    optim::detail::throw_scaler_error(
+        where,
+        "unscale_() is being called after step(). ({}, at {}).\nwhy: it has stepped at {}; {}.\ndo:  call "
+        "update() at the end of every iteration, and unscale_() before step().",
+        state.optimizer->name(), to_string(where), to_string(state.stepped_at), last);
   }
 }
 
@@ -89,12 +89,13 @@ std::vector<Tensor> gradients_to_unscale(const optim::Optimizer& optimizer, bool
   for (const Tensor& parameter : optimizer.parameters()) {
     Tensor grad = parameter.grad();
     if (grad.defined() && grad.dtype() == kFloat16 && !may_be_float16) {
-      throw ScalerError(where,
-                        "Attempting to unscale FP16 gradients. The gradient of {} of {} is {}; half precision cannot "
-                        "hold small unscaled gradients. Keep the parameters in float32 and compute in float16 only "
-                        "within forward (autocast), in place of converting the model; or let SGD, Adam or AdamW move "
-                        "it by .master_weights = true, without hooks and without unscale_()",
-                        optim::detail::parameter_in_words(parameter, grads.size()), optimizer.name(), describe(grad));
+      optim::detail::throw_scaler_error(
+          where,
+          "Attempting to unscale FP16 gradients. ({} of {}, which is {}, at {}).\nwhy: half precision cannot hold "
+          "small unscaled gradients.\ndo:  keep the parameters in float32 and compute in float16 within "
+          "autocast, or move them by .master_weights = true, without hooks and unscale_().",
+          optim::detail::parameter_in_words(parameter, grads.size()), optimizer.name(), describe(grad),
+          to_string(where));
     }
     grads.push_back(std::move(grad));
   }
@@ -113,22 +114,23 @@ bool has_float16_gradients(const optim::Optimizer& optimizer) {
 void GradScaler::require_on_device(const optim::Optimizer& optimizer, bool steps, SourceLocation where) const {
   if (!on_device_) return;
   if (steps && !optimizer.can_step_unknown()) {
-    throw ScalerError(where,
-                      "GradScaler.step() with .capturable = true: expected an optimizer whose step the device can "
-                      "leave out by itself (SGD without hooks and, with momentum, without dampening; Adam and AdamW "
-                      "without hooks, with .capturable = true), got {}. Use such an optimizer, or a scaler without "
-                      ".capturable and its step() outside of a graph",
-                      optimizer.name());
+    optim::detail::throw_scaler_error(
+        where,
+        "GradScaler.step() with .capturable = true: expected an optimizer whose step the device can "
+        "leave out by itself (SGD without hooks and, with momentum, without dampening; Adam and AdamW "
+        "without hooks, with .capturable = true), got {}. Use such an optimizer, or a scaler without "
+        ".capturable and its step() outside of a graph",
+        optimizer.name());
   }
   const std::vector<Tensor> parameters = optimizer.parameters();
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Tensor grad = parameters[i].grad();
     if (!grad.defined() || grad.device() == on_device_->device()) continue;
-    throw ScalerError(where,
-                      "GradScaler with .capturable = true: expected gradients on {}, where the scale is, got {} of {} "
-                      "on {}. Use an optimizer and a scaler for each device, or a scaler without .capturable",
-                      on_device_->device(), optim::detail::parameter_in_words(parameters[i], i), optimizer.name(),
-                      grad.device());
+    optim::detail::throw_scaler_error(
+        where,
+        "GradScaler with .capturable = true: expected gradients on {}, where the scale is, got {} of {} "
+        "on {}. Use an optimizer and a scaler for each device, or a scaler without .capturable",
+        on_device_->device(), optim::detail::parameter_in_words(parameters[i], i), optimizer.name(), grad.device());
   }
 }
 
@@ -193,11 +195,12 @@ void GradScaler::throw_no_gradients(const optim::Optimizer& optimizer, SourceLoc
   for (size_t i = 0; i < std::min(parameters.size(), kShown); ++i)
     names += (i ? ", " : "") + optim::detail::parameter_in_words(parameters[i], i);
   if (parameters.size() > kShown) names += ", ...";
-  throw ScalerError(where,
-                    "No inf checks were recorded for this optimizer. None of the {} parameters of {} ({}) has a "
-                    "gradient: no backward since they were cleared has reached them. Step only optimizers whose "
-                    "parameters the loss of this iteration reaches, and call zero_grad() before backward, not after",
-                    parameters.size(), optimizer.name(), names);
+  optim::detail::throw_scaler_error(
+      where,
+      "No inf checks were recorded for this optimizer. ({} with {}, at {}).\nwhy: no backward since they were "
+      "cleared has reached its {} parameters.\ndo:  step only optimizers whose parameters the loss of this "
+      "iteration reaches, and call zero_grad() before backward.",
+      optimizer.name(), names, to_string(where), parameters.size());
 }
 
 bool GradScaler::step(optim::Optimizer& optimizer, SourceLocation where) {
@@ -208,10 +211,11 @@ bool GradScaler::step(optim::Optimizer& optimizer, SourceLocation where) {
   require_scale("step", &optimizer, where);
   PerOptimizer& state = state_of(optimizer);
   if (state.stage == Stage::Stepped) {
-    throw ScalerError(where,
-                      "step() has already been called since the last update(). {} has stepped at {}. Call update() at "
-                      "the end of every iteration, after the steps of all its optimizers",
-                      optimizer.name(), to_string(state.stepped_at));
+    optim::detail::throw_scaler_error(
+        where,
+        "step() has already been called since the last update(). ({}, at {}).\nwhy: it has stepped at "
+        "{}.\ndo:  call update() at the end of every iteration, after the steps of all its optimizers.",
+        optimizer.name(), to_string(where), to_string(state.stepped_at));
   }
   require_on_device(optimizer, true, where);
   const bool is_fused = state.stage == Stage::Ready && prepare_fused_step(state, where);
@@ -256,11 +260,12 @@ void GradScaler::end_iteration(SourceLocation where) noexcept {
 namespace {
 
 [[noreturn]] void throw_nothing_found(SourceLocation updated_at, SourceLocation where) {
-  throw ScalerError(where,
-                    "No inf checks were recorded prior to update. No optimizer was stepped or unscaled by this scaler "
-                    "{}. Call scaler.step(optimizer) before scaler.update(); optimizer.step() alone tells the scaler "
-                    "nothing",
-                    updated_at.line() != 0 ? "since update() at " + to_string(updated_at) : "yet");
+  optim::detail::throw_scaler_error(
+      where,
+      "No inf checks were recorded prior to update. (at {}).\nwhy: no optimizer was stepped or unscaled by this "
+      "scaler {}.\ndo:  call scaler.step(optimizer) before scaler.update(); optimizer.step() alone does not "
+      "inform the scaler.",
+      to_string(where), updated_at.line() != 0 ? "since update() at " + to_string(updated_at) : "yet");
 }
 
 }  // namespace
@@ -283,11 +288,12 @@ void GradScaler::update_on_device(SourceLocation where) {
   }
   if (found.empty()) throw_nothing_found(updated_at_, where);
   if (agreed && alone) {
-    throw ScalerError(where,
-                      "GradScaler.update() with .capturable = true: {} has stepped together with the other ranks, and "
-                      "{} by this rank alone, so that the ranks' scales would become different ones. Give the second "
-                      "one a scaler of its own, or use a scaler without .capturable",
-                      agreed->optimizer->name(), alone->optimizer->name());
+    optim::detail::throw_scaler_error(
+        where,
+        "GradScaler.update() with .capturable = true: {} has stepped together with the other ranks, and "
+        "{} by this rank alone, so that the ranks' scales would become different ones. Give the second "
+        "one a scaler of its own, or use a scaler without .capturable",
+        agreed->optimizer->name(), alone->optimizer->name());
   }
   on_device_->update(found, rule());
   end_iteration(where);

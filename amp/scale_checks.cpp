@@ -38,42 +38,50 @@ struct Asking {
   std::string change;  // "; update() at a.cpp:3 has set the scale to 512"
 };
 
-std::string fault_of(const ScaleOrigin& origin, const Asking& scaler) {
+using autograd::ScaleFault;
+
+ScaleFault fault_of(const ScaleOrigin& origin, const Asking& scaler) {
   const std::string scale = in_words(scaler.scale);
   if (origin.is_unscaled()) {
-    return "was unscaled already, at " + to_string(origin.unscaled_at) +
-           ", and no backward has come since the one at " + to_string(origin.backward_at) +
-           ". Unscale each gradient once: a parameter belongs to one optimizer, unscale_() and step() go to one scaler "
-           "with one update() after them, and zero_grad() clears what the next backward may not reach";
+    return {.text = "was unscaled already, at " + to_string(origin.unscaled_at) +
+                    ", and no backward has come since the one at " + to_string(origin.backward_at),
+            .advice =
+                "unscale each gradient once: a parameter belongs to one optimizer, unscale_() and step() to one "
+                "scaler with one update() after them, and zero_grad() clears what the next backward may not reach"};
   }
   if (is_of_unscaled_loss(origin)) {
-    if (may_be_scaled_by_hand()) return "";
-    return "comes from a loss that was not scaled: the backward at " + to_string(origin.backward_at) +
-           " bypassed the scaler, whose scale is " + scale + "; unscaled, it would be " + scale +
-           " times too small. Write scaler.scale(loss).backward() there";
+    if (may_be_scaled_by_hand()) return {};
+    return {.text = "comes from a loss that was not scaled: the backward at " + to_string(origin.backward_at) +
+                    " bypassed the scaler, whose scale is " + scale + "; unscaled, it would be " + scale +
+                    " times too small",
+            .advice = "write scaler.scale(loss).backward() there"};
   }
   if (origin.scaler != scaler.number) {
-    return "was scaled by another scaler: " + origin_in_words(origin) + ", and this one's scale is " + scale +
-           ". Step each optimizer by the scaler that scaled its loss";
+    return {.text = "was scaled by another scaler: " + origin_in_words(origin) + ", and this one's scale is " + scale,
+            .advice = "step each optimizer by the scaler that scaled its loss"};
   }
   if (origin.times > 1) {
-    return "was scaled " + (origin.times == 2 ? "twice" : std::to_string(origin.times) + " times") + ": " +
-           origin_in_words(origin) + "; this scaler's scale is " + scale + ". Call scale() once for each loss";
+    return {.text = "was scaled " + (origin.times == 2 ? "twice" : std::to_string(origin.times) + " times") + ": " +
+                    origin_in_words(origin) + "; this scaler's scale is " + scale,
+            .advice = "call scale() once for each loss"};
   }
-  return "was made at another scale: " + origin_in_words(origin) + ", and would be unscaled by " + scale +
-         scaler.change + ". Call update() once per iteration, after the steps of all its optimizers";
+  return {.text = "was made at another scale: " + origin_in_words(origin) + ", and would be unscaled by " + scale +
+                  scaler.change,
+          .advice = "call update() once per iteration, after the steps of all its optimizers"};
 }
 
-// What is wrong with a gradient that has this label; "" for nothing.
-std::string fault_of(const ScaleLabel& label, const Asking& scaler) {
+// What is wrong with a gradient that has this label; no text for nothing.
+ScaleFault fault_of(const ScaleLabel& label, const Asking& scaler) {
   if (label == ScaleKnown::Mixed) {
     const bool has_unscaled_loss = is_of_unscaled_loss(label.first) || is_of_unscaled_loss(label.second);
-    if (has_unscaled_loss && may_be_scaled_by_hand()) return "";
-    return optim::detail::mixture_in_words(label) + scaler.change;
+    if (has_unscaled_loss && may_be_scaled_by_hand()) return {};
+    ScaleFault fault = optim::detail::mixture_fault(label);
+    fault.text += scaler.change;
+    return fault;
   }
-  if (label != ScaleKnown::One || (scaler.scale == 1 && label.first.scale == 1)) return "";
+  if (label != ScaleKnown::One || (scaler.scale == 1 && label.first.scale == 1)) return {};
   const bool fits = label.first.scaler == scaler.number && label.first.scale == scaler.scale;
-  return fits && !label.first.is_unscaled() ? "" : fault_of(label.first, scaler);
+  return fits && !label.first.is_unscaled() ? ScaleFault{} : fault_of(label.first, scaler);
 }
 
 }  // namespace
@@ -84,19 +92,20 @@ void GradScaler::check_gradients(const optim::Optimizer& optimizer, SourceLocati
     scaler.change = "; " + std::string(change_->by) + " at " + to_string(change_->where) + " has set the scale to " +
                     in_words(scaler.scale);
   }
-  autograd::ScaleFault fault;
+  ScaleFault fault;
   const std::vector<Tensor> parameters = optimizer.parameters();
   autograd::announce_reading(parameters);  // a reducer may have to finish pending work first
   const auto look = [&](size_t i, const Tensor&, const Tensor& gradient, ScaleStamp& stamp) {
     stamp.settle(gradient);
-    std::string found = fault_of(stamp.label, scaler);
+    ScaleFault found = fault_of(stamp.label, scaler);
     // Zeros are right at any scale.
-    if (found.empty() || optim::detail::is_all_zero(gradient)) return;
+    if (found.text.empty() || optim::detail::is_all_zero(gradient)) return;
     if (!fault.text.empty()) {
       ++fault.others;
       return;
     }
-    fault = {.position = i, .text = std::move(found)};
+    fault = std::move(found);
+    fault.position = i;
   };
   optim::detail::for_each_labelled(parameters, look);
   if (fault.text.empty()) return;

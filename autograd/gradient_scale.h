@@ -26,6 +26,7 @@ struct ScaleFault {
   size_t position = 0;  // of its parameter in the optimizer
   size_t others = 0;    // further gradients with the same fault
   std::string text;     // "is 1024 times too large, since nothing has unscaled it: ..."
+  std::string advice;   // "call scaler.step(optimizer) in place of optimizer.step(), ..."
 };
 
 // The effect of a node on the scale of the gradients that pass through it (Node::scale_mark).

@@ -5,6 +5,7 @@
 #include <brigade/core/index_error.h>
 #include <brigade/core/place.h>
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -99,6 +100,23 @@ Place::Place(const SourceLocation& where)
     : file(where.line() != 0 ? file_of(where) : std::string_view()), line(where.line()) {}
 
 std::string to_string(const Place& place) { return place ? place.file + ":" + std::to_string(place.line) : ""; }
+
+std::string with_short_places(std::string text) {
+  constexpr std::string_view kSources[] = {".cpp", ".cc", ".cxx", ".cu", ".h", ".hpp", ".cuh"};
+  std::string latest;
+  for (size_t begin = 0; begin < text.size(); begin = text.find_first_of(" (\n", begin)) {
+    begin = std::min(text.size(), text.find_first_not_of(" (\n", begin));
+    const size_t colon = text.find_first_of(": (\n", begin);
+    if (colon >= text.size() || text[colon] != ':') continue;
+    const std::string file = text.substr(begin, colon - begin);
+    const bool is_source = std::ranges::any_of(kSources, [&](std::string_view each) { return file.ends_with(each); });
+    if (!is_source || colon + 1 == text.size() || std::isdigit(static_cast<unsigned char>(text[colon + 1])) == 0)
+      continue;
+    if (file == latest) text.replace(begin, colon + 1 - begin, "line ");
+    latest = file;
+  }
+  return text;
+}
 
 bool is_in_standard_library(const SourceLocation& where) {
   const std::string_view file = where.file_name();

@@ -25,6 +25,8 @@ struct Place {
 
 // "examples/train.cpp:12", the same text as for the location; "" when not known.
 std::string to_string(const Place& place);
+// "at gan.cpp:17 ... at gan.cpp:30" gives "at gan.cpp:17 ... at line 30": the file that was named last is not repeated.
+std::string with_short_places(std::string text);
 // Whether it is not a line of the user's: a guard emplaced in a std::optional is made in a standard-library header.
 bool is_in_standard_library(const SourceLocation& where);
 

@@ -3,18 +3,33 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <iostream>
 #include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 
+#include <unistd.h>
+
 namespace brigade {
 
 namespace {
 
+// A program that replaces it may not show escape sequences.
+std::streambuf* const standard_error = std::cerr.rdbuf();
+
+// The first line is bold on a terminal, unless NO_COLOR is set (no-color.org).
+std::string with_bold_line(const std::string& text) {
+  const char* const plain = std::getenv("NO_COLOR");
+  if ((plain && *plain != '\0') || std::cerr.rdbuf() != standard_error || isatty(STDERR_FILENO) != 1) return text;
+  const size_t end = std::min(text.find('\n'), text.size());
+  return "\x1b[1m" + text.substr(0, end) + "\x1b[0m" + text.substr(end);
+}
+
 void print(const Warning& warning, const std::string& rank) {
-  std::cerr << "brigade: warning: " + rank + warning.message + "\n  fix: " + warning.advice + "\n";
+  const std::string advice = warning.advice.empty() ? "" : "\ndo:  " + warning.advice;
+  std::cerr << with_bold_line("brigade: warning: " + rank + warning.message) + advice + "\n";
 }
 
 struct Warnings {

@@ -67,9 +67,9 @@ void Module::warn_if_unregistered(const Module& caller, SourceLocation where) co
   if (trained == 0) return;
   accounted_for_.store(true, std::memory_order_relaxed);
   const std::string made = made_at_.line() == 0 ? "" : ", made at " + to_string(made_at_) + ",";
-  warn({"the module " + name() + made + " is called in the forward of " + caller.name() + " (" + to_string(where) +
-            "), but is registered in no module: its " + std::to_string(trained) +
-            " parameters are not in parameters(), so no optimizer moves them and no reducer averages them",
+  warn({"The module " + name() + made + " is called in the forward of " + caller.name() + " (" + to_string(where) +
+            "), but is registered in no module.\nwhy: its " + std::to_string(trained) +
+            " parameters are not in parameters(), so no optimizer moves them and no reducer averages them.",
         "register it in the constructor of " + caller.name() +
             ": name = register_module(\"name\", ...); if it is not to be trained, freeze it (requires_grad_(false)) or "
             "call it under no_grad"});

@@ -79,9 +79,9 @@ void Module::convert(const std::string& what, const std::function<TensorOptions(
       if (known && (!known->observers.empty() || known->grad_target.defined())) {
         throw AutogradError(
             where,
-            "Module::to: the gradient of parameter `{}` lives in a bucket of dtype {} on {}, so the parameter cannot "
-            "become {}; convert the module before it is wrapped",
-            name, brigade::name(tensor.dtype()), tensor.device(), what);
+            "Module::to at {} cannot make parameter `{}` {}.\nwhy: its gradient lives in a bucket of dtype {} on {}.\ndo:  "
+            "convert the module before it is wrapped.",
+            to_string(where), name, what, brigade::name(tensor.dtype()), tensor.device());
       }
       changing.emplace_back(tensor, options);
     }

@@ -54,9 +54,9 @@ void warn_of_lost_moments(const AdamOptionsOf<kDecoupled>& o, const StepBatch<Ad
   const double least = std::round(1e4 * std::sqrt(0x1p-25 / (1 - o.betas[1]))) / 1e4;
   warn({(kDecoupled ? "AdamW.step() at " : "Adam.step() at ") + to_string(where) + ": the second moments of " +
             std::to_string(found.lost) + " of " + std::to_string(found.all) +
-            " gradients are 0, as float16 cannot hold (1 - beta2) g^2 of a g below " + in_words(least) +
+            " gradients are 0.\nwhy: float16 cannot hold (1 - beta2) g^2 of a g below " + in_words(least) +
             ": later steps divide by little more than eps " + in_words(o.eps) +
-            ", and may move a parameter to infinity",
+            ", and may move a parameter to infinity.",
         "keep float32 copies of the parameters (.master_weights = true), or compute in 16-mixed, whose parameters are "
         "in float32; to stay in float16, set .eps = 1e-4 or more"});
 }

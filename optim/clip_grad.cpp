@@ -174,10 +174,11 @@ void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_nor
   autograd::announce_reading(parameters);
   detail::settle_scales(parameters);
   if (detail::any_scaled(parameters)) {
-    throw autograd::ScalerError(where,
-                                "{}: the gradients are scaled, so max_norm {} limits the wrong thing. Call "
-                                "scaler.unscale_(optimizer) before get_total_norm(). Nothing has been changed",
-                                what, max_norm);
+    detail::throw_scaler_error(
+        where,
+        "{} at {} limits scaled gradients by max_norm {} (nothing was changed).\nwhy: nothing has "
+        "unscaled them.\ndo:  call scaler.unscale_(optimizer) before get_total_norm().",
+        what, to_string(where), max_norm);
   }
   // max_norm / (total + 1e-6), at most 1; a NaN stays.
   const Tensor total = kernels::binary_scalar(kernels::cast(total_norm, kFloat64), 1e-6, kernels::BinaryOp::Add, false);

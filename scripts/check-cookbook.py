@@ -37,6 +37,7 @@ def squeezed(text: str) -> str:
     """One line, without what changes from run to run."""
     text = re.sub(r"\s+", " ", text)
     text = re.sub(r"(\.cpp|\.h):\d+", r"\1:LINE", text)
+    text = re.sub(r"\bline \d+", "line LINE", text)
     text = re.sub(r"\b\d+(\.\d+)? (ms|s)\b", r"TIME \2", text)
     return re.sub(r"process \d+", "process N", text)
 

@@ -6,7 +6,7 @@ import re
 import runpy
 import sys
 
-MADE = re.compile(r'\.kind = "([a-z_]+)"|verdict_at\([^;]*?"([a-z_]+)"')
+MADE = re.compile(r'\.kind = "([a-z_]+)"|(?:verdict_at|new_verdict)\([^;]*?"([a-z_]+)"')
 
 
 def main() -> int:

@@ -145,22 +145,16 @@ void HandUpdates::compare(const Round& round) const {
 
 void HandUpdates::raise(const Round& round, std::vector<Verdict> verdicts) const {
   if (verdicts.empty()) return;
-  std::string message = fmt::format(
-      "backward at {}: its gradients are means over ranks that hold different weights. The program updates these itself, "
-      "without an optimizer, and not alike on every rank.",
-      to_string(round.where()));
   for (Verdict& verdict : verdicts) {
     verdict.iteration = round.number();
     if (verdict.cause.op != "copy_" && verdict.cause.op != "load_state_dict")
-      verdict.advice =
-          "update by the averaged gradients, which a backward outside no_sync leaves, and by the same rule on every rank; or "
-          "let an optimizer do it, whose steps are checked before they move a weight";
-    verdict.message = fmt::format("{} on {}: {}\n    fix:   {}", names_in_words(verdict.parameters),
-                                  ranks_in_words(verdict.ranks), verdict.cause.text, verdict.advice);
-    message += "\n  " + verdict.message;
+      verdict.advice = "update by the averaged gradients and by the same rule on every rank, or let an optimizer do it";
+    set_message(verdict, fmt::format("{}: {}, on {}, found in backward {} at {}", verdict.what,
+                                     names_in_words(verdict.parameters), ranks_in_words(verdict.ranks), round.number(),
+                                     to_string(round.where())));
   }
   const ProcessGroup& group = *round.setup().group;
-  message += group.names().legend(group.size());
+  const std::string message = in_words(verdicts) + group.names().legend(group.size());
   throw ConsistencyError(message, std::move(verdicts), round.where());
 }
 

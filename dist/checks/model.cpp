@@ -21,44 +21,29 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Each distinct line with the ranks that have it, in rank order.
-using Versions = std::vector<std::pair<std::string, std::vector<int>>>;
-
-Versions versions_of(const std::vector<std::vector<std::string>>& lists, size_t entry) {
-  Versions versions;
-  for (size_t rank = 0; rank < lists.size(); ++rank) {
-    const std::string line = entry < lists[rank].size() ? lists[rank][entry] : "nothing (its list ends here)";
-    const auto same =
-        std::find_if(versions.begin(), versions.end(), [&](const auto& version) { return version.first == line; });
-    if (same == versions.end()) {
-      versions.push_back({line, {static_cast<int>(rank)}});
-    } else {
-      same->second.push_back(static_cast<int>(rank));
-    }
-  }
-  return versions;
+bool are_alike(const std::vector<std::vector<std::string>>& lists, size_t entry) {
+  const auto line = [&](const auto& list) { return entry < list.size() ? list[entry] : std::string(); };
+  return std::ranges::all_of(lists, [&](const auto& list) { return line(list) == line(lists.front()); });
 }
 
-std::string in_words(const Versions& versions) {
-  std::string text;
-  for (const auto& [line, ranks] : versions)
-    text += fmt::format("\n  {} {}: {}", ranks.size() == 1 ? "rank" : "ranks", list_of(ranks), line);
-  return text;
+[[noreturn]] void raise(Verdict verdict, const std::string& what, const char* words_of_pytorch, SourceLocation where) {
+  set_message(verdict, what);
+  std::string text = in_words(std::span<const Verdict>(&verdict, 1));
+  if (*words_of_pytorch != '\0') text += fmt::format("\n\nPyTorch says: \"{}\"", words_of_pytorch);
+  throw ConsistencyError(text, {std::move(verdict)}, where);
 }
 
 // Compares each rank's first lines, which list its options.
 void check_same_options(const std::vector<std::vector<std::string>>& lists, const Replica& replica,
                         SourceLocation where) {
   for (size_t i = 0; i < replica.options.size(); ++i) {
-    const Versions versions = versions_of(lists, i);
-    if (versions.size() < 2) continue;
-    const std::string message = fmt::format("DDP expects same options across all ranks, but those of {} at {} differ:",
-                                            in_words(replica.wrapper), to_string(where)) +
-                                in_words(versions);
-    Verdict verdict = model_mismatch(lists, i, message, where);
+    if (are_alike(lists, i)) continue;
+    Verdict verdict = model_mismatch(lists, i, where);
     verdict.parameters.clear();
     verdict.advice = "give every rank the same options";
-    throw ConsistencyError(message, {std::move(verdict)}, where);
+    raise(std::move(verdict),
+          fmt::format("The ranks wrap with different options: {} at {}", in_words(replica.wrapper), to_string(where)),
+          "", where);
   }
 }
 
@@ -69,7 +54,7 @@ void check_same_order(ProcessGroup& group, const Replica& replica, const std::ve
   Verdict verdict = wrappers_in_other_order(
       {swapped->rank, made_at[static_cast<size_t>(swapped->rank)], swapped->later, swapped->other, swapped->earlier},
       where);
-  const std::string message = verdict.message + ". " + verdict.advice;
+  const std::string message = in_words(std::span<const Verdict>(&verdict, 1));
   throw ConsistencyError(message, {std::move(verdict)}, where);
 }
 
@@ -101,20 +86,17 @@ void check_same_replicas(ProcessGroup& group, const Replica& replica, SourceLoca
     longest = std::max(longest, list.size());
   }
   for (size_t i = 0; i < longest; ++i) {
-    const Versions versions = versions_of(lists, i);
-    if (versions.size() < 2) continue;
-    std::string message =
-        fmt::format("DDP expects same model across all ranks, but the ranks disagree at entry {} of {} at {}:", i,
-                    in_words(replica.wrapper), to_string(where));
-    message += in_words(versions);
-    for (const auto& list : lists) {
-      if (list.size() == lists[0].size()) continue;
-      message += "\n  entries per rank:";
-      for (const auto& each : lists)
-        message += fmt::format(" {}", each.size());
-      break;
-    }
-    throw ConsistencyError(message, {model_mismatch(lists, i, message, where)}, where);
+    if (are_alike(lists, i)) continue;
+    std::vector<std::string> sizes;
+    for (const auto& list : lists)
+      sizes.push_back(fmt::format("has {} entries", list.size()));
+    Verdict verdict = model_mismatch(lists, i, where);
+    if (std::ranges::adjacent_find(sizes, std::ranges::not_equal_to()) != sizes.end())
+      verdict.cause.note = by_rank_in_words(sizes);
+    raise(std::move(verdict),
+          fmt::format("The ranks wrap different models: entry {} of {} at {}", i, in_words(replica.wrapper),
+                      to_string(where)),
+          "DDP expects same model across all ranks", where);
   }
 }
 

@@ -64,8 +64,8 @@ Verdict with_others(const std::vector<Verdict>& buffers) {
   for (size_t i = 1; i < buffers.size(); ++i)
     told.parameters.insert(told.parameters.end(), buffers[i].parameters.begin(), buffers[i].parameters.end());
   if (buffers.size() == 1) return told;
-  told.cause.text += fmt::format(", nor {} other buffer{}", buffers.size() - 1, buffers.size() > 2 ? "s" : "");
-  told.message = told.cause.text;
+  told.cause.note = fmt::format("{} more differ", buffers.size() - 1);
+  set_message(told, told.message.substr(0, told.message.find('\n')));
   return told;
 }
 
@@ -182,7 +182,8 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
   // Warnings are not sent to the peers.
   std::erase_if(found, [&](Verdict& verdict) {
     if (verdict.severity == Severity::Error) return false;
-    verdict.message = fmt::format("{}: {}", names_in_words(verdict.parameters, 1), verdict.cause.text);
+    set_message(verdict, fmt::format("{}: {}, before the step at {}", verdict.what,
+                                     names_in_words(verdict.parameters, 1), to_string(update.where)));
     log_.advisories.add_own(verdict.kind, verdict);
     return true;
   });
@@ -196,7 +197,7 @@ Verdict StepCheck::scale_fault(const autograd::Update& update) const {
   const int64_t managed = reducer_.find(parameter);
   const std::string name = managed >= 0 ? reducer_.parameters()[static_cast<size_t>(managed)].name
                                         : name_of_unmanaged(update, fault.position);
-  Verdict verdict = wrongly_scaled(fault.text, fault.others, update.where, about({name, parameter}, {}, {}));
+  Verdict verdict = wrongly_scaled(fault, update.where, about({name, parameter}, {}, {}));
   verdict.ranks = {group_.rank()};
   verdict.iteration = reducer_.past().rounds;
   return verdict;
@@ -279,17 +280,15 @@ StepCheck::StateValues StepCheck::state_of(const autograd::Update& update) const
 }
 
 void StepCheck::raise(const autograd::Update& update, std::vector<Verdict> verdicts) const {
-  std::string message =
-      fmt::format("{}.step() at {}: not taken, nothing has moved.", update.name, to_string(update.where));
-  std::vector<std::string> paragraphs;
   for (Verdict& verdict : verdicts) {
-    std::string names = names_in_words(verdict.parameters);
+    std::string concerned = names_in_words(verdict.parameters);
+    if (!concerned.empty()) concerned = ": " + concerned;
     // No rank is named if nothing points to one of them.
-    if (!names.empty()) names += verdict.ranks.empty() ? ": " : fmt::format(" on {}: ", ranks_in_words(verdict.ranks));
-    verdict.message = fmt::format("{}{}\n    fix:   {}", names, verdict.cause.text, verdict.advice);
-    paragraphs.push_back(verdict.message);
+    if (!verdict.ranks.empty()) concerned += fmt::format(", on {}", ranks_in_words(verdict.ranks));
+    set_message(verdict, fmt::format("{}{}, before {}.step() at {} (not taken)", verdict.what, concerned, update.name,
+                                     to_string(update.where)));
   }
-  message += "\n  " + first_of(paragraphs, kMostParagraphs, "\n  ") + group_.names().legend(group_.size());
+  const std::string message = in_words(verdicts) + group_.names().legend(group_.size());
   throw ConsistencyError(message, std::move(verdicts), update.where);
 }
 

@@ -86,12 +86,20 @@ void StepHabits::look_for_backward(const autograd::Update& update) {
     all_used = all_used && !stamp.by_hand && stamp.uses > 0 && stamp.backwards == stamp.backwards_used;
   }
   if (!any) {
-    warn(idle_step({.optimizer = update.name, .used_at = {}, .step_at = update.where}));
+    std::vector<ParameterVerdict> named;
+    for (const Tensor& parameter : update.parameters) {
+      const int64_t position = reducer_.find(parameter);
+      if (position >= 0) named.push_back(about(reducer_.parameters()[static_cast<size_t>(position)], {}, {}));
+    }
+    warn(idle_step(
+        {.optimizer = update.name, .parameters = names_in_words(named, 1), .used_at = {}, .step_at = update.where}));
   } else if (all_used && latest != backwards_at_.end()) {
     const auto first = std::find_if(update.parameters.begin(), update.parameters.end(),
                                     [](const Tensor& parameter) { return parameter.grad().defined(); });
-    warn(idle_step(
-        {.optimizer = update.name, .used_at = autograd::meta(*first)->stamp.used_at, .step_at = update.where}));
+    warn(idle_step({.optimizer = update.name,
+                    .parameters = {},
+                    .used_at = autograd::meta(*first)->stamp.used_at,
+                    .step_at = update.where}));
   }
 }
 
@@ -108,6 +116,7 @@ void StepHabits::look_for_cleared(const autograd::Update& update) {
   }
   if (!cleared) return;
   warn(idle_step({.optimizer = update.name,
+                  .parameters = {},
                   .used_at = {},
                   .step_at = update.where,
                   .is_cleared = true,
@@ -212,14 +221,19 @@ void StepHabits::look_for_broken_ties(const autograd::Update& update) {
 
 // A layer was replaced before the module was wrapped and after its optimizer was created: the optimizer holds
 // parameters that no module has, and does not move those that are averaged. (If the new layer is in another parameter
-// group of it, the old one does no harm.)
+// group of it, the old one does no harm.) Or all that the optimizer holds are copies.
 void StepHabits::look_for_gone_modules(const autograd::Update& update) {
   if (looked_for_gone_modules_ || reducer_.past().rounds < 2) return;
-  const auto gone = std::ranges::find_if(update.parameters, [](const Tensor& parameter) {
+  const auto is_idle = [](const Tensor& parameter) {
     const autograd::AutogradMeta* meta = autograd::meta(parameter);
-    return meta && !meta->registered_as.empty() && meta->held_by_modules == 0 && !meta->grad.defined();
+    return meta && meta->held_by_modules == 0 && !meta->grad.defined();
+  };
+  const auto gone = std::ranges::find_if(update.parameters, [&](const Tensor& parameter) {
+    return is_idle(parameter) && !autograd::meta(parameter)->registered_as.empty();
   });
-  if (gone == update.parameters.end()) return;
+  const bool are_copies = gone == update.parameters.end();
+  if (are_copies && (reducer_.past().rounds < kStepsBesideOthers || !std::ranges::all_of(update.parameters, is_idle)))
+    return;
   looked_for_gone_modules_ = true;
   const std::vector<NamedParameter> unmoved = unheld(update);
   if (unmoved.empty()) return;
@@ -227,12 +241,12 @@ void StepHabits::look_for_gone_modules(const autograd::Update& update) {
   for (const NamedParameter& each : unmoved)
     parameters.push_back(about(each, {}, {}));
   looked_for_unheld_ = true;  // this warning names them
-  const autograd::AutogradMeta& old = *autograd::meta(*gone);
-  warn(optimizer_of_gone_module({.optimizer = update.name,
-                                 .step_at = update.where,
-                                 .name = old.registered_as,
-                                 .registered_at = old.registered_at},
-                                std::move(parameters)));
+  GoneModule found{.optimizer = update.name, .step_at = update.where, .name = "", .registered_at = {}};
+  if (!are_copies) {
+    found.name = autograd::meta(*gone)->registered_as;
+    found.registered_at = autograd::meta(*gone)->registered_at;
+  }
+  warn(optimizer_of_gone_module(found, std::move(parameters)));
 }
 
 std::vector<NamedParameter> StepHabits::unheld(const autograd::Update& update) const {

@@ -72,11 +72,13 @@ void LocalSteps::tell() {
   // When are_many(), the step that was counted last has not moved any parameter yet.
   if (!steps_.are_many() && is_written()) return steps_.end();
   steps_.end();
-  warn({fmt::format("{}: {}: the communication hook {} lets the gradients stay local, and in {} nothing has averaged "
-                    "the parameters: each rank trains a model of its own",
-                    title_, steps_.second(), hook_, steps_.how_many("all local steps so far")),
-        "average the parameters every so often, after the step: PeriodicModelAverager(group, period)."
-        "average_parameters(net), or average_parameters(*group, net->parameters()); or register no such hook"});
+  warn(
+      {fmt::format(
+           "Each rank trains a model of its own: {}, since {}.\nwhy: the communication hook {} lets the gradients stay "
+           "local, and in {} nothing has averaged the parameters.",
+           title_, steps_.second(), hook_, steps_.how_many("all local steps so far")),
+       "average the parameters every so often, after the step (PeriodicModelAverager, average_parameters()), or register no "
+       "such hook"});
 }
 
 }  // namespace brigade::dist

@@ -123,10 +123,7 @@ std::string first_difference(ProcessGroup& group, const Tensor& tensor, SourceLo
 
 void ConsistencyReport::raise_if_inconsistent() const {
   if (consistent()) return;
-  std::string message = "the ranks do not hold the same numbers.";
-  for (const Verdict& verdict : verdicts)
-    message += "\n  " + verdict.message + "\n    fix:   " + verdict.advice;
-  throw ConsistencyError(message + legend, verdicts);
+  throw ConsistencyError(in_words(verdicts) + legend, verdicts);
 }
 
 ConsistencyReport compare_over_ranks(ProcessGroup& group, std::span<const CheckedTensor> tensors,

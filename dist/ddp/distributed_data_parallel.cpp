@@ -184,6 +184,8 @@ ReducerOptions DistributedDataParallelBase::make_reducer_options(const std::vect
 }
 
 // Attaches the observers.
+void DistributedDataParallelBase::speak_for_fabric() noexcept { errors_->speak_for_fabric(); }
+
 void DistributedDataParallelBase::observe(ReducerOptions& options) {
   log_ = std::make_shared<WrapperLog>(group_->rank());
   notes_ = std::make_shared<ActivityNotes>(group_, owner_);

@@ -139,6 +139,8 @@ class DistributedDataParallelBase : public Joinable {
 
   const Reducer& reducer() const noexcept { return *reducer_; }
   Reducer& reducer() noexcept { return *reducer_; }
+  // Errors advise in the words of Fabric.
+  void speak_for_fabric() noexcept;
   ProcessGroup& group() const noexcept { return *group_; }
   const DDPOptions& options() const noexcept { return options_; }
   const nn::Module& wrapped() const noexcept { return *module_; }

@@ -26,7 +26,7 @@ void Advisories::tell_own(const Warning& warning) const {
 
 void Advisories::keep(const std::string& key, Verdict verdict, bool everywhere) {
   if (!keys_.insert(key).second) return;
-  const Warning warning{verdict.message, verdict.advice};
+  const Warning warning{verdict.message, advice_in_words(verdict)};
   if (collector) {
     collector->verdicts_.push_back(verdict);
   } else if (verdict.severity == Severity::Note) {

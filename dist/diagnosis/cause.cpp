@@ -27,8 +27,8 @@ using autograd::Tape;
 std::string module_in_words(const Tape& tape, const Tape::Record& record) {
   const autograd::ModuleCall* call = autograd::module_of(tape, record);
   if (!call) return "";
-  return call->path->empty() ? fmt::format(" in the root module ({})", call->type)
-                             : fmt::format(" in module `{}` ({})", *call->path, call->type);
+  return call->path->empty() ? fmt::format(" in {}", call->type)
+                             : fmt::format(" in `{}` ({})", *call->path, call->type);
 }
 
 CauseKind kind_of(Cut cut) {
@@ -52,15 +52,15 @@ void describe_cut(Cause& cause, const Tape& tape, const Tape::Record& record) {
   const std::string at = to_string(record.where);
   switch (cause.kind) {
     case CauseKind::Detached:
-      cause.text = fmt::format("the path from the loss was cut by detach() at {}{}", at, module);
+      cause.text = fmt::format("detach() at {}{} cut the path from the loss", at, module);
       break;
     case CauseKind::NoGrad:
       cause.text = has_guard ? fmt::format("used under no_grad, opened at {}", to_string(record.cut_at))
                              : fmt::format("used under no_grad, by {} at {}{}", record.op, at, module);
-      if (has_guard) cause.note = fmt::format("first operation there: {} at {}{}", record.op, at, module);
+      if (has_guard) cause.note = fmt::format("first operation: {} at {}{}", record.op, at, module);
       break;
     case CauseKind::NotDifferentiable:
-      cause.text = fmt::format("the path from the loss goes through {}{} at {}{}, which has no derivative",
+      cause.text = fmt::format("{}{} at {}{} has no derivative",
                                autograd::has_live_results(tape, record) ? "a result of " : "", record.op, at, module);
       break;
     case CauseKind::Collective:
@@ -141,7 +141,7 @@ void describe_not_used(Cause& cause, const BackwardOnTape& on_tape, const Tape& 
   } else {
     cause.kind = CauseKind::ModuleNotCalled;
     cause.place = backward;
-    cause.text = fmt::format("{} was never called in the forward of the backward at {}", module, to_string(backward));
+    cause.text = module + " was not called in this forward";
     if (const auto* other = stand_in_call(on_tape, tape, cause.module, type, wrapped.newest, fate)) {
       cause.kind = CauseKind::Replaced;
       cause.place = other->where;
@@ -164,8 +164,8 @@ bool describe_early_detach(Cause& cause, const BackwardOnTape& backward, uint64_
     cause.kind = CauseKind::Detached;
     cause.op = "detach";
     cause.place = each.where;
-    cause.text = fmt::format("the path from the loss was cut by detach() at {}, before the module was wrapped",
-                             to_string(each.where));
+    cause.text =
+        fmt::format("detach() at {}, before the module was wrapped, cut the path from the loss", to_string(each.where));
     return true;
   }
   return false;
@@ -188,9 +188,8 @@ void describe_dropped(Cause& cause, const Tape& tape, const Tape::Record& record
   cause.kind = CauseKind::OutputDropped;
   cause.op = record.op;
   cause.place = record.where;
-  cause.text =
-      fmt::format("used, but nothing it fed reached the loss; the last result on its way is that of {} at {}{}",
-                  record.op, to_string(record.where), module_in_words(tape, record));
+  cause.text = fmt::format("the result of {} at {}{} is not part of the loss", record.op, to_string(record.where),
+                           module_in_words(tape, record));
   note_reading(cause, tape, record);
 }
 
@@ -218,10 +217,11 @@ bool describe_stopped(Cause& cause, const Tape& tape, uint64_t id) {
     case Fate::Kind::Cut: describe_cut(cause, *inside->tape, *inside->fate.record); break;
     case Fate::Kind::Dropped: describe_dropped(cause, *inside->tape, *inside->fate.record); break;
     case Fate::Kind::NotUsed:
-      cause.kind = CauseKind::OutputDropped;
+      cause.kind = CauseKind::NotUsed;
       cause.op = at->op;
       cause.place = at->where;
-      cause.text = fmt::format("it reaches the {} at {}, whose segment does not use it", at->op, where);
+      cause.text =
+          fmt::format("it goes into the {} at {}, whose segment did not use it when it ran again", at->op, where);
       break;
     case Fate::Kind::Reached:
       if (!describe_stopped(cause, *inside->tape, inside->id)) return false;
@@ -278,7 +278,7 @@ std::optional<Cause> frozen(const NamedParameter& parameter) {
   cause.module = module_of(parameter.name);
   const autograd::AutogradMeta* known = autograd::meta(parameter.tensor);
   cause.kind = CauseKind::Frozen;
-  cause.text = "frozen after wrapping: requires_grad is false";
+  cause.text = "frozen after wrapping";
   if (known && known->requires_grad_set_at.line() != 0) {
     cause.place = known->requires_grad_set_at;
     cause.text += ", set at " + to_string(known->requires_grad_set_at);

@@ -3,6 +3,7 @@
 // at the end of a backward collect their own evidence and need no declaration here (advice.h).
 #pragma once
 
+#include <brigade/autograd/gradient_scale.h>
 #include <brigade/dist/diagnosis/report.h>
 #include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/errors/verdict.h>
@@ -68,9 +69,8 @@ struct UnreducedGradient {
 };
 Verdict unreduced_gradients(const UnreducedGradient& found, ParameterVerdict parameter);
 
-// The scale of a gradient is not the one that its step assumes; `fault`: "is 1024 times too large, ...". `others`:
-// number of other gradients with the same fault.
-Verdict wrongly_scaled(const std::string& fault, size_t others, SourceLocation step_at, ParameterVerdict parameter);
+// The scale of a gradient is not the one that its step assumes.
+Verdict wrongly_scaled(const autograd::ScaleFault& fault, SourceLocation step_at, ParameterVerdict parameter);
 
 // The gradient has accumulated `backwards` backwards, and a step at `used_at` has already used some of them.
 Verdict gradients_accumulate(uint32_t backwards, SourceLocation used_at, SourceLocation step_at,
@@ -80,6 +80,7 @@ Verdict gradients_accumulate(uint32_t backwards, SourceLocation used_at, SourceL
 // they were cleared after the backward.
 struct IdleStep {
   std::string optimizer;
+  std::string parameters;  // "embed.weight and 9 more"
   SourceLocation used_at;  // where the earlier step was; none: there is no gradient
   SourceLocation step_at;
   bool is_cleared = false;
@@ -90,11 +91,12 @@ Verdict idle_step(const IdleStep& found);
 Verdict averaged_twice(SourceLocation step_at, ParameterVerdict parameter);
 // The optimizer holds a parameter that the module no longer has; `renewed`: the module has another of that name.
 Verdict stale_optimizer(const std::string& optimizer, bool renewed, SourceLocation step_at, ParameterVerdict parameter);
-// The optimizer holds a parameter of a destroyed module, and no optimizer holds `parameters`, which are averaged.
+// The optimizer holds a parameter of a destroyed module, or only tensors of no module, and no optimizer holds
+// `parameters`, which are averaged.
 struct GoneModule {
   std::string optimizer;
   SourceLocation step_at;
-  std::string name;  // of the parameter in that module
+  std::string name;  // of the parameter in that module; "": it never was in one
   SourceLocation registered_at;
 };
 Verdict optimizer_of_gone_module(const GoneModule& found, std::vector<ParameterVerdict> parameters);
@@ -212,8 +214,7 @@ std::vector<Verdict> gradients_set_by_hand(std::span<const StepOnRank> steps, st
 // --- At construction
 
 // `lists`: for each rank, one line per tensor, with its name in backquotes; the first difference is at `entry`.
-Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t entry, const std::string& message,
-                       SourceLocation where);
+Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t entry, SourceLocation where);
 // `rank` makes at `line`, as `title`, what rank `other` made as `others_title`.
 struct OtherOrder {
   int rank;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace brigade::dist {
 
@@ -13,15 +14,43 @@ constexpr const char* kAfterwards =
     "The gradients of this backward were cleared on every rank before any optimizer step; training can go on without "
     "wrapping again.";
 
-// The text of an error: what Brigade knows, followed by PyTorch's message for this case, for users who search for it.
-std::string compose_text(std::span<const Verdict> verdicts, uint64_t round, SourceLocation where,
+// Modules that the same ranks did not call are one paragraph.
+std::vector<Verdict> in_paragraphs(std::span<const Verdict> verdicts) {
+  std::vector<Verdict> paragraphs;
+  std::map<std::vector<int>, size_t> not_called;
+  for (const Verdict& verdict : verdicts) {
+    const bool is_first = verdict.cause.kind != CauseKind::ModuleNotCalled ||
+                          not_called.try_emplace(verdict.ranks, paragraphs.size()).second;
+    if (is_first) {
+      paragraphs.push_back(verdict);
+      continue;
+    }
+    Verdict& together = paragraphs[not_called[verdict.ranks]];
+    together.parameters.insert(together.parameters.end(), verdict.parameters.begin(), verdict.parameters.end());
+    together.cause.text = "their modules were not called in this forward";
+  }
+  return paragraphs;
+}
+
+// "No gradient: b.weight (64 B), on rank 1, in backward 3 of DDP(Net) at train.cpp:30"
+std::string headline(const char* what, const Verdict& verdict, const ErrorContext& context) {
+  return fmt::format("{}: {}, on {}, in backward {}{} at {}", what, parameters_in_words(verdict.parameters),
+                     ranks_in_words(verdict.ranks), verdict.iteration,
+                     context.wrapper.empty() ? "" : " of " + context.wrapper, to_string(context.where));
+}
+
+// What Brigade knows, and the first sentence of what PyTorch says in this case, for users who search for it; all of that
+// with BRIGADE_VERBOSE=1.
+std::string compose_text(const char* what, std::span<const Verdict> verdicts, const ErrorContext& context,
                          const std::string& words_of_pytorch) {
-  std::vector<std::string> paragraphs;
-  for (const Verdict& verdict : verdicts)
-    paragraphs.push_back(verdict.message);
-  const std::string text = first_of(paragraphs, kMostParagraphs, "\n\n") + "\n\n";
-  return text + fmt::format("Found at the end of backward number {} ({}). {}\n\nIn the words of PyTorch: {}", round,
-                            to_string(where), kAfterwards, words_of_pytorch);
+  std::vector<Verdict> paragraphs = in_paragraphs(verdicts);
+  for (Verdict& paragraph : paragraphs)
+    set_message(paragraph, headline(what, paragraph, context));
+  const std::string text = in_words(paragraphs) + "\n\n";
+  const char* const verbose = std::getenv("BRIGADE_VERBOSE");
+  if (verbose && std::string_view(verbose) == "1") return text + kAfterwards + "\n\nPyTorch says: " + words_of_pytorch;
+  const size_t end = std::min(words_of_pytorch.find(", e.g."), words_of_pytorch.find('.') + 1);
+  return fmt::format("{}PyTorch says: \"{}\"", text, words_of_pytorch.substr(0, end));
 }
 
 // Whether this rank's first backward used a parameter that it does not use now.
@@ -71,41 +100,29 @@ std::string words_on_unused_parameters(std::span<const RankReport> reports, std:
 
 }  // namespace
 
-std::string paragraph(const Verdict& verdict, const std::string& parameters) {
-  std::string text = "cause:      " + (verdict.cause.text.empty() ? "not known" : verdict.cause.text);
-  if (!verdict.cause.note.empty()) text += "\nnote:       " + verdict.cause.note;
-  return text + "\nparameters: " + parameters + "\nfix:        " + verdict.advice;
-}
-
 ReductionError compose_error(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
                              const ErrorContext& context) {
   const SourceLocation where = context.where;
-  const uint64_t round = reports.front().round;
   for (const RankReport& report : reports) {
     if (report.ready.size() == parameters.size()) continue;
     return ReductionError(
         fmt::format("rank {} reports {} parameters, expected {}", report.rank, report.ready.size(), parameters.size()),
         {}, where);
   }
-  const std::string& legend = context.legend;
-  if (context.failed) {
-    const Verdict verdict = rank_failed(reports);
-    return ReductionError(verdict.message + ". " + kAfterwards + legend, {verdict}, where);
-  }
-  if (!context.same_round) {
-    const Verdict verdict = backward_mismatch(reports, parameters);
-    return ReductionError(verdict.message + ". " + verdict.advice + ". " + kAfterwards + legend, {verdict}, where);
-  }
-  std::vector<Verdict> verdicts;
-  std::string words;
-  if (context.changed) {
-    verdicts = static_graph_changed(reports, parameters, where);
-    words = words_on_static_graph(reports);
-  } else {
-    verdicts = unused_parameters(reports, parameters, context);
-    words = words_on_unused_parameters(reports, parameters, context);
-  }
-  const std::string message = compose_text(verdicts, round, where, words) + legend;
+  const auto alone = [&](Verdict verdict) {
+    const std::string text = in_words(std::span<const Verdict>(&verdict, 1)) + context.legend;
+    return ReductionError(text, {std::move(verdict)}, where);
+  };
+  if (context.failed) return alone(rank_failed(reports));
+  if (!context.same_round) return alone(backward_mismatch(reports, parameters));
+  std::vector<Verdict> verdicts = context.changed ? static_graph_changed(reports, parameters, where)
+                                                  : unused_parameters(reports, parameters, context);
+  const char* const what = context.changed ? "Graph changed under static_graph" : "No gradient";
+  const std::string words =
+      context.changed ? words_on_static_graph(reports) : words_on_unused_parameters(reports, parameters, context);
+  for (Verdict& verdict : verdicts)
+    set_message(verdict, headline(what, verdict, context));
+  const std::string message = compose_text(what, verdicts, context, words) + context.legend;
   return ReductionError(message, std::move(verdicts), where);
 }
 
@@ -148,12 +165,8 @@ std::vector<Verdict> merge(std::span<const std::vector<Verdict>> by_rank) {
 // --- The fields that all verdicts on a backward share.
 
 Verdict verdict_at(const Moment& moment, const char* kind, Severity severity, CauseKind cause) {
-  Verdict verdict;
-  verdict.kind = kind;
-  verdict.severity = severity;
+  Verdict verdict = new_verdict(kind, severity, cause, moment.where);
   verdict.iteration = moment.iteration;
-  verdict.cause.kind = cause;
-  verdict.cause.place = moment.where;
   return verdict;
 }
 

@@ -30,14 +30,14 @@ struct RankReport {
 // The kind of the error, and what the reports do not contain.
 struct ErrorContext {
   bool find_unused_parameters = false;
-  bool report_at_once = true;     // not in the next forward (ReducerOptions::ReportAt)
+  bool by_fabric = false;         // a Fabric has made the wrapper
   bool failed = false;            // some rank's backward threw
   bool same_round = true;         // all ranks were in the same backward, and averaged the same gradients in it
   bool changed = false;           // static_graph: some rank used another set
   std::vector<uint8_t> expected;  // per parameter
-  std::vector<uint32_t> buckets;  // per parameter: the number of its bucket
   SourceLocation where;
-  std::string legend;  // which global ranks those of a subgroup are (RankNames::legend)
+  std::string wrapper;  // "DDP(Net)"
+  std::string legend;   // which global ranks those of a subgroup are (RankNames::legend)
 };
 
 // The kinds of verdict on a failed backward, each in a file of its own under kinds/. `reports`: one
@@ -50,8 +50,6 @@ std::vector<Verdict> static_graph_changed(std::span<const RankReport> reports,
 // Returns one verdict for each group of parameters that are missing on the same ranks for the same cause.
 std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
                                        const ErrorContext& context);
-// The printed paragraph of such a verdict: the cause, the parameters that it concerns (`parameters`), and the fix.
-std::string paragraph(const Verdict& verdict, const std::string& parameters);
 
 ReductionError compose_error(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
                              const ErrorContext& context);

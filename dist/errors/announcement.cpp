@@ -29,8 +29,8 @@ sockaddr_un abstract(const std::string& name, socklen_t& length) {
 }
 
 // Verdicts about the same fault have the same key, even if each rank adds its own observations (how long it waited).
-// Ranks of different subgroups have the same numbers: the global ranks in the text of the cause, or in the legend at
-// the end, distinguish the subgroups. The rest of the message is not used, since it names the rank that waits.
+// Ranks of different subgroups have the same numbers: the global ranks in the message of the verdict, or in the legend at
+// the end, distinguish the subgroups. The rest of the text is not used, since it names the rank that waits.
 std::string key_of(const std::string& message, const std::vector<Verdict>& verdicts) {
   if (verdicts.empty()) return message;
   std::string key;
@@ -39,7 +39,7 @@ std::string key_of(const std::string& message, const std::vector<Verdict>& verdi
                        name(verdict.cause.kind), verdict.cause.place.file, verdict.cause.place.line, verdict.cause.op);
     for (const ParameterVerdict& parameter : verdict.parameters)
       key += parameter.name + ",";
-    key += list_of(globals_in(verdict.cause.text));
+    key += list_of(globals_in(verdict.message));
   }
   const size_t legend = message.rfind(kLegend);
   if (legend != message.npos) key += list_of(globals_in(std::string_view(message).substr(legend)));

@@ -50,7 +50,7 @@ struct Mismatch {
 
 // The explanations that remain.
 struct MismatchReason {
-  std::string likely;      // the only one, with its evidence; "" if several remain
+  std::string why;         // with its evidence
   std::string advice;      // valid for all that remain
   std::vector<int> ranks;  // that the evidence points to; empty: no rank in particular
 };

@@ -66,7 +66,7 @@ struct Sides {
 };
 
 using Found = std::optional<MismatchReason>;
-Found advise(std::string text) { return MismatchReason{"", std::move(text), {}}; }
+Found advise(std::string why, std::string advice) { return MismatchReason{std::move(why), std::move(advice), {}}; }
 
 // The same call with different values.
 Found same_call(const Mismatch&, const Sides& sides) {
@@ -75,19 +75,24 @@ Found same_call(const Mismatch&, const Sides& sides) {
   const bool is_one_call = a.kind == b.kind && a.topic == b.topic && a.id().text == b.id().text && a.part == b.part;
   if (!is_one_call || a.parts != b.parts || (a.parts > 0 && a.part == 0) || sides.both(Part::Backward))
     return std::nullopt;
-  if (a.dtype != b.dtype) return advise("the tensors have different dtypes: convert on every rank alike");
-  if (a.op != b.op) return advise("the operations differ: give the same one on every rank");
-  if (a.root != b.root) return advise("the roots differ: name the same one on every rank");
-  return advise(
-      "the tensors have different sizes: exchange as many values on every rank (gather the sizes first, or fill up), "
-      "and call in the same order");
+  if (a.dtype != b.dtype) return advise("the tensors have different dtypes", "convert on every rank alike");
+  if (a.op != b.op) return advise("the operations differ", "give the same one on every rank");
+  if (a.root != b.root) return advise("the roots differ", "name the same one on every rank");
+  return advise("the tensors have different sizes, or the calls another order",
+                "exchange as many values on every rank (gather the sizes first, or fill up), in the same order");
 }
 
-// Both ranks make a group, but describe it differently.
+// Both ranks make a group, but describe it differently; or only one makes it.
 Found other_groups(const Mismatch&, const Sides& sides) {
-  if (sides.first.info->kind != CollectiveKind::NewGroup || sides.second.info->kind != CollectiveKind::NewGroup)
-    return std::nullopt;
-  return advise("give the same list of ranks and time-out on every rank of the group, members or not");
+  const bool first = sides.first.info->kind == CollectiveKind::NewGroup;
+  const bool second = sides.second.info->kind == CollectiveKind::NewGroup;
+  if (!first && !second) return std::nullopt;
+  if (first != second)
+    return advise(fmt::format("{} makes a group here, and {} does not", first ? sides.first.name : sides.second.name,
+                              first ? sides.second.name : sides.first.name),
+                  "call new_group() on every rank, members or not");
+  return advise("the ranks make a group from different lists of ranks or with other time-outs",
+                "give the same list and time-out on every rank of the group, members or not");
 }
 
 // Coalesced on one rank only, or with different collectives.
@@ -109,8 +114,8 @@ Found other_hooks(const Mismatch&, const Sides& sides) {
     if (first.hook.empty() || first.purpose != second.purpose ||
         sides.first.info->iteration != sides.second.info->iteration)
       return std::nullopt;
-    return advise(
-        fmt::format("register the communication hook {} with the same options on every rank", first.hook.text()));
+    return advise(fmt::format("the communication hook {} sends other values on each", first.hook.text()),
+                  "register it with the same options on every rank");
   }
   const auto way = [](const Name& hook) {
     return hook.empty() ? std::string("without a communication hook")
@@ -124,14 +129,13 @@ Found other_hooks(const Mismatch&, const Sides& sides) {
 
 Found constructions(const Mismatch&, const Sides& sides) {
   if (sides.both(Part::Construction))
-    return advise("the ranks make different wrappers here: make the same ones, in the same order, on every rank");
+    return advise("the ranks make different wrappers here", "make the same ones, in the same order, on every rank");
   const auto found = sides.alone_in(Part::Construction);
   if (!found) return std::nullopt;
   const bool is_zero = found->first.info->topic.owner.name.empty();  // wrappers have an owner
-  return advise(
-      fmt::format("{} makes a {} here that {} does not make, or not yet: make the same ones at the same "
-                  "place of the program on every rank",
-                  found->first.name, is_zero ? "ZeroRedundancyOptimizer" : "wrapper", found->second.name));
+  return advise(fmt::format("{} makes a {} here that {} does not make, or not yet", found->first.name,
+                            is_zero ? "ZeroRedundancyOptimizer" : "wrapper", found->second.name),
+                "make the same ones at the same place of the program on every rank");
 }
 
 // Empty if the activity is unknown.
@@ -280,19 +284,18 @@ Found step_or_not(const Mismatch& mismatch, const Sides& sides) {
           {static_cast<int>(stepping.rank)}};
     }
   }
-  return advise(
-      fmt::format("either {} left out a step, or {} left out a backward: decide on every rank alike whether "
-                  "to step, and accumulate over as many backwards, the same of them under no_sync",
-                  other.name, stepping.name));
+  return advise(fmt::format("either {} left out a step, or {} left out a backward", other.name, stepping.name),
+                "decide on every rank alike whether to step, and accumulate over as many backwards, the same of them "
+                "under no_sync");
 }
 
 // Both ranks step optimizers that update the parameters of one wrapper each.
 Found steps_of_wrappers(const Mismatch&, const Sides& sides) {
   if (!sides.both(Part::Step)) return std::nullopt;
   return advise(
-      fmt::format("{} steps an optimizer of {}, {} one of {}: step the same optimizers in the same order on every rank",
-                  sides.first.name, in_words(sides.first.info->topic.owner), sides.second.name,
-                  in_words(sides.second.info->topic.owner)));
+      fmt::format("{} steps an optimizer of {}, {} one of {}", sides.first.name,
+                  in_words(sides.first.info->topic.owner), sides.second.name, in_words(sides.second.info->topic.owner)),
+      "step the same optimizers in the same order on every rank");
 }
 
 // Whether all ranks ran the layer between each two of their reduced backwards, and not since the
@@ -313,7 +316,8 @@ bool misses_layer(const Mismatch& mismatch, const CollectiveInfo& layer) {
 }
 
 Found layer(const Mismatch& mismatch, const Sides& sides) {
-  if (sides.both(Part::Layer)) return advise("run the same layers in the same order on every rank");
+  if (sides.both(Part::Layer))
+    return advise("the ranks run other layers, or in another order", "run the same layers in the same order");
   const auto found = sides.alone_in(Part::Layer);
   if (!found) return std::nullopt;
   const auto& [in_layer, other] = *found;
@@ -324,15 +328,14 @@ Found layer(const Mismatch& mismatch, const Sides& sides) {
                           "run the same layers on every rank",
                           {static_cast<int>(other.rank)}};
   }
-  return advise(
-      fmt::format("{} runs a layer in training mode that {} does not run here: convert the module on every "
-                  "rank, run the same layers and as many batches, and evaluate in eval()",
-                  in_layer.name, other.name));
+  return advise(fmt::format("{} runs a layer in training mode that {} does not run here", in_layer.name, other.name),
+                "convert the module on every rank, run the same layers and as many batches, and evaluate in eval()");
 }
 
 Found backwards_of_wrappers(const Mismatch&, const Sides& sides) {
   if (!sides.both(Part::Backward)) return std::nullopt;
-  return advise("run the backwards of the wrappers in the same order on every rank, and all of them");
+  return advise("the ranks are in the backwards of different wrappers",
+                "run the backwards of the wrappers in the same order on every rank, and all of them");
 }
 
 // Both sides, the one in `phase` first; nothing if both or neither are in it.
@@ -347,10 +350,14 @@ Found reports(const Mismatch&, const Sides& sides) {
   const auto found = alone_in(Phase::Report, sides);
   if (!found) return std::nullopt;
   const auto& [reporting, other] = *found;
-  return advise(fmt::format(
-      "the backward of {} is wrong by what {} expects of it, and right by what {} does: call expect(), with "
-      "the same parameters, round the same backwards on every rank",
-      in_words(reporting.info->topic.owner), reporting.name, other.name));
+  const std::string wrapper = in_words(reporting.info->topic.owner);
+  if (other.part == Part::Backward && other.info->topic.owner != reporting.info->topic.owner)
+    return advise(fmt::format("{} is in a backward of {}, {} in one of {}", reporting.name, wrapper, other.name,
+                              in_words(other.info->topic.owner)),
+                  "run as many backwards of each wrapper, in the same order, on every rank");
+  return advise(fmt::format("the backward of {} is wrong by what {} expects of it, and right by what {} does", wrapper,
+                            reporting.name, other.name),
+                "call expect(), with the same parameters, round the same backwards on every rank");
 }
 
 bool is_of_join(const CollectiveInfo& info) {
@@ -369,15 +376,13 @@ Found joins(const Mismatch& mismatch, const Sides& sides) {
   if (first == is_of_join(*sides.second.info)) return std::nullopt;
   const auto& [in_join, other] = first ? sides : Sides{sides.second, sides.first};
   if (other.part == Part::Own && are_in_join(mismatch)) {
-    return advise(
-        fmt::format("{} calls {} inside the join, where a rank without data takes part in what the joined wrappers do "
-                    "and in nothing else: call it after finish(), or in a Joinable of your own that joins too",
-                    other.name, short_words(*other.info)));
+    return advise(fmt::format("{} calls {} inside the join, where a rank without data takes part only in what the "
+                              "joined wrappers do",
+                              other.name, short_words(*other.info)),
+                  "call it after finish(), or in a Joinable of your own that joins too");
   }
-  return advise(
-      fmt::format("{} is in a join and {} is not: open Join on every rank before the loop, over the same wrappers, and "
-                  "finish() it after the loop",
-                  in_join.name, other.name));
+  return advise(fmt::format("{} is in a join and {} is not", in_join.name, other.name),
+                "open Join on every rank before the loop, over the same wrappers, and finish() it after the loop");
 }
 
 // One rank averages parameters, periodically, instead of gradients.
@@ -385,10 +390,8 @@ Found averaging(const Mismatch&, const Sides& sides) {
   const auto found = alone_in(Phase::Averaging, sides);
   if (!found) return std::nullopt;
   const auto& [averages, other] = *found;
-  return advise(fmt::format(
-      "{} averages the models here and {} does not: give the averagers the same period and warm-up on every "
-      "rank, and call them after each step",
-      averages.name, other.name));
+  return advise(fmt::format("{} averages the models here and {} does not", averages.name, other.name),
+                "give the averagers the same period and warm-up on every rank, and call them after each step");
 }
 
 // A call of the program itself.
@@ -398,35 +401,35 @@ Found own_call(const Mismatch& mismatch, const Sides& sides) {
   const auto& [own, other] = *found;
   // Inside a custom function or a hook: the call comes between the plan of a backward and its end.
   if (activity_of(mismatch, own).doing == Doing::Backward && other.part == Part::Backward) {
-    return advise(fmt::format(
-        "{} calls {} in its backward, to which that of {} does not come: let the loss reach the same functions "
-        "on every rank (look for a detach(), a NoGradGuard or a branch), and register the same gradient hooks",
-        own.name, short_words(*own.info), other.name));
+    return advise(
+        fmt::format("{} calls {} in its backward, to which that of {} does not come", own.name, short_words(*own.info),
+                    other.name),
+        "let the loss reach the same functions on every rank (look for a detach(), a NoGradGuard or a branch), "
+        "and register the same gradient hooks");
   }
   const bool was_called = std::any_of(mismatch.before.begin(), mismatch.before.end(),
                                       [&](const CollectiveInfo& each) { return each.matches(*own.info); });
   if (was_called) {
     const bool left_out = other.part == Part::Backward || other.part == Part::Buffers;
-    return advise(fmt::format(
-        "{} calls {}, as all ranks have done together before: either {}they are not at the same place of their loops "
-        "(another number of batches), or the condition around the call differs",
-        own.name, short_words(*own.info),
-        left_out ? "it left out a batch, or the backward of one (all ranks have to do so together), or " : ""));
+    return advise(fmt::format("{} calls {}, as all ranks have done together before: either {}they are not at the same "
+                              "place of their loops, or the condition around the call differs",
+                              own.name, short_words(*own.info),
+                              left_out ? "it left out a batch or the backward of one, or " : ""),
+                  "leave out batches on all ranks together, and give every rank as many");
   }
-  return advise(
-      fmt::format("either {} never calls {} (it stands under a condition), or {} comes to it earlier (fewer "
-                  "batches): call it on every rank, and give every rank as many batches, or use Join",
-                  other.name, short_words(*own.info), own.name));
+  return advise(fmt::format("either {} never calls {}, or {} comes to it earlier (fewer batches)", other.name,
+                            short_words(*own.info), own.name),
+                "call it on every rank, outside of conditions, and give every rank as many batches, or use Join");
 }
 
 Found forward_or_not(const Mismatch&, const Sides& sides) {
   const auto found = sides.alone_in(Part::Buffers);
   if (!found) return std::nullopt;
   return advise(
-      fmt::format("{} begins a forward that {} does not: either it evaluates through the wrapper (do so under "
-                  "NoGradGuard, or through the module), or it left out a backward, or the ranks have "
-                  "different numbers of batches",
-                  found->first.name, found->second.name));
+      fmt::format("{} begins a forward that {} does not: it evaluates through the wrapper, or left out a backward, "
+                  "or has more batches",
+                  found->first.name, found->second.name),
+      "evaluate under NoGradGuard or through the module, and run as many batches on every rank");
 }
 
 }  // namespace
@@ -442,7 +445,7 @@ MismatchReason reason_for(const Mismatch& mismatch, size_t usual, size_t odd, co
                           &steps_of_wrappers, &layer, &backwards_of_wrappers, &own_call, &forward_or_not}) {
     if (Found found = rule(mismatch, sides)) return *std::move(found);
   }
-  return {"", "call the same collectives in the same order on every rank", {}};
+  return {"the ranks have taken different paths", "call the same collectives in the same order on every rank", {}};
 }
 
 }  // namespace brigade::dist

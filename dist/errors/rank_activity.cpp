@@ -93,17 +93,23 @@ std::string in_words(const RankActivity& activity) {
 
 // --- Formats each way in which a rank can end.
 
-std::string in_words(const Departure& end) {
+std::string way_of(const Departure& end) {
   switch (end.how) {
     case Departure::How::Running: return "runs";
-    case Departure::How::Left: return end.words.empty() ? "left the group" : "left the group: " + end.words;
+    case Departure::How::Left: return "left the group";
     case Departure::How::LeftByException: return "left while an exception was in flight";
-    case Departure::How::Failed: return "failed: " + end.words;
-    case Departure::How::Died: return fmt::format("died ({})", end.words);
+    case Departure::How::Failed: return "failed";
+    case Departure::How::Died: return "died";
     case Departure::How::GaveUp:
     case Departure::How::Unknown: return end.words;
   }
   return end.words;
+}
+
+std::string in_words(const Departure& end) {
+  const std::string way = way_of(end);
+  if (end.words.empty() || way == end.words) return way;
+  return end.how == Departure::How::Died ? fmt::format("{} ({})", way, end.words) : way + ": " + end.words;
 }
 
 // --- Formats the status of a rank.

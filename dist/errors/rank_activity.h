@@ -105,7 +105,9 @@ struct Departure {
   bool operator==(const Departure&) const = default;
 };
 
-// The text that follows "rank 1": "left the group", "failed: no label", "died (process 12 has ended)".
+// The text that follows "rank 1": "left the group", "failed", "died".
+std::string way_of(const Departure& end);
+// The same with what else is known: "failed: no label", "died (process 12 has ended)".
 std::string in_words(const Departure& end);
 
 }  // namespace brigade::dist

@@ -111,13 +111,87 @@ std::string first_of(std::span<const std::string> parts, size_t most, std::strin
   return text;
 }
 
-std::string with_advice(std::string text, const std::vector<Verdict>& verdicts) {
-  for (size_t i = 0; i < verdicts.size() && i < kMostParagraphs; ++i) {
-    const std::string& advice = verdicts[i].advice;
-    if (verdicts[i].severity == Severity::Error && !advice.empty() && text.find(advice) == std::string::npos)
-      text += kFix + advice;
-  }
+Verdict new_verdict(const char* kind, Severity severity, CauseKind cause, Place place) {
+  Verdict verdict;
+  verdict.kind = kind;
+  verdict.severity = severity;
+  verdict.cause.kind = cause;
+  verdict.cause.place = std::move(place);
+  return verdict;
+}
+
+// Ends the text with a period, if nothing ends it yet.
+static std::string sentence(std::string text) {
+  if (!text.empty() && std::string_view(".!?").find(text.back()) == std::string_view::npos) text += '.';
   return text;
+}
+
+void set_message(Verdict& verdict, const std::string& what) {
+  const std::string& note = verdict.cause.note;
+  const std::string why = verdict.cause.text + (note.empty() ? "" : fmt::format(" ({})", note));
+  verdict.message = with_short_places(sentence(what) + (why.empty() ? "" : "\nwhy: " + sentence(why)));
+}
+
+std::string advice_in_words(const Verdict& verdict) {
+  // What lab/commands/explain_kinds.cpp explains.
+  static constexpr std::string_view kExplained[] = {"backward_mismatch",
+                                                    "batch_skipped",
+                                                    "buffers_differ",
+                                                    "buffers_written",
+                                                    "collective_mismatch",
+                                                    "collective_timeout",
+                                                    "edited_before_reduction",
+                                                    "gradient_outlier",
+                                                    "gradients_edited",
+                                                    "hook_result",
+                                                    "non_finite_gradients",
+                                                    "optimizers_differ",
+                                                    "parameters_differ",
+                                                    "parameters_written",
+                                                    "rank_lost",
+                                                    "same_batches",
+                                                    "uneven_batches",
+                                                    "uneven_factors",
+                                                    "uneven_micro_batches",
+                                                    "unmanaged_parameters",
+                                                    "unreached_module",
+                                                    "unreduced_gradients",
+                                                    "unused_parameters"};
+  const bool has_more = std::ranges::find(kExplained, verdict.kind) != std::end(kExplained);
+  return sentence(verdict.advice) + (has_more ? fmt::format(" (More: brigade explain {})", verdict.kind) : "");
+}
+
+std::string in_words(std::span<const Verdict> verdicts) {
+  std::vector<std::string> paragraphs;
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    const bool is_shared = i + 1 < std::min(verdicts.size(), kMostParagraphs) &&
+                           verdicts[i].kind == verdicts[i + 1].kind && verdicts[i].advice == verdicts[i + 1].advice;
+    paragraphs.push_back(verdicts[i].message +
+                         (is_shared || verdicts[i].advice.empty() ? "" : kDo + advice_in_words(verdicts[i])));
+  }
+  return first_of(paragraphs, kMostParagraphs, "\n\n");
+}
+
+std::string by_rank_in_words(std::span<const std::string> by_rank) {
+  std::vector<std::pair<std::string, std::vector<int>>> alike;
+  for (size_t r = 0; r < by_rank.size(); ++r) {
+    auto known = std::ranges::find(alike, by_rank[r], [](const auto& each) { return each.first; });
+    if (known == alike.end()) known = alike.insert(alike.end(), {by_rank[r], {}});
+    known->second.push_back(static_cast<int>(r));
+  }
+  std::vector<std::string> parts;
+  for (const auto& [said, ranks] : alike) {
+    const bool has = ranks.size() > 1 && said.starts_with("has ");
+    parts.push_back(ranks_in_words(ranks) + (has ? " have " + said.substr(4) : " " + said));
+  }
+  return first_of(parts, 8, ", ");
+}
+
+std::string parameters_in_words(const std::vector<ParameterVerdict>& parameters) {
+  int64_t bytes = 0;
+  for (const ParameterVerdict& parameter : parameters)
+    bytes += parameter.bytes;
+  return fmt::format("{} ({})", names_in_words(parameters), bytes_in_words(bytes));
 }
 
 std::string bytes_in_words(int64_t bytes) {
@@ -126,89 +200,37 @@ std::string bytes_in_words(int64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
 }
 
-// For causes where forward's record shows no cut, or there is no record; "" for any other cause.
-static std::string advice_without_cut(CauseKind kind) {
+std::string advice_for(CauseKind kind, bool some_ranks_only, bool by_fabric) {
+  const std::string flag =
+      by_fabric ? ", or set strategy = \"ddp_find_unused_parameters_true\"" : ", or set find_unused_parameters = true";
+  if (some_ranks_only && kind == CauseKind::Frozen) return "freeze it on every rank or on none, before wrapping";
+  if (some_ranks_only && (kind == CauseKind::ModuleNotCalled || kind == CauseKind::NotUsed))
+    return "take the same branch on every rank" + flag;
   switch (kind) {
-    case CauseKind::GradientNotReturned:
-      return "return a gradient for that input from its backward (an undefined tensor says that there is none), freeze "
-             "the parameter before wrapping, ";
-    case CauseKind::OtherThread:
-      return "run forward and backward on the thread that made the wrapper to learn the cause, ";
-    case CauseKind::NotRecorded: return "switch diagnosis on (DDPOptions::diagnosis) to learn the cause, ";
-    case CauseKind::Unknown: return "look at the hooks on its gradients and at what they change, ";
-    default: return "";
-  }
-}
-
-// For causes where a path to the loss was cut; "" for any other cause.
-static std::string advice_for_cut(CauseKind kind, const std::string& tail) {
-  switch (kind) {
+    case CauseKind::ModuleNotCalled: return "call it in forward, remove it" + flag;
+    case CauseKind::NotUsed: return "use it in forward, remove it" + flag;
+    case CauseKind::OutputDropped: return "add it to the loss, do not compute it" + flag;
     case CauseKind::Detached:
-      return "remove the detach() if the gradient should flow; if it should not (a generator and a discriminator), say "
-             "which parameters the backward has to reach (ddp.expect(optimizer)), wrap the two modules separately, freeze "
-             "this one before wrapping, " +
-             tail;
-    case CauseKind::NoGrad:
-      return "end the no_grad scope before this call, freeze the parameter before wrapping, " + tail;
+      return fmt::format("remove the detach(), or call {}(optimizer) before this backward",
+                         by_fabric ? "fabric.toggle_optimizer" : "ddp.expect");
+    case CauseKind::NoGrad: return "end the no_grad scope before it, or freeze the parameter before wrapping";
     case CauseKind::NotDifferentiable:
-      return "replace that operation by a differentiable one (softmax for argmax), use a straight-through estimate, " +
-             tail;
-    case CauseKind::ReadAsNumber:
-      return "use the tensor itself in the loss; if it is a constant, register it as a buffer instead of a parameter";
+      return "use a differentiable operation (softmax for argmax) or a straight-through estimate";
+    case CauseKind::ReadAsNumber: return "use the tensor itself in the loss, or register a constant as a buffer";
     case CauseKind::Collective:
-      return "no gradient comes back through a collective: put this rank's own result in its place (after all_gather, cat "
-             "of the parts with it; after all_reduce, sum - own.detach() + own), or leave what is gathered out of the loss, " +
-             tail;
-    default: return "";
-  }
-}
-
-std::string advice_for(CauseKind kind, bool some_ranks_only) {
-  const std::string tail = "or wrap with find_unused_parameters=true (free in Brigade)";
-  std::string advice;
-  switch (kind) {
-    case CauseKind::ModuleNotCalled:
-    case CauseKind::NotUsed:
-      advice = "use it in forward, remove it, freeze it before wrapping (requires_grad_(false)), " + tail;
-      break;
-    case CauseKind::OutputDropped:
-      // data_ptr() leaves no record: kernels call it, too.
-      advice =
-          "add that output to the loss (the tensor itself, where data_ptr() reads its value), do not compute it, " +
-          tail;
-      break;
-    case CauseKind::Detached:
-    case CauseKind::NoGrad:
-    case CauseKind::NotDifferentiable:
-    case CauseKind::ReadAsNumber:
-    case CauseKind::Collective: advice = advice_for_cut(kind, tail); break;
-    case CauseKind::Frozen: advice = "freeze before wrapping, wrap again after freezing, " + tail; break;
+      return "put this rank's own result in place of its part of what is gathered, or leave that out of the loss";
+    case CauseKind::Frozen: return "freeze it before wrapping, or wrap again afterwards";
     case CauseKind::LossNotConnected:
-      advice = "compute the loss from the module's output on every rank (a zero loss: 0 * output.sum()), " + tail;
-      break;
-    case CauseKind::Replaced:
-      advice =
-          "wrap again after replacing a module or a parameter: the wrapper holds the old object (net->fc = "
-          "net->replace_module(\"fc\", ...) changes handle and tree)";
-      break;
+      return "compute the loss from the module's output on every rank (a zero loss: 0 * output.sum())";
+    case CauseKind::Replaced: return "wrap again after replacing a module or a parameter";
     case CauseKind::GraphChanged:
-      advice =
-          "with static_graph every backward must use the same parameters: use the same branches in every iteration, or "
-          "wrap with find_unused_parameters=true (free in Brigade) instead of static_graph=true";
-      break;
-    default:
-      advice = advice_without_cut(kind);
-      if (!advice.empty()) advice += tail;
-      break;
+      return "take the same branches in every iteration, or use find_unused_parameters in place of static_graph";
+    case CauseKind::GradientNotReturned: return "return one for that input, or freeze the parameter before wrapping";
+    case CauseKind::OtherThread:
+      return "run forward and backward on the thread that made the wrapper to learn the cause" + flag;
+    case CauseKind::NotRecorded: return "switch diagnosis on (DDPOptions::diagnosis) to learn the cause" + flag;
+    default: return "look at the hooks on its gradients and at what they change" + flag;
   }
-  if (some_ranks_only && kind == CauseKind::Frozen) {
-    advice += ". Other ranks train it: freeze it on every rank or on none";
-  } else if (some_ranks_only) {
-    advice +=
-        ". Other ranks used it: the ranks took different branches; with find_unused_parameters=true the missing "
-        "gradient counts as zero in the mean";
-  }
-  return advice;
 }
 
 }  // namespace brigade::dist

@@ -91,14 +91,22 @@ const char* name(Severity severity) noexcept;
 
 struct Verdict {
   std::string kind;     // "unused_parameters", "rank_failed", ...: see docs/reference/verdicts.md
-  std::string message;  // the paragraph that is printed
+  std::string what;     // begins the message of a step's error, before names, ranks and line: "Not averaged"
+  std::string message;  // what happened, to whom and where; below, why
   std::vector<ParameterVerdict> parameters;
   std::vector<int> ranks;  // where it went wrong
   Cause cause;
-  std::string advice;
+  std::string advice;  // what to do
   Severity severity = Severity::Error;
   uint64_t iteration = 0;  // number of the reduced backward; 0: outside of one
 };
+Verdict new_verdict(const char* kind, Severity severity, CauseKind cause, Place place = {});
+// Sets the message: `what` and, on a second line, why: the text and the note of the cause.
+void set_message(Verdict& verdict, const std::string& what);
+// What to do, and how to learn more about a kind of Brigade's own.
+std::string advice_in_words(const Verdict& verdict);
+// The texts of the first kMostParagraphs verdicts: message and advice, which verdicts in a row may share.
+std::string in_words(std::span<const Verdict> verdicts);
 
 // Base of errors that carry verdicts: catch (const dist::Diagnosed& error).
 class Diagnosed {
@@ -114,9 +122,7 @@ class Diagnosed {
 // Errors with more verdicts than this print the first ones; Diagnosed has all.
 inline constexpr size_t kMostParagraphs = 8;
 // Precedes the advice in a text.
-inline constexpr const char* kFix = "\n  fix: ";
-// Appends the advice of the printed error verdicts that `text` does not contain yet.
-std::string with_advice(std::string text, const std::vector<Verdict>& verdicts);
+inline constexpr const char* kDo = "\ndo:  ";
 
 // See dist/errors/error_file.h.
 void announce(const std::string& message, const std::vector<Verdict>& verdicts) noexcept;
@@ -125,9 +131,9 @@ template <class Base>
 class DiagnosedAs : public Base, public Diagnosed {
  public:
   DiagnosedAs(const std::string& message, std::vector<Verdict> verdicts, std::source_location where = {})
-      : Base(with_advice(message, verdicts)), Diagnosed(std::move(verdicts)) {
+      : Base(message), Diagnosed(std::move(verdicts)) {
     this->set_where(where);
-    announce(with_advice(message, this->verdicts()), this->verdicts());
+    announce(message, this->verdicts());
   }
 };
 
@@ -163,7 +169,11 @@ std::string module_of(const std::string& parameter);
 std::string bytes_in_words(int64_t bytes);
 // "rank 1", "ranks 0 and 2"
 std::string ranks_in_words(const std::vector<int>& ranks);
-// What to do about a cause; `some_ranks_only` when other ranks used the parameter.
-std::string advice_for(CauseKind kind, bool some_ranks_only);
+// "rank 0 has 0.1, ranks 1 and 2 have 0.2" of "has 0.1" and twice "has 0.2"; at most the first eight texts.
+std::string by_rank_in_words(std::span<const std::string> by_rank);
+// "a.weight, a.bias (80 B)"
+std::string parameters_in_words(const std::vector<ParameterVerdict>& parameters);
+// What to do about a cause; `some_ranks_only` when other ranks used the parameter, `by_fabric` in the words of Fabric.
+std::string advice_for(CauseKind kind, bool some_ranks_only, bool by_fabric = false);
 
 }  // namespace brigade::dist

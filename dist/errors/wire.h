@@ -23,7 +23,7 @@ inline void from_json(const nlohmann::json& json, Name& name) { name = Name(json
 // Objects are keyed by the names of their members. Enums are numbers: every rank runs the same program.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Cause, kind, op, place, module, text, note)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ParameterVerdict, name, bytes, ready_ranks, missing_ranks)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verdict, kind, message, parameters, ranks, cause, advice, severity, iteration)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verdict, kind, what, message, parameters, ranks, cause, advice, severity, iteration)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Owner, name, number)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Topic, phase, purpose, owner, index, hook)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CollectiveInfo::Part, count, dtype)

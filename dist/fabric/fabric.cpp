@@ -49,8 +49,8 @@ void Fabric::expect_optimizer_of(const nn::Module& module, const optim::Optimize
   const std::unordered_set<const TensorImpl*> held = held_by(optimizer);
   const std::vector<Tensor> own = module.parameters();
   if (std::ranges::any_of(own, [&](const Tensor& parameter) { return held.contains(parameter.impl()); })) return;
-  warn({fmt::format("Fabric: {}, which is set up with {} at {}, holds none of its parameters: it will not train it",
-                    optimizer.name(), module.name(), to_string(Place(where))),
+  warn({fmt::format("Not trained: {}, set up with {} at {}.\nwhy: the optimizer holds none of its parameters.",
+                    module.name(), optimizer.name(), to_string(Place(where))),
         "make the optimizer of the parameters of that module, after the last layer was put into it"});
 }
 

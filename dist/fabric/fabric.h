@@ -169,6 +169,7 @@ class Fabric {
     std::shared_ptr<DistributedDataParallel<Module>> ddp;
     if (options_.strategy.wraps(world_size())) {
       ddp = std::make_shared<DistributedDataParallel<Module>>(module, group(), options_.strategy.options(), where);
+      ddp->speak_for_fabric();
       wrappers_.push_back(ddp);
     }
     return {std::move(module), std::move(ddp), *precision_, device()};

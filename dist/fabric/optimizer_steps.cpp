@@ -19,12 +19,12 @@ namespace {
 std::string advice_for(const std::string& message, const std::string& precision, const std::string& optimizer) {
   const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };
   if (says("not scaled") || says("_scale is None")) {
-    return ". Under a Fabric of precision " + precision +
-           " the loss is scaled by fabric.backward(loss): call it in the place of loss.backward()";
+    return " Under a Fabric of precision " + precision +
+           " the loss is scaled by fabric.backward(loss): call it in the place of loss.backward().";
   }
   if (says("step() has already been called since the last update()") || says("unscaled already")) {
-    return ". Under a Fabric the scale is updated once per iteration: clear the gradients of " + optimizer +
-           " between its steps (zero_grad()), and those of the other optimizers that its loss reaches, or toggle it";
+    return " Under a Fabric the scale is updated once per iteration: clear the gradients of " + optimizer +
+           " between its steps (zero_grad()), and those of the other optimizers that its loss reaches, or toggle it.";
   }
   return "";
 }

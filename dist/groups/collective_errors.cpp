@@ -23,57 +23,63 @@ CollectiveError mismatch_error(std::span<const RankStatus> by_rank, const Flight
   if (names.own()) mismatch.before = recorder.entries();
   std::erase_if(mismatch.before, [&](const CollectiveInfo& each) { return each.sequence >= infos[0].sequence; });
   Verdict verdict = collective_mismatch(mismatch, names);
-  const std::string message = verdict.message;
+  const std::string message = in_words(std::span<const Verdict>(&verdict, 1));
   return CollectiveError(message, {std::move(verdict)});
 }
 
+namespace {
+
+// The text of the verdict for one rank: another first line, and a remark.
+std::string text_for(Verdict verdict, const std::string& what, std::string_view remark) {
+  verdict.cause.note += remark;
+  set_message(verdict, what);
+  return in_words(std::span<const Verdict>(&verdict, 1));
+}
+
+}  // namespace
+
 DiagnosedAs<PeerError> lost_rank_error(const WaitingRank& waiting, const RankStatus& lost, const Departure& end,
                                        std::string_view remark) {
-  const std::string message =
-      fmt::format("rank {} {}; rank {} was waiting for it in {}; {}{}", lost.rank, in_words(end), waiting.rank,
-                  in_words(waiting.collective), in_words(lost), remark);
-  return DiagnosedAs<PeerError>(message, {rank_lost(waiting.collective, lost, end)});
+  const Verdict verdict = rank_lost(waiting.collective, lost, end);
+  const std::string what = end.how == Departure::How::GaveUp
+                               ? fmt::format("Rank {} {} (rank {}) in {}", lost.rank, way_of(end), waiting.rank,
+                                             in_words(waiting.collective))
+                               : fmt::format("Rank {} {}; rank {} waited for it in {}", lost.rank, way_of(end),
+                                             waiting.rank, in_words(waiting.collective));
+  return DiagnosedAs<PeerError>(text_for(verdict, what, remark), {verdict});
 }
 
 DiagnosedAs<TimeoutError> missing_ranks_error(const WaitingRank& waiting, std::span<const RankStatus> missing,
                                               std::string_view time_out) {
-  std::vector<std::string> ranks;
-  std::vector<std::string> places;
-  for (const RankStatus& each : missing) {
-    ranks.push_back(each.rank.in_words());
-    places.push_back(in_words(each));
-  }
-  constexpr size_t kMost = 8;
-  const std::string message =
-      fmt::format("{} in {} on rank {}: waiting for rank {}; {}", time_out, in_words(waiting.collective), waiting.rank,
-                  first_of(ranks, kMost, ", "), first_of(places, kMost, "; "));
-  return DiagnosedAs<TimeoutError>(message, {collective_timeout(waiting.collective, missing)});
+  const Verdict verdict = collective_timeout(waiting.collective, missing);
+  const std::string what =
+      fmt::format("{} (rank {} {})", verdict.message.substr(0, verdict.message.find('\n') - 1), waiting.rank, time_out);
+  return DiagnosedAs<TimeoutError>(text_for(verdict, what, ""), {verdict});
 }
 
 DiagnosedAs<TimeoutError> late_step_error(const WaitingRank& waiting, const DistError& error, std::string_view time_out,
                                           std::string_view where) {
   std::vector<Verdict> verdicts = verdicts_of(error);
-  const std::string what = verdicts.empty() ? error.what()
-                                            : fmt::format("waiting for rank {}; {}", fmt::join(verdicts[0].ranks, ", "),
-                                                          verdicts[0].cause.text);
-  const std::string message =
-      fmt::format("{} in {} on rank {}, {}: {}", time_out, in_words(waiting.collective), waiting.rank, where, what);
-  return DiagnosedAs<TimeoutError>(message, std::move(verdicts));
+  const std::string how =
+      fmt::format("rank {} {} in {}, {}", waiting.rank, time_out, in_words(waiting.collective), where);
+  const std::string text =
+      verdicts.empty() ? fmt::format("{}: {}", how, error.what())
+                       : text_for(verdicts[0], verdicts[0].message.substr(0, verdicts[0].message.find('\n')), how);
+  return DiagnosedAs<TimeoutError>(text, std::move(verdicts));
 }
 
 std::exception_ptr reported_error(const WaitingRank& waiting, const RankName& by, const std::string& text,
                                   std::vector<Verdict> verdicts) {
-  std::string found = text.substr(0, text.find(kFix));  // it comes last
   if (verdicts.empty()) {
     RankStatus place;
     place.rank = by;
-    found = fmt::format("rank {} {}", by, in_words(Departure{Departure::How::Failed, found}));
-    verdicts = {rank_lost(waiting.collective, place, {Departure::How::Failed, text})};
+    return std::make_exception_ptr(lost_rank_error(waiting, place, {Departure::How::Failed, text}));
   }
   const std::string kind = verdicts[0].kind;
   if (kind == "collective_mismatch") return std::make_exception_ptr(CollectiveError(text, std::move(verdicts)));
-  const std::string message =
-      fmt::format("{}; rank {} was told so in {}", found, waiting.rank, in_words(waiting.collective));
+  const size_t advice = std::min(text.size(), text.find(kDo));  // it comes last
+  const std::string message = fmt::format("{} (rank {} was told so in {}){}", text.substr(0, advice), waiting.rank,
+                                          in_words(waiting.collective), text.substr(advice));
   if (kind == "collective_timeout")
     return std::make_exception_ptr(DiagnosedAs<TimeoutError>(message, std::move(verdicts)));
   return std::make_exception_ptr(DiagnosedAs<PeerError>(message, std::move(verdicts)));

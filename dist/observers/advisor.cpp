@@ -161,9 +161,10 @@ void Advisor::warn_of_kept_gradient(const Round& round, uint32_t parameter) {
   if (autograd::meta(named.tensor)->grad.defined()) return;
   if (static_cast<int64_t>(round.buckets().slot(parameter).view.use_count()) <= kOwnHandles) return;
   told_of_kept_ = true;
-  tell({fmt::format("{}: the gradient of `{}` that was kept when gradients were cleared is overwritten by the backward "
-                    "at {}: it is a view of a bucket",
-                    in_words(round.setup().options.owner), named.name, to_string(round.where())),
+  tell({fmt::format(
+            "Overwritten: the kept gradient of `{}` of {}, by the backward at {}.\nwhy: it is a view of a bucket, "
+            "and was kept when gradients were cleared.",
+            named.name, in_words(round.setup().options.owner), to_string(round.where())),
         "keep a clone() of it, or wrap with gradient_as_bucket_view = false"});
 }
 

@@ -5,6 +5,8 @@
 #include <brigade/dist/diagnosis/wire.h>
 #include <brigade/dist/reducer/round.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -17,12 +19,10 @@ Cause replaced(const NamedParameter& named, const Tensor& successor) {
   Cause cause;
   cause.kind = CauseKind::Replaced;
   cause.module = module_of(named.name);
-  cause.text = "it exists twice: the wrapper holds the object that was there when it was made";
   const autograd::AutogradMeta* known = autograd::meta(successor);
-  if (known && known->registered_at.line() != 0) {
-    cause.place = known->registered_at;
-    cause.text += ", the module holds one registered at " + to_string(known->registered_at);
-  }
+  if (known && known->registered_at.line() != 0) cause.place = known->registered_at;
+  cause.text = fmt::format("the module holds another object than the wrapper{}",
+                           cause.place ? ", registered at " + to_string(cause.place) : "");
   return cause;
 }
 
@@ -103,16 +103,15 @@ std::exception_ptr ErrorReporter::error_of_all(const Round& round, const RankRep
     used_by_rank_.push_back(report.ready);
   if (outcome.same_round && outcome.failed == 0) take_earlier(reports);
   ErrorContext context;
+  context.by_fabric = by_fabric_;
   context.find_unused_parameters = setup.options.find_unused_parameters;
-  context.report_at_once = setup.options.report_at == ReducerOptions::ReportAt::Backward;
   context.failed = outcome.failed > 0;
   context.same_round = outcome.same_round;
   context.changed = outcome.changed > 0;
-  for (uint32_t i = 0; i < setup.count(); ++i) {
+  for (uint32_t i = 0; i < setup.count(); ++i)
     context.expected.push_back(setup.has_to_be_ready(i));
-    context.buckets.push_back(round.buckets().slot(i).bucket);
-  }
   context.where = round.where();
+  context.wrapper = in_words(setup.options.owner);
   context.legend = setup.group->names().legend(setup.group->size());
   return std::make_exception_ptr(compose_error(reports, setup.parameters, context));
 }

@@ -15,6 +15,8 @@ class ErrorReporter final : public ReducerObserver {
  public:
   // `diagnosis`: a tape is kept, and errors say when each missing parameter was used before.
   explicit ErrorReporter(bool diagnosis) noexcept : diagnosis_(diagnosis) {}
+  // Advice uses the words of Fabric, which has made the wrapper.
+  void speak_for_fabric() noexcept { by_fabric_ = true; }
 
   // By rank and parameter: whether it was used in the latest reduced backward. Empty unless its error has exchanged it.
   const std::vector<std::vector<bool>>& used_by_rank() const noexcept { return used_by_rank_; }
@@ -32,6 +34,7 @@ class ErrorReporter final : public ReducerObserver {
   void remember(const Round& round);
 
   bool diagnosis_;
+  bool by_fabric_ = false;
   std::vector<UseHistory> used_;  // per parameter, by this rank
   std::vector<std::vector<bool>> used_by_rank_;
 };

@@ -83,13 +83,8 @@ std::exception_ptr HookCheck::on_error(const Round& round, const TracedBackward*
     if (std::optional<Verdict> verdict = hook_result(result_of(round, bucket), round.moment(), true))
       wrong_.push_back(std::move(*verdict));
   }
-  std::string message =
-      "the communication hook does not give the mean of the ranks' gradients. The gradients of this backward were "
-      "cleared on every rank.\n";
-  for (const Verdict& verdict : wrong_)
-    message += "\n  " + verdict.message;
   const ProcessGroup& group = *round.setup().group;
-  message += group.names().legend(group.size());
+  const std::string message = in_words(wrong_) + group.names().legend(group.size());
   return std::make_exception_ptr(ReductionError(message, wrong_, round.where()));
 }
 

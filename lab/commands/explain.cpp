@@ -1,5 +1,5 @@
-// brigade explain: the bucket layout, the ready order and one iteration, in words; for a recipe, or from a trace
-// file.
+// brigade explain: the bucket layout, the ready order and one iteration, in words, for a recipe or from a trace file;
+// and what else can be done about a kind of verdict.
 #include <brigade/core/atomic_file.h>
 #include <brigade/core/error.h>
 #include <brigade/lab/commands/commands.h>
@@ -75,14 +75,15 @@ void add_explain(Command& app) {
   };
   auto given = std::make_shared<Arguments>();
   Command command =
-      app.add_command("explain", "Tell in words how gradients travel: buckets, ready order, one iteration");
+      app.add_command("explain", "Tell in words how gradients travel, or what to do about a kind of verdict");
   command.footer(
-      "Examples:\n  brigade explain digits\n  brigade explain digits --bucket-mb 25 --trace trace.json\n  brigade "
+      "Examples:\n  brigade explain digits\n  brigade explain unused_parameters\n  brigade explain digits --bucket-mb 25 --trace trace.json\n  brigade "
       "explain trace.json\n  brigade explain digits --amp\n  brigade explain digits --json digits.json\n  brigade explain digits.json\nA trace opens "
       "in https://ui.perfetto.dev and chrome://tracing.");
   command
       .add_option("what", given->what,
-                  "a recipe (" + recipe_names() + "), or a file that --trace or --json has written")
+                  "a recipe (" + recipe_names() +
+                      "), a file that --trace or --json has written, or a kind of verdict (unused_parameters)")
       .required();
   command.add_option("--ranks", given->ranks, "number of ranks").check(number_from(1, 64)).show_default();
   command.add_option("--backend", given->backend, backends_in_words()).show_default();
@@ -97,8 +98,16 @@ void add_explain(Command& app) {
   given->results.add_json_option(command);
   command.action([given, bucket_mb] {
     const bool recipe = is_recipe(given->what);
+    if (const std::string_view more = more_about(given->what); !recipe && !more.empty()) {
+      given->results.begin();
+      std::cout << more << "\n";
+      if (given->results.are_wanted()) given->results.add({{"kind", given->what}, {"text", more}});
+      given->results.write();
+      return 0;
+    }
     if (!recipe && !names_file(given->what))
-      throw ValueError("explain: '{}' is neither a recipe ({}) nor a file", given->what, recipe_names());
+      throw ValueError("explain: '{}' is neither a recipe ({}), nor a kind of verdict, nor a file", given->what,
+                       recipe_names());
     if (!recipe && !given->trace_file.empty())
       throw ValueError("explain: --trace writes the trace of a recipe; {} is a file", given->what);
     if (recipe && given->amp && bucket_mb.is_given())

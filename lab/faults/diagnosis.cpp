@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstring>
 #include <set>
+#include <sstream>
 
 namespace brigade::lab {
 
@@ -264,7 +265,10 @@ std::string compare_text(const Fault& fault, const std::string& text, const std:
   }
   for (const json& line : fault_lines) {
     const Place place(fault.file, line.get<uint32_t>());
-    const auto points_there = [&](const dist::Verdict& verdict) { return verdict.cause.place == place; };
+    const auto points_there = [&](const dist::Verdict& verdict) {
+      return verdict.cause.place == place || names_line(verdict.cause.text + verdict.cause.note, to_string(place)) ||
+             (text.find(place.file + ":") != std::string::npos && names_line(text, fmt::format("line {}", place.line)));
+    };
     if (!names_line(text, to_string(place)) && std::none_of(verdicts.begin(), verdicts.end(), points_there))
       return fmt::format("{} is not named", to_string(place));
   }
@@ -307,10 +311,14 @@ std::string without_numbers_of_devices(const std::string& text) {
   return result;
 }
 
-// A step that was refused is each rank's own: "AdamW.step() at a.cpp:5: not taken, ...". What is told of it is not.
+// A step that was refused is each rank's own: "Not averaged: a.weight, before AdamW.step() at a.cpp:5 (not taken)". What
+// is told of it is not.
 std::string without_own_step(const std::string& text) {
-  const size_t end = text.find('\n');
-  return end != std::string::npos && text.find(".step() at ") < end ? text.substr(end) : text;
+  std::string common;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.find(".step() at ") == std::string::npos) common += line + "\n";
+  return common;
 }
 
 // What all ranks have to say alike.
@@ -373,7 +381,7 @@ void judge_advisory(const Fault& fault, const std::vector<json>& results, int ra
     found.in_time = true;  // it was said before the step that follows
     found.verdicts = std::move(verdicts);
     for (const dist::Verdict& verdict : found.verdicts)
-      found.text += (found.text.empty() ? "" : "\n") + verdict.message + "\n    fix:   " + verdict.advice;
+      found.text += (found.text.empty() ? "" : "\n") + verdict.message + dist::kDo + verdict.advice;
     found.why_not = compare(fault, found.verdicts, ranks);
     if (found.why_not.empty())
       found.why_not = compare_text(fault, found.text, found.verdicts, result.at("fault_lines"));

@@ -34,15 +34,15 @@ namespace {
 
 std::string cure_of(const ScaleOrigin& first, const ScaleOrigin& second) {
   if (first.is_unscaled() || second.is_unscaled()) {
-    return "unscale_() and step() come after the last backward of an accumulation, and zero_grad() before the next one";
+    return "call unscale_() and step() after the last backward of an accumulation, and zero_grad() before the next one";
   }
   if (first.scaler == 0 || second.scaler == 0) {
     return first.backward_at.line() == second.backward_at.line()
-               ? "one of two losses is scaled: scale their sum, scaler.scale(a + b).backward()"
-               : "one of two losses is scaled: scale both, each by scaler.scale(loss).backward()";
+               ? "scale the sum of the two losses, scaler.scale(a + b).backward(): only one is scaled"
+               : "scale both losses, each by scaler.scale(loss).backward(): only one is scaled";
   }
   if (first.scaler != second.scaler) return "use one scaler for all losses that reach the same parameters";
-  return "update() may change the scale: call it after the step that ends an accumulation, not within";
+  return "call update() after the step that ends an accumulation, not within: it may change the scale";
 }
 
 // The first gradient that still carries a scale, and the number of others that do.
@@ -61,9 +61,10 @@ bool is_scaled_limit(double limit, double scale) { return limit >= (scale >= 102
 
 }  // namespace
 
-std::string mixture_in_words(const ScaleLabel& label) {
-  return "holds parts of two scales: " + origin_in_words(label.first) + ", and " + origin_in_words(label.second) +
-         "; expected one scale for all of it: " + cure_of(label.first, label.second);
+ScaleFault mixture_fault(const ScaleLabel& label) {
+  return {
+      .text = "holds parts of two scales: " + origin_in_words(label.first) + ", and " + origin_in_words(label.second),
+      .advice = cure_of(label.first, label.second)};
 }
 
 bool is_all_zero(const Tensor& gradient) {
@@ -83,26 +84,28 @@ std::optional<ScaleFault> scale_fault_of_step(std::span<const Tensor> parameters
       ++fault->others;
       return;
     }
-    fault = ScaleFault{.position = i};
     if (stamp.label == ScaleKnown::Mixed) {
-      fault->text = mixture_in_words(stamp.label);
-      return;
+      fault = mixture_fault(stamp.label);
+    } else {
+      fault = ScaleFault{.text = "is " + in_words(stamp.label.first.scale) +
+                                 " times too large, since nothing has unscaled it: its scale is " +
+                                 origin_in_words(stamp.label.first).substr(6),
+                         .advice =
+                             "call scaler.step(optimizer) in place of optimizer.step(), or "
+                             "scaler.unscale_(optimizer) before it; under a Fabric, step() of what fabric.setup() "
+                             "has returned (set_grad() says that it was unscaled through a raw pointer)"};
     }
-    fault->text =
-        "is " + in_words(stamp.label.first.scale) + " times too large, since nothing has unscaled it: its scale is " +
-        origin_in_words(stamp.label.first).substr(6) +
-        ", expected 1. Call scaler.step(optimizer) in place of optimizer.step(), or scaler.unscale_(optimizer) "
-        "before it; under a Fabric, step() of what fabric.setup() has returned. (Whoever has unscaled it through a raw pointer says so by set_grad().)";
+    fault->position = i;
   });
   return fault;
 }
 
 void throw_scale_fault(const std::string& function, std::span<const Tensor> parameters, const ScaleFault& fault,
                        SourceLocation where) {
-  throw ScalerError(where, "{}: the gradient of {}{} {}{} No weight has moved", function,
-                    parameter_in_words(parameters[fault.position], fault.position),
-                    fault.others == 0 ? "" : " (and those of " + std::to_string(fault.others) + " other parameters)",
-                    fault.text, fault.text.ends_with(".)") ? "" : ".");
+  throw_scaler_error(where, "Wrong scale: the gradient of {}{}, for {} at {} (not taken).\nwhy: it {}.\ndo:  {}.",
+                     parameter_in_words(parameters[fault.position], fault.position),
+                     fault.others == 0 ? "" : " and " + std::to_string(fault.others) + " more", function,
+                     to_string(where), fault.text, fault.advice);
 }
 
 void check_scale_of_clipping(const Clipping& clipping, std::span<const Tensor> parameters, SourceLocation where) {
@@ -130,14 +133,14 @@ void check_scale_of_clipping(const Clipping& clipping, std::span<const Tensor> p
   const std::string truth = alike
                                 ? "the true " + std::string(clipping.measure) + " is " + in_words(clipping.seen / scale)
                                 : "only some of the gradients are scaled";
-  throw ScalerError(
+  throw_scaler_error(
       where,
-      "{}: the gradients are scaled, so {} {} limits the wrong thing: the {} seen is {}, {}; the gradient "
-      "of {} has {}. {}. Nothing has been changed",
-      clipping.function, clipping.limit_name, clipping.limit, clipping.measure, clipping.seen, truth, finding.parameter,
-      origin_in_words(finding.label.first),
-      is_half_type ? "float16 gradients cannot be unscaled: clip them by the limit times scaler.get_scale()"
-                   : "Call scaler.unscale_(optimizer) before clipping");
+      "{} at {} limits scaled gradients by {} {} (nothing was changed).\nwhy: the {} seen is {}, {}; the gradient of {} "
+      "has {}.\ndo:  {}.",
+      clipping.function, to_string(where), clipping.limit_name, clipping.limit, clipping.measure, clipping.seen, truth,
+      finding.parameter, origin_in_words(finding.label.first),
+      is_half_type ? "clip float16 gradients by the limit times scaler.get_scale(): they cannot be unscaled"
+                   : "call scaler.unscale_(optimizer) before clipping");
 }
 
 void settle_scales(std::span<const Tensor> parameters) {

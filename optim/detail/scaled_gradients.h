@@ -3,10 +3,13 @@
 #pragma once
 
 #include <brigade/autograd/meta.h>
+#include <brigade/core/error.h>
+#include <brigade/core/place.h>
 
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 
 namespace brigade::optim::detail {
 
@@ -14,8 +17,16 @@ namespace brigade::optim::detail {
 std::string parameter_in_words(const Tensor& parameter, size_t position);
 // "scale 1024 (scale() at a.cpp:3, backward at a.cpp:3)"
 std::string origin_in_words(const autograd::ScaleOrigin& origin);
-// For a gradient with two scales: "holds parts of two scales: ..., and ...", and how to fix it.
-std::string mixture_in_words(const autograd::ScaleLabel& label);
+// The fault of a gradient with two scales: "holds parts of two scales: ..., and ...".
+autograd::ScaleFault mixture_fault(const autograd::ScaleLabel& label);
+// Throws ScalerError with the arguments that an Error takes.
+template <class... Args>
+[[noreturn]] void throw_scaler_error(SourceLocation where,
+                                     brigade::detail::ErrorText<std::type_identity_t<Args>...> text,
+                                     const Args&... args) {
+  const std::string message = brigade::detail::fill_in(text.text, {brigade::detail::in_words(args)...});
+  throw autograd::ScalerError(with_short_places(message), where);
+}
 // Whether every element is 0: then its scale does not matter. Waits for the device.
 bool is_all_zero(const Tensor& gradient);
 

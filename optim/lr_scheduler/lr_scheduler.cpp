@@ -35,10 +35,9 @@ void LRScheduler::look_for_skipped_step(SourceLocation where) {
   skipped_before_ = optimizer_->steps_skipped();
   if (!only_skipped || is_initial_) return;
   const std::string skipped_at = to_string(optimizer_->skipped_at());
-  warn({name() + ".step() at " + to_string(where) + ": the step of " + optimizer_->name() + " before it, at " +
-            skipped_at +
-            ", was skipped, since gradients were not finite; the learning rates move on although the "
-            "weights have not",
+  warn({name() + ".step() at " + to_string(where) + " follows a skipped step.\nwhy: the step of " + optimizer_->name() +
+            " at " + skipped_at +
+            " was skipped, since gradients were not finite; the learning rates move on and the weights do not.",
         "call it only when the optimizer has stepped: if (scaler.step(optimizer)) scheduler.step(); the scaler's "
         "step() returns whether it has"});
 }

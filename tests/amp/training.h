@@ -33,7 +33,8 @@ inline std::string at(unsigned line, SourceLocation here = SourceLocation::curre
   return text.substr(0, text.rfind(':') + 1) + std::to_string(line);
 }
 
-inline bool says_all(const std::string& text, const std::vector<std::string>& parts) {
+inline bool says_all(const std::string& message, const std::vector<std::string>& parts) {
+  const std::string text = with_whole_places(message);
   for (const std::string& part : parts) {
     if (text.find(part) != std::string::npos) continue;
     MESSAGE("\"" << text << "\" does not say \"" << part << "\"");

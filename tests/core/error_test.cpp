@@ -6,8 +6,13 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <string>
 #include <thread>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace brigade::test::error_test {
 
@@ -78,6 +83,41 @@ TEST_CASE("places are equal in file and line") {
   CHECK(Place("train.cpp", 12) == Place("train.cpp", 12));
   CHECK(Place("train.cpp", 12) != Place("train.cpp", 13));
   CHECK(Place("train.cpp", 12) != Place("model.cpp", 12));
+}
+
+namespace {
+
+// What a process prints for a warning whose standard error is a terminal.
+std::string shown_on_a_terminal(const char* no_color) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(terminal >= 0);
+  REQUIRE(grantpt(terminal) == 0);
+  REQUIRE(unlockpt(terminal) == 0);
+  const int end = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+  REQUIRE(end >= 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(end, STDERR_FILENO);
+    if (no_color) setenv("NO_COLOR", no_color, 1);
+    tell({"Not averaged: w.\nwhy: no reason.", "nothing."});
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+  char text[512] = {};
+  const ssize_t size = read(terminal, text, sizeof text - 1);
+  close(end);
+  close(terminal);
+  return {text, text + std::max<ssize_t>(size, 0)};
+}
+
+}  // namespace
+
+TEST_CASE("on a terminal the first line of a warning is bold, unless NO_COLOR is set") {
+  CHECK(shown_on_a_terminal(nullptr) ==
+        "\x1b[1mbrigade: warning: Not averaged: w.\x1b[0m\r\nwhy: no reason.\r\ndo:  nothing.\r\n");
+  CHECK(shown_on_a_terminal("1") == "brigade: warning: Not averaged: w.\r\nwhy: no reason.\r\ndo:  nothing.\r\n");
 }
 
 TEST_CASE("a collector keeps each warning of its thread once, also one that was reported before") {

@@ -147,9 +147,7 @@ std::string check_cleared(const dist::ProcessGroupPtr& group, bool averaged) {
           verdict.ranks != std::vector<int>{0})
         return verdict.message;
       // An averaged micro-batch counts in full: some ranks kept it by mistake, or the others cleared it by mistake.
-      const bool kept =
-          verdict.message.find("rank 1: 2 (1 averaged before, the latest at dist/accumulation_cases.cpp:") !=
-          std::string::npos;
+      const bool kept = verdict.message.find("2 (1 averaged before, the latest at line ") != std::string::npos;
       const bool to_clear =
           verdict.advice.find("zero_grad() between those backwards on every rank") != std::string::npos;
       if (kept != averaged || to_clear != averaged) return verdict.message + verdict.advice;
@@ -253,7 +251,7 @@ std::string check_resumed(const dist::ProcessGroupPtr& group, bool synced) {
   } catch (const dist::ConsistencyError& error) {
     const std::string text = error.what();
     if (synced || error.verdicts()[0].kind != "unreduced_gradients") return text;
-    return text.find("with 0 of 2 micro-batches reduced: the last backward, at ") == std::string::npos ? text : "";
+    return text.find("0 of 2 micro-batches were reduced: the last backward, at ") == std::string::npos ? text : "";
   }
   if (!synced) return "nothing was said";
   manual_seed(1);

@@ -62,10 +62,10 @@ std::string check_one_rank(const dist::ProcessGroupPtr& group) {
     const std::string region = to_string(verdict.cause.place);
     const std::string expected =
         under == Under::OtherDtype
-            ? fmt::format("rank {}: float16 on the CPU, by the region at {})", last, region)
-            : fmt::format("rank 0: no autocast; {}rank {}: bfloat16 on the CPU, by the region at {})",
-                          last > 1 ? "rank 1: no autocast; " : "", last, region);
-    if (verdict.message.find(expected) == std::string::npos) return verdict.message;
+            ? fmt::format("rank {} ran under float16 on the CPU (the region at {})", last, region)
+            : fmt::format("{} ran without autocast, rank {} ran under bfloat16 on the CPU (the region at {})",
+                          last > 1 ? "ranks 0 and 1" : "rank 0", last, region);
+    if (verdict.cause.text.find(expected) == std::string::npos) return verdict.message;
     if (!train_under(group, under, 3).empty()) return "told before it has lasted";
   }
   return "";

@@ -162,8 +162,8 @@ void check_unused_on_one_rank(const std::string& backend, int ranks) {
               const std::string text = error.what();
               for (const char* part :
                    {"Expected to have finished reduction in the prior iteration before starting a new one.",
-                    "b.weight, b.bias", "never ready on rank 1", "ddp_cases.cpp:", "`find_unused_parameters=True`",
-                    "Parameter indices which did not receive grad for rank 1: 2 3"}) {
+                    "b.weight, b.bias", "on rank 1, in backward",
+                    "ddp_cases.cpp:", "PyTorch says: \"Expected to have finished reduction"}) {
                 if (text.find(part) == std::string::npos) return fmt::format("'{}' is missing", part);
               }
               return "";
@@ -233,7 +233,7 @@ void check_failure_in_backward(const std::string& backend, int ranks) {
           return "nothing was raised";
         } catch (const dist::ReductionError& error) {
           const std::string text = error.what();
-          if (text.find("rank 1 failed in its backward") == std::string::npos ||
+          if (text.find("Rank 1 failed in its backward") == std::string::npos ||
               text.find(expected) == std::string::npos)
             return text;
           if (error.verdicts().at(0).kind != "rank_failed" || error.verdicts()[0].ranks != std::vector<int>{1})
@@ -340,12 +340,12 @@ void check_models_differ(const std::string& backend, int ranks) {
     const char* expected;
   };
   for (const Row& row : std::vector<Row>{
-           {[](nn::Module& m) { m.register_parameter("extra", ones({5})); }, "rank 1: parameter `extra` float32 [5]"},
+           {[](nn::Module& m) { m.register_parameter("extra", ones({5})); }, "rank 1 has parameter `extra` float32 [5]"},
            {[](nn::Module& m) { m.replace_module("a", nn::Linear(4, 7).ptr()); },
-            "rank 1: parameter `a.weight` float32 [7, 4]"},
-           {[](nn::Module& m) { m.to(kFloat64); }, "rank 1: parameter `a.weight` float64 [8, 4]"},
+            "rank 1 has parameter `a.weight` float32 [7, 4]"},
+           {[](nn::Module& m) { m.to(kFloat64); }, "rank 1 has parameter `a.weight` float64 [8, 4]"},
            {[](nn::Module& m) { m.parameters()[2].requires_grad_(false); },
-            "rank 1: parameter `b.weight` float32 [8, 8] frozen"}}) {
+            "rank 1 has parameter `b.weight` float32 [8, 8] frozen"}}) {
     CAPTURE(row.expected);
     const auto outcome = run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
       Net net;
@@ -356,7 +356,7 @@ void check_models_differ(const std::string& backend, int ranks) {
     for (const Rank& rank : outcome) {
       CHECK(rank.error == "DistError");
       CHECK_MESSAGE(rank.text.find(row.expected) != std::string::npos, rank.text);
-      CHECK(rank.text.find("DDP expects same model across all ranks") != std::string::npos);
+      CHECK(rank.text.find("PyTorch says: \"DDP expects same model across all ranks\"") != std::string::npos);
       CHECK(rank.text == outcome[0].text);
     }
   }

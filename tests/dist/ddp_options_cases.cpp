@@ -49,8 +49,8 @@ std::string check_agreement(const dist::ProcessGroupPtr& group) {
   const int last = group->size() - 1;
   for (const Row& row : rows) {
     std::vector<std::string> parts = row.parts;
-    parts.push_back("DDP expects same options across all ranks");
-    parts.push_back(fmt::format("rank {}: option", last));
+    parts.push_back("The ranks wrap with different options");
+    parts.push_back(fmt::format("rank {} has option", last));
     Net net;
     const std::string wrong = expect_error<dist::ConsistencyError>(
         [&] { Ddp(net, group, group->rank() == last ? row.options : dist::DDPOptions()); }, parts);

@@ -75,7 +75,8 @@ std::string toggles(const ProcessGroupPtr& group) {
   if (!net->generator->weight.requires_grad() || !net->discriminator->weight.requires_grad()) return "still frozen";
   // Every parameter is expected again.
   const std::string missed = expect_error<dist::ReductionError>(
-      [&, &model = model] { fabric.backward(mean(square(model(batch_of(group, 3, 2))))); }, {"discriminator.weight"});
+      [&, &model = model] { fabric.backward(mean(square(model(batch_of(group, 3, 2))))); },
+      {"discriminator.weight", "or set strategy = \"ddp_find_unused_parameters_true\""});
   if (!missed.empty()) return missed;
   fabric.toggle_optimizer(opt_g);
   return expect_error<ValueError>([&] { fabric.toggle_optimizer(opt_d); }, {"SGD is toggled already"});
@@ -265,7 +266,7 @@ std::string own_loss(const ProcessGroupPtr& group) {
   own.step(loss(0));
   own.step(loss(1));
   const std::string wrong = expect_error<dist::ConsistencyError>(
-      [&] { step(1); }, {"lr of group 0 differs", "all_reduce the loss or metric"});
+      [&] { step(1); }, {"lr of group 0 differs", "by a value that is the same there"});
   if (!wrong.empty()) return wrong;
   // The correct program averages the loss.
   sgd.set_lr(0, 0.1);

@@ -122,7 +122,8 @@ std::string check_found(const dist::ProcessGroupPtr& group) {
           if (clips) optim::clip_grad_norm_(net->parameters(), 1.0);
           optimizer.step();
         },
-        {fmt::format("did not receive grad for rank {}", group->size() - 1), "cut by detach()"});
+        {fmt::format(", on rank {}, in backward", group->size() - 1), "why: detach() at ",
+         "cut the path from the loss"});
     if (!wrong.empty()) return wrong;
     // Training goes on with the same wrapper.
     loss_of(ddp(batch_of(group->rank(), 1))).backward();

@@ -161,7 +161,7 @@ std::string check_exchange(const dist::ProcessGroupPtr& group) {
       loss.backward();
     } catch (const dist::CollectiveError& error) {
       const std::string text = error.what();
-      const bool is_told = text.find(fmt::format("Likely: the backward of rank {} was refused: its loss has no history",
+      const bool is_told = text.find(fmt::format("why: the backward of rank {} was refused: its loss has no history",
                                                  last)) != std::string::npos &&
                            text.find(fmt::format("repair the error that rank {} reports", last)) != std::string::npos;
       return is_told && s == 1 && error.verdicts()[0].ranks == std::vector<int>{last} ? "" : text;

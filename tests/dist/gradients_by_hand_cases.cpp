@@ -114,7 +114,7 @@ void check_found(const std::string& backend, int ranks) {
   };
   const Row rows[] = {
       {"noise", add_noise, {"b.weight", "add_ at", "on every rank to other values"}},
-      {"one rank", scale_on_one_rank, {"b.weight on rank 1", "mul_ at", "and not on every rank"}},
+      {"one rank", scale_on_one_rank, {"b.weight, on rank 1", "mul_ at", "only, after the reduction"}},
       {"own", set_own, {"b.weight", "the gradient was set at", "the ranks' values differ"}},
       {"clipped",
        clip_by_other_norms,

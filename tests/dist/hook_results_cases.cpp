@@ -82,7 +82,7 @@ std::string check_other_options(const dist::ProcessGroupPtr& group) {
               dist::powersgd_hook({.matrix_approximation_rank = rank_of_matrices, .min_compression_rate = 0.1}));
         });
       },
-      {"register the communication hook powersgd with the same options on every rank"});
+      {"the communication hook powersgd sends other values", "register it with the same options on every rank"});
 }
 const AddRankCase add_other_options("a hook that has other options on one rank is reported as that",
                                     &check_other_options, everywhere({2}));

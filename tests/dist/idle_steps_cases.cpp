@@ -49,7 +49,8 @@ std::string check_cleared(const dist::ProcessGroupPtr& group) {
     if (found.idle.size() != 1) return fmt::format("{} warnings, set_to_none {}", found.idle.size(), set_to_none);
     const Verdict& verdict = found.idle.front();
     if (verdict.cause.kind != dist::CauseKind::NoBackward) return verdict.message;
-    if (verdict.message.find("uses nothing of the latest backward: its gradients were cleared") == std::string::npos)
+    if (verdict.message.find("uses nothing of the latest backward.\nwhy: its gradients were cleared") ==
+        std::string::npos)
       return verdict.message;
     // Zeroed gradients do not record the line that cleared them.
     if (set_to_none && verdict.cause.place.line != found.cleared_at) return "line: " + verdict.message;

@@ -34,10 +34,10 @@ void check_late(const std::string& backend, int ranks) {
       if (group->rank() == last) {
         if (!gave_up.wait_for(last)) return "nobody gave up";
         // Each transport has its own wording for whether a peer gave up or this rank itself timed out.
-        return expect_error<DistError>(meet, {"waiting for rank " + std::to_string(last)});
+        return expect_error<DistError>(meet, {"ank " + std::to_string(last), "\ndo:  "});
       }
       const SharedCount::AddAtEnd adds{gave_up};
-      return expect_error<TimeoutError>(meet, {"waiting for rank " + std::to_string(last)});
+      return expect_error<TimeoutError>(meet, {"ank " + std::to_string(last), "\ndo:  "});
     });
   }
 }

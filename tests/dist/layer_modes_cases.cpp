@@ -83,9 +83,8 @@ std::string check_forgotten(const dist::ProcessGroupPtr& group) {
   if (verdict.kind != "modes_differ" || verdict.cause.kind != dist::CauseKind::ModesDiffer || verdict.iteration != 3 ||
       verdict.ranks != blamed || verdict.severity != dist::Severity::Warning)
     return verdict.message;
-  return verdict.message.find("`drop`, with 1 other, is in evaluation (eval()) on rank 0") != std::string::npos
-             ? ""
-             : verdict.message;
+  return verdict.message.find("Layer `drop` (and 1 more) evaluates on rank 0") != std::string::npos ? ""
+                                                                                                    : verdict.message;
 }
 const AddRankCase add_forgotten("train() forgotten on one rank after its evaluation is reported in the next step",
                                 &check_forgotten, everywhere({2, 3}));

@@ -151,7 +151,7 @@ void expect_one_verdict(const std::string& backend, Way way) {
       CHECK_MESSAGE(
           verdict.starts_with(fmt::format("rank_lost {} {}: ", what.leaver, is_exception ? "exception" : "rank_gone")),
           text);
-      CHECK_MESSAGE(text.find("\n  fix: " + verdict.substr(verdict.find(": ") + 2)) != std::string::npos, text);
+      CHECK_MESSAGE(text.find("\ndo:  " + verdict.substr(verdict.find(": ") + 2)) != std::string::npos, text);
       if (way == Way::Return || way == Way::Exit)
         CHECK_MESSAGE(verdict.find("left its loop before the others") != std::string::npos, text);
     }

@@ -113,7 +113,8 @@ std::vector<std::string> said_of(By by, int steps = 6) {
 }
 
 bool is_told(const std::string& text) {
-  return text.starts_with("DDP(Net): ") && text.find(".step() at ") != std::string::npos &&
+  return text.starts_with("Each rank trains a model of its own: DDP(Net), since ") &&
+         text.find(".step() at ") != std::string::npos &&
          text.find("local_steps_threads_test.cpp:") != std::string::npos &&
          text.find("hook post_local_sgd lets the gradients stay local") != std::string::npos;
 }

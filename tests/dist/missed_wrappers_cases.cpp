@@ -47,7 +47,7 @@ void expect_mismatch(const std::string& backend, int ranks, const std::vector<in
       try {
         train(pair, faulty_step);
       } catch (const dist::CollectiveError& error) {
-        const std::string text = error.what();
+        const std::string text = with_whole_places(error.what());
         for (const std::string& part : parts) {
           if (text.find(part) == std::string::npos) return "'" + part + "' is missing in: " + text;
         }

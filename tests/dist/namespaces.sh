@@ -126,7 +126,7 @@ for victim in 1 0; do
   finish "${pids[$((survivor - 2))]}" 90; status=$?
   check "it ends within the time-out ($((SECONDS - begin)) s)" [ $((SECONDS - begin)) -le 50 ]
   check "its exit status says so ($status)" [ $status != 0 -a $status != 124 ]
-  check "it names a rank of the other host" grep -qE "rank [$((2 * victim))$((2 * victim + 1))] (died|failed|left)" "$scratch/host$survivor"
+  check "it names a rank of the other host" grep -qiE "rank [$((2 * victim))$((2 * victim + 1))] (died|failed|left)" "$scratch/host$survivor"
   [ $failures = 0 ] || { show; exit 1; }
 done
 

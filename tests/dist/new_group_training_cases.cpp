@@ -178,7 +178,7 @@ std::string errors_speak_of_global_ranks(const ProcessGroupPtr& group) {
   }
   return expect_error<dist::ReductionError>(
       backward,
-      {"never ready on rank 1", "Ranks are those of this process group: 0 is global rank 2, 1 is global rank 3"});
+      {"on rank 1, in backward", "Ranks are those of this process group: 0 is global rank 2, 1 is global rank 3"});
 }
 const AddRankCase add_errors("a backward's error on a subgroup says which global ranks its ranks are",
                              &errors_speak_of_global_ranks, kSizes);
@@ -189,7 +189,7 @@ std::string differences_speak_of_global_ranks(const ProcessGroupPtr& group) {
   const dist::ConsistencyReport found = dist::verify_consistency(*pair, net);
   const dist::ConsistencyReport in_all = dist::verify_consistency(*group, net);
   const std::vector<std::string> parts{
-      "rank 1", group->rank() < 2 ? "the ranks do not hold the same numbers"
+      "rank 1", group->rank() < 2 ? "differ between the ranks"
                                   : "Ranks are those of this process group: 0 is global rank 2, 1 is "
                                     "global rank 3"};
   const std::string wrong = expect_error<dist::ConsistencyError>([&] { found.raise_if_inconsistent(); }, parts);

@@ -5,6 +5,8 @@
 
 #include <brigade/core/tensor.h>
 
+#include <core/error_of.h>
+
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -53,7 +55,7 @@ std::string expect_error(F&& body, const std::vector<std::string>& parts) {
   try {
     body();
   } catch (const E& error) {
-    const std::string text = error.what();
+    const std::string text = with_whole_places(error.what());
     for (const std::string& part : parts) {
       if (text.find(part) == std::string::npos) return "'" + part + "' is missing in: " + text;
     }

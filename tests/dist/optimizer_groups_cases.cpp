@@ -144,7 +144,7 @@ std::string check_other_class(const dist::ProcessGroupPtr& group) {
     } catch (const dist::ConsistencyError& error) {
       const dist::Verdict& verdict = error.verdicts()[0];
       if (same || verdict.kind != "optimizers_differ" || verdict.cause.op != "optimizer") return error.what();
-      const std::string made = fmt::format("rank {}: AdamW, made at {}", last,
+      const std::string made = fmt::format("rank {} has AdamW, made at {}", last,
                                            to_string(Place(Place(line_before).file, line_before.line() + 1)));
       if (!verdict.cause.text.ends_with(made)) return error.what();
       if (verdict.ranks != (group->size() > 2 ? std::vector<int>{last} : std::vector<int>{})) return error.what();

@@ -167,8 +167,8 @@ std::string check_told_once(const dist::ProcessGroupPtr& group) {
   if (verdict.parameters.size() != 2 || verdict.parameters[0].name != "norm.running_mean" ||
       verdict.parameters[1].name != "norm.running_var")
     return verdict.message;
-  return verdict.message.find("buffer `norm.running_mean` is not the same on") == 0 &&
-                 verdict.message.find(", nor 1 other buffer") != verdict.message.npos
+  return verdict.message.find("Buffers differ between the ranks: norm.running_mean is not the same on") == 0 &&
+                 verdict.message.find("(1 more differ") != verdict.message.npos
              ? ""
              : verdict.message;
 }

@@ -99,7 +99,7 @@ std::string check_emplaced_guard(const dist::ProcessGroupPtr& group) {
     const dist::Cause& cause = error.verdicts().at(0).cause;
     const std::string at = to_string(Place(kThisFile, line));
     if (cause.kind != CauseKind::NoGrad || to_string(cause.place) != at) return error.what();
-    const std::string text = "used under no_grad, by linear at " + at + " in module `b` (Linear)";
+    const std::string text = "used under no_grad, by linear at " + at + " in `b` (Linear)";
     return cause.text == text ? "" : cause.text;
   }
   return "nothing was said";

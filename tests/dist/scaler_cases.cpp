@@ -185,7 +185,7 @@ std::string check_other_scale(const dist::ProcessGroupPtr& group) {
           if (error.verdicts().size() == 1) throw;
         }
       },
-      {"scale of loss scaler differs between the ranks", "scale 128", "scale 64", "update()"});
+      {"scale of loss scaler differs between the ranks", " 128", " 64", "update()"});
   if (!problem.empty()) return problem;
   return values_of(net->parameters()) == before ? "" : "a weight has moved";
 }
@@ -200,9 +200,8 @@ std::string check_scaler_on_one(const dist::ProcessGroupPtr& group) {
   optim::SGD optimizer(net->parameters(), {.lr = 0.1});
   amp::GradScaler scaler({.init_scale = 1, .enabled = is_last(group)});
   scaler.scale(loss_of(ddp(batch_of(group->rank(), 0)))).backward();
-  return expect_error<dist::ConsistencyError>(
-      [&] { scaler.step(optimizer); },
-      {"whether a loss scaler steps differs between the ranks", "scaler.step(optimizer)"});
+  return expect_error<dist::ConsistencyError>([&] { scaler.step(optimizer); },
+                                              {"whether a loss scaler steps differs", "scaler.step(optimizer)"});
 }
 const AddRankCase add_scaler_on_one("a scaler on one rank only is reported before the step", &check_scaler_on_one,
                                     everywhere({2, 3}));
@@ -354,8 +353,7 @@ std::string check_scaler_of_another_model(const dist::ProcessGroupPtr& group) {
   scaler.step(of_other);
   scaler.update();
   return expect_error<dist::ReductionError>(
-      [&] { (loss_of(ddp(batch_of(group->rank(), 0).to(kFloat32))) * 1e7).backward(); },
-      {"not after it: its range was exceeded"});
+      [&] { (loss_of(ddp(batch_of(group->rank(), 0).to(kFloat32))) * 1e7).backward(); }, {"its range was exceeded"});
 }
 const AddRankCase add_scaler_of_another_model("a scaler of another model hides no overflow in the reduction",
                                               &check_scaler_of_another_model, everywhere({2}));

@@ -222,7 +222,7 @@ TEST_CASE("a rank that leaves between the pieces is named, and nobody hangs") {
   CHECK(ranks[1].error == "");
   CHECK(ranks[1].result == "left");
   CHECK(ranks[0].error == "PeerError");
-  CHECK_MESSAGE(ranks[0].text.find("rank 1 left the group") != std::string::npos, ranks[0].text);
+  CHECK_MESSAGE(ranks[0].text.find("Rank 1 left the group") != std::string::npos, ranks[0].text);
   CHECK(!ranks[0].hung);
   CHECK(ranks[0].seconds < 50);  // long before the time-out
 }

@@ -82,7 +82,7 @@ std::string missed(const dist::ProcessGroupPtr& group, const PathsImpl::Path& pa
     run_one(group, path, options, other_thread);
   } catch (const dist::ReductionError& error) {
     const dist::Verdict& verdict = error.verdicts().at(0);
-    const std::string& text = verdict.message;
+    const std::string text = verdict.message + dist::kDo + verdict.advice;
     if (error.verdicts().size() != 1 || verdict.parameters.size() != 2) return error.what();
     if (verdict.parameters[0].name != "b.weight") return "parameter: " + text;
     if (verdict.cause.kind != expected.kind) return fmt::format("{}: {}", name(verdict.cause.kind), text);
@@ -280,6 +280,7 @@ const AddRankCase add_read_by_pointer("a result that is read through data_ptr is
                                       &check_read_by_pointer, everywhere({2}));
 
 std::string check_segment(const dist::ProcessGroupPtr& group) {
+  const unsigned call = __LINE__ + 3;
   const auto segment = [](const std::function<Tensor(PathsImpl&, const Tensor&)>& inside) {
     return [inside](PathsImpl& net, const Tensor& h) {
       return autograd::checkpoint([&net, inside](const Tensor& in) { return inside(net, in); }, h);
@@ -304,7 +305,11 @@ std::string check_segment(const dist::ProcessGroupPtr& group) {
     const Tensor unused = brigade::tanh(net.b(in));
     return in * 2.0;
   });
-  return first_of({missed(group, detaches, {CauseKind::Detached, "detach", detached, note}),
+  const auto switches = segment([run = std::make_shared<int>(0)](PathsImpl& net, const Tensor& in) {
+    return (*run)++ % 2 == 0 ? in + net.b(in) : in * 2.0;
+  });
+  return first_of({missed(group, switches, {CauseKind::NotUsed, "checkpoint", call, ""}),
+                   missed(group, detaches, {CauseKind::Detached, "detach", detached, note}),
                    missed(group, forgets, {CauseKind::GradientNotReturned, "Scale", forgotten, note}),
                    missed(group, under_no_grad, {CauseKind::NoGrad, "linear", unrecorded, note}),
                    missed(group, drops, {CauseKind::OutputDropped, "tanh", dropped, note}),

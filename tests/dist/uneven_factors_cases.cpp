@@ -126,7 +126,7 @@ std::string check_advice(const dist::ProcessGroupPtr& group) {
       [&](const Tensor& output, int rank, int) { return loss_of(output) * full({}, weight(rank), kFloat64); },
       &by_tensor);
   if (said_of_number.size() != 1) return fmt::format("by a number: {} verdicts", said_of_number.size());
-  if (said_of_number[0].advice.find("multiply by a tensor") == std::string::npos) return said_of_number[0].advice;
+  if (said_of_number[0].advice.find("multiply it by a tensor") == std::string::npos) return said_of_number[0].advice;
   if (!said_of_tensor.empty()) return "the advice was followed: " + said_of_tensor[0].message;
   return by_number == by_tensor ? "" : "the advice changes the weights";
 }

@@ -234,6 +234,36 @@ std::string check_gone_head(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_gone_head("an optimizer of a replaced head and a frozen rest is reported, and no other",
                                 &check_gone_head, everywhere({2}));
 
+// The optimizer holds copies of the parameters.
+std::string check_copies(const dist::ProcessGroupPtr& group) {
+  for (const bool of_copies : {true, false}) {
+    manual_seed(1);
+    Net net;
+    std::vector<Tensor> held = net->parameters();
+    for (Tensor& each : held)
+      if (of_copies) each = each.detach().clone().requires_grad_();
+    optim::SGD optimizer(held, {.lr = 0.1});
+    // Free tensors that wait for their first gradient are no fault.
+    optim::SGD of_latents({zeros({2}).requires_grad_()}, {.lr = 0.1});
+    Ddp ddp(net, group);
+    for (int s = 0; s < 5; ++s) {
+      net->zero_grad();
+      loss_of(ddp(batch_of(group->rank(), s))).backward();
+      optimizer.step();
+      of_latents.step();
+    }
+    const std::string kinds = kinds_of(ddp.advisories());
+    if (kinds != (of_copies ? "stale_optimizer replaced;" : "")) return fmt::format("copies {}: {}", of_copies, kinds);
+    if (!of_copies) continue;
+    const Verdict& verdict = ddp.advisories().front();
+    if (verdict.message.find("holds tensors of no module") == std::string::npos || verdict.iteration != 3)
+      return verdict.message;
+  }
+  return "";
+}
+const AddRankCase add_copies("an optimizer of copies is reported in its third step, and one of latents is not",
+                             &check_copies, everywhere({2}));
+
 // An embedding that shares its weight with the head, until `change` runs before the third step.
 struct TiedImpl : nn::Module {
   nn::Embedding table{nullptr};

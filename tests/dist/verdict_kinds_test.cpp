@@ -38,13 +38,13 @@ TEST_CASE("hook_result: a sum and a mean that was divided twice are reported, a 
   CHECK(sum->cause.op == "mine");
   CHECK(sum->ranks == std::vector<int>{0, 1, 2, 3});
   CHECK(sum->parameters[0].ready_ranks == sum->ranks);
-  CHECK(sum->message.starts_with("bucket 2 of DDP(Net): the hook `mine` gives 4 x the mean"));
+  CHECK(sum->message.starts_with("Wrong result of hook `mine`: bucket 2 of DDP(Net), on all ranks, in backward 7 at "));
   found.found_probe = 0.5;
   CHECK(dist::hook_result(found, kMoment)->cause.text.find("gives 1/4 of the mean") != std::string::npos);
   found.found_probe = 4;
   CHECK(dist::hook_result(found, kMoment)
-            ->cause.text.find("gives 2 x the mean of the ranks' gradients: as a sum over 4 "
-                              "ranks does that is divided by 2") != std::string::npos);
+            ->cause.text.find("gives 2 x the mean of the ranks' gradients, like a sum over 4 "
+                              "ranks that is divided by 2") != std::string::npos);
   for (const double lossy : {1.0, 1.7, 2.0, -2.0, 3.9, 4.1, 6.0}) {
     found.found_probe = lossy;
     CHECK(!dist::hook_result(found, kMoment).has_value());
@@ -81,16 +81,15 @@ TEST_CASE("parameters_differ: the ranks against most are blamed, and of two none
   dist::DifferentValues found{.what = "parameter", .name = "b.weight", .bytes = 8, .odd = {1}, .others = {0, 2}};
   dist::Verdict verdict = dist::parameters_differ(found, {});
   CHECK(verdict.ranks == std::vector<int>{1});
-  CHECK(verdict.cause.text == "parameter `b.weight` is not the same on rank 1 as on ranks 0 and 2");
+  CHECK(verdict.message.starts_with(
+      "Parameters differ between the ranks: b.weight is not the same on rank 1 as on ranks 0 and 2"));
   CHECK(verdict.parameters[0].missing_ranks == std::vector<int>{1});
   found.others = {0};
   found.details = "first at element 0 of [2]: rank 0 holds 1, rank 1 holds 2";
   verdict = dist::parameters_differ(found, {});
   CHECK(verdict.ranks.empty());
   CHECK(verdict.parameters[0].missing_ranks.empty());
-  CHECK(
-      verdict.cause.text ==
-      "parameter `b.weight` is not the same on ranks 0 and 1; first at element 0 of [2]: rank 0 holds 1, rank 1 holds 2");
+  CHECK(verdict.cause.text == "first at element 0 of [2]: rank 0 holds 1, rank 1 holds 2");
 }
 
 TEST_CASE("rank_lost: a rank whose word has not come has called collectives, where the others are past their first") {
@@ -158,8 +157,8 @@ TEST_CASE("gradients_edited names what each rank did where the lines differ, and
   CHECK(verdict[0].cause.place.line == 8);
   CHECK(
       verdict[0].cause.text ==
-      "mul_ at a.cpp:3 (rank 0), mul_ at a.cpp:7, then add_ at a.cpp:8 (rank 1) changed the gradient of a.weight after "
-      "the reduction, and not on every rank alike");
+      "mul_ at a.cpp:3 (rank 0), mul_ at a.cpp:7, then add_ at a.cpp:8 (rank 1) changed it after the reduction, and not on "
+      "every rank alike");
   // If both have only scaled, neither line is more suspect.
   steps[1].edits.pop_back();
   const auto alike = dist::gradients_edited(steps, apart);
@@ -242,7 +241,7 @@ TEST_CASE("parameters_written names the first write to what differs, and its ran
   REQUIRE(unclear.size() == 1);
   CHECK(unclear[0].ranks == std::vector<int>{0, 1, 2});
   CHECK(unclear[0].cause.text.starts_with(
-      "copy_ at a.cpp:7 (ranks 0 and 1), mul_ at a.cpp:4 (rank 2) wrote to b.weight outside the optimizer on ranks 0, 1"));
+      "copy_ at a.cpp:7 (ranks 0 and 1), mul_ at a.cpp:4 (rank 2) changed it outside the optimizer"));
 }
 
 TEST_CASE("gradients_edited passes over edits that have changed nothing") {
@@ -274,37 +273,36 @@ TEST_CASE("unreduced_gradients and gradients_accumulate count the backwards") {
   dist::UnreducedGradient found{.backwards = 4, .local = 1};
   dist::Verdict verdict = dist::unreduced_gradients(found, parameter);
   CHECK(verdict.cause.kind == CauseKind::NotReduced);
-  CHECK(verdict.cause.text.find("with 3 of 4 micro-batches reduced") != std::string::npos);
+  CHECK(verdict.cause.text.find("3 of 4 micro-batches were reduced") != std::string::npos);
   found.by_hand = true;
   CHECK(dist::unreduced_gradients(found, parameter).cause.kind == CauseKind::SetByHand);
   verdict = dist::gradients_accumulate(3, {}, {}, parameter);
   CHECK(verdict.severity == Severity::Warning);
-  CHECK(verdict.cause.text.find("has gathered 3 backwards") != std::string::npos);
+  CHECK(verdict.cause.text.find("holds 3 backwards") != std::string::npos);
 }
 
 TEST_CASE("model_mismatch names what one rank has and most have not") {
   const std::vector<std::string> usual{"parameter `a` float32 [4]", "parameter `b` float32 [4]"};
   std::vector<std::vector<std::string>> lists{usual, {usual[0]}, usual};
-  dist::Verdict verdict = dist::model_mismatch(lists, 1, "m", {});
+  dist::Verdict verdict = dist::model_mismatch(lists, 1, {});
   CHECK(verdict.ranks == std::vector<int>{1});
-  CHECK(verdict.cause.text == "missing on rank 1: b");
-  lists[1] = {usual[0], "parameter `b` float64 [4]"};
-  verdict = dist::model_mismatch(lists, 1, "m", {});
   CHECK(verdict.cause.text ==
-        "the ranks disagree at entry 1: parameter `b` float32 [4] on most, parameter `b` float64 [4] on rank 1");
+        "ranks 0 and 2 have parameter `b` float32 [4], rank 1 has nothing there (its list ends); missing on rank 1: b");
+  lists[1] = {usual[0], "parameter `b` float64 [4]"};
+  verdict = dist::model_mismatch(lists, 1, {});
+  CHECK(verdict.cause.text == "ranks 0 and 2 have parameter `b` float32 [4], rank 1 has parameter `b` float64 [4]");
   // Of two ranks, neither is blamed.
   lists.pop_back();
-  verdict = dist::model_mismatch(lists, 1, "m", {});
+  verdict = dist::model_mismatch(lists, 1, {});
   CHECK(verdict.ranks.empty());
-  CHECK(verdict.cause.text ==
-        "the ranks disagree at entry 1: parameter `b` float32 [4] on rank 0, parameter `b` float64 [4] on rank 1");
+  CHECK(verdict.cause.text == "rank 0 has parameter `b` float32 [4], rank 1 has parameter `b` float64 [4]");
 }
 
 TEST_CASE("unmanaged_parameters: outside, replaced, thawed, added") {
   for (const auto& [kind, part] :
        {std::pair{CauseKind::OutsideWrapper, "belongs to no wrapped module"},
-        std::pair{CauseKind::Replaced, "exists twice"}, std::pair{CauseKind::Thawed, "is trainable since"},
-        std::pair{CauseKind::Added, "was added after wrapping"}}) {
+        std::pair{CauseKind::Replaced, "the wrapper holds the old object"},
+        std::pair{CauseKind::Thawed, "is trainable since"}, std::pair{CauseKind::Added, "was added after wrapping"}}) {
     const dist::Verdict verdict = dist::unmanaged_parameters(
         {.kind = kind, .name = "head.weight", .bytes = 12, .optimizer = "SGD", .at = SourceLocation::current()});
     CHECK(verdict.kind == "unmanaged_parameters");
@@ -318,9 +316,9 @@ TEST_CASE("unmanaged_parameters: outside, replaced, thawed, added") {
 
 TEST_CASE("what one rank has frozen is to be frozen on all or none: no branch is spoken of") {
   const std::string advice = dist::advice_for(CauseKind::Frozen, true);
-  CHECK(advice.ends_with("Other ranks train it: freeze it on every rank or on none"));
-  CHECK(dist::advice_for(CauseKind::Frozen, false).find("Other ranks") == std::string::npos);
-  CHECK(dist::advice_for(CauseKind::NotUsed, true).find("took different branches") != std::string::npos);
+  CHECK(advice.starts_with("freeze it on every rank or on none"));
+  CHECK(dist::advice_for(CauseKind::Frozen, false).find("on none") == std::string::npos);
+  CHECK(dist::advice_for(CauseKind::NotUsed, true).starts_with("take the same branch on every rank"));
 }
 
 TEST_CASE("unmanaged_parameters: the parameters of one line have one cause") {
@@ -328,7 +326,7 @@ TEST_CASE("unmanaged_parameters: the parameters of one line have one cause") {
   const auto weight = dist::unmanaged_parameters({.name = "a.weight", .bytes = 12, .optimizer = "SGD", .at = line});
   const auto bias = dist::unmanaged_parameters({.name = "a.bias", .bytes = 4, .optimizer = "SGD", .at = line});
   CHECK(weight.cause.same_as(bias.cause));
-  CHECK(weight.advice.find("leave it out of the optimizer") != std::string::npos);
+  CHECK(weight.advice.find("wrap its module too") != std::string::npos);
 }
 
 TEST_CASE("static_graph_changed: parameters that changed alike are one paragraph, others another") {
@@ -337,15 +335,13 @@ TEST_CASE("static_graph_changed: parameters that changed alike are one paragraph
   report.recorded = {true, true, true};
   for (const uint32_t i : {0U, 1U, 2U}) {
     report.causes[i].kind = CauseKind::ModuleNotCalled;
-    report.causes[i].text = i < 2 ? "a was never called" : "b was never called";
+    report.causes[i].text = i < 2 ? "a was not called" : "b was not called";
   }
   const std::vector<dist::Verdict> verdicts = dist::static_graph_changed(std::vector{report}, parameters, {});
   REQUIRE(verdicts.size() == 2);
   CHECK(verdicts[0].parameters.size() == 2);
   CHECK(verdicts[1].parameters.size() == 1);
-  const std::string both = parameters[0].name + ", " + parameters[1].name;
-  CHECK(verdicts[0].message.find(both) != std::string::npos);
-  CHECK(verdicts[0].message.find("a was never called") != std::string::npos);
+  CHECK(verdicts[0].cause.note == "a was not called");
 }
 
 TEST_CASE("hook_result: a probe that is too small to tell by itself tells where the hook is wrong elsewhere") {
@@ -376,7 +372,7 @@ TEST_CASE(
   cause.note = "ready in backwards 1 to 3, not in 4";
   dist::RankReport report{.rank = 0, .round = 4, .ready = {false, false, true}};
   report.causes = {{0, cause}, {1, cause}};
-  const dist::ErrorContext context{.expected = {1, 1, 1}, .buckets = {0, 1, 1}};
+  const dist::ErrorContext context{.expected = {1, 1, 1}};
   const auto noted = [&](std::vector<dist::RankReport> reports) {
     const std::vector<dist::Verdict> verdicts = dist::unused_parameters(reports, parameters, context);
     return verdicts.size() == 1 && verdicts[0].parameters.size() == 2 ? verdicts[0].cause.note : "not one verdict";
@@ -388,8 +384,6 @@ TEST_CASE(
   for (const uint32_t i : {0U, 1U})
     other.causes[i].note = "ready in backward 1, not since 2";
   CHECK(noted({report, other}) == "ready in backwards 1 to 3, not in 4; on rank 1: ready in backward 1, not since 2");
-  CHECK(dist::unused_parameters(std::vector{report}, parameters, context)[0].message.find(
-            "; held up buckets 0 and 1") != std::string::npos);
   report.causes[1].note = "ready in backward 2, not since 3";
   CHECK(noted({report}) == "of a.weight: ready in backwards 1 to 3, not in 4");
 }
@@ -406,12 +400,12 @@ TEST_CASE("collective_timeout points at what the missing rank does, or else at i
   dist::Verdict verdict = dist::collective_timeout(waiting, missing);
   CHECK(verdict.cause.place == Place("data.cpp", 7));
   CHECK(verdict.message ==
-        "rank 2 did not come to barrier at train.cpp:30 (collective 4): rank 2 was last in barrier at train.cpp:20 "
-        "(collective 3), and for 1.5 s in loading data, at length at data.cpp:7");
+        "Rank 2 did not come to barrier at train.cpp:30 (collective 4).\nwhy: rank 2 was last in barrier at line 20 "
+        "(collective 3), and for 1.5 s in loading data, at length at data.cpp:7.");
   missing[0].activity = {};
   verdict = dist::collective_timeout(waiting, missing);
   CHECK(verdict.cause.place == Place("train.cpp", 20));
-  CHECK(verdict.message.ends_with("rank 2 was last in barrier at train.cpp:20 (collective 3)"));
+  CHECK(verdict.message.ends_with("rank 2 was last in barrier at line 20 (collective 3)."));
   missing[0].last = {};
   CHECK(!dist::collective_timeout(waiting, missing).cause.place);
 }

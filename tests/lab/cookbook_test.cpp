@@ -18,7 +18,8 @@ namespace {
 std::string squeezed(const std::string& text) {
   const std::string placed =
       std::regex_replace(text, std::regex(R"([\w./-]*cookbook_test\.cpp:\d+)"), "cookbook_test.cpp:LINE");
-  return std::regex_replace(placed, std::regex(R"(\s+)"), " ");
+  const std::string without_lines = std::regex_replace(placed, std::regex(R"(\bline \d+)"), "line LINE");
+  return std::regex_replace(without_lines, std::regex(R"(\s+)"), " ");
 }
 
 std::string error_of_program(const std::function<void()>& program) {

@@ -2,10 +2,13 @@
 #include "program.h"
 
 #include <brigade/core/error.h>
+#include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/timeline/trace_events.h>
+#include <brigade/lab/commands/commands.h>
 #include <brigade/lab/trace_file.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
@@ -216,6 +219,33 @@ TEST_CASE("explain tells waiting for peers from reducing, and the bandwidth of r
                        "for peers is not known, so there is no bandwidth\n"));
   CHECK_FALSE(test::contains(unknown.output, "GB/s"));
   std::filesystem::remove(file);
+}
+
+TEST_CASE("explain KIND says what else can be done, and every text that refers to it names a kind that it knows") {
+  const test::Outcome unused = test::run_program("explain unused_parameters");
+  CHECK(unused.status == 0);
+  CHECK(test::contains(unused.output, "report_at = NextForward"));
+  CHECK(test::run_program("explain unused_parameter").status != 0);
+  size_t explained = 0;
+  for (const char* kind : {"averaged_twice",       "backward_mismatch",
+                           "batch_skipped",        "buffers_differ",
+                           "buffers_written",      "collective_mismatch",
+                           "collective_timeout",   "edited_before_reduction",
+                           "gradient_outlier",     "gradients_edited",
+                           "hook_result",          "non_finite_gradients",
+                           "optimizers_differ",    "parameters_differ",
+                           "parameters_written",   "rank_lost",
+                           "same_batches",         "slow_rank",
+                           "uneven_batches",       "uneven_factors",
+                           "uneven_micro_batches", "unmanaged_parameters",
+                           "unreached_module",     "unreduced_gradients",
+                           "unused_parameters"}) {
+    dist::Verdict verdict = dist::new_verdict(kind, dist::Severity::Error, dist::CauseKind::Unknown);
+    const bool refers = dist::advice_in_words(verdict).ends_with(fmt::format("(More: brigade explain {})", kind));
+    CHECK(refers == !lab::more_about(kind).empty());
+    explained += refers;
+  }
+  CHECK(explained == 23);
 }
 
 TEST_CASE("a trace whose events do not begin or do not end is refused") {

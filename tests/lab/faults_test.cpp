@@ -9,8 +9,10 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <vector>
 
 #include <unistd.h>
@@ -82,6 +84,50 @@ TEST_CASE("the same verdicts between processes, as text and as JSON") {
   const test::Outcome list = test::run_program("diagnose --list");
   CHECK(list.status == 0);
   CHECK(test::contains(list.output, "UNU-01"));
+}
+
+// The text of a verdict, or of a plain error or warning, which has no kind.
+std::string text_of(const nlohmann::json& verdict) {
+  const std::string message = verdict.at("message"), advice = verdict.at("advice");
+  return message == advice ? message : message + dist::kDo + advice;
+}
+
+TEST_CASE("every text says what, who and where on its first line, then why, then what to do, and is short") {
+  if (!test::is_of_this_part(0)) return;
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("brigade-texts-" + std::to_string(getpid()) + ".json")).string();
+  CHECK(test::run_program("diagnose --all --json " + file).status == 0);
+  std::ifstream in(file);
+  const nlohmann::json report = nlohmann::json::parse(in);
+  const std::regex place("[a-z_]+\\.cpp:[0-9]+");
+  const std::regex who(
+      "[a-z0-9]\\.[a-z]|[Rr]anks? [0-9]|DDP\\(|All [0-9]+ ranks|`|SGD|Adam|scaler|update|weight|"
+      "find_unused_parameters|logit_scale|spread|retain_graph|multiply");
+  std::vector<size_t> sizes;
+  for (const auto& row : report.at("results")) {
+    for (const auto& verdict : row.at("verdicts")) {
+      const std::string text = text_of(verdict);
+      CAPTURE(row.at("id"));
+      CAPTURE(text);
+      sizes.push_back(text.size());
+      const size_t why = text.find("\nwhy: "), advice = text.find("\ndo:  ");
+      REQUIRE(advice != std::string::npos);
+      const std::string first = text.substr(0, text.find('\n'));
+      CHECK(first.size() < 300);
+      REQUIRE(why != std::string::npos);
+      CHECK(why < advice);
+      CHECK(std::count(text.begin(), text.end(), '\n') <= 2);
+      CHECK(std::regex_search(first, place));
+      CHECK(std::regex_search(first, who));
+      CHECK(first.ends_with('.'));
+    }
+  }
+  std::filesystem::remove(file);
+  std::ranges::sort(sizes);
+  REQUIRE(sizes.size() > 100);
+  CHECK(sizes[sizes.size() / 2] <= 285);
+  CHECK(sizes[sizes.size() * 9 / 10] <= 420);
+  CHECK(sizes.back() <= 520);
 }
 
 TEST_CASE("a fault is found by its id or by the name of its namespace") {

@@ -26,16 +26,16 @@ std::vector<std::string> backends() {
   return names;
 }
 
-constexpr const char* kCause = "cause:      module `idle` was never called";
-constexpr const char* kParameters = "parameters: idle.weight, idle.bias (40 B): never ready on ranks 0";
-constexpr const char* kFix = "fix:        use it in forward";
+constexpr const char* kCause = "why: module `idle` was not called";
+constexpr const char* kParameters = "No gradient: idle.weight, idle.bias (40 B), on ranks 0";
+constexpr const char* kFix = "do:  call it in forward";
 constexpr const char* kPhrase = "Expected to have finished reduction in the prior iteration before starting a new one.";
 
 // Checks that each part appears exactly once, and in this order.
 void check_once(const std::string& output) {
   CAPTURE(output);
   size_t last = 0;
-  for (const char* part : {kCause, kParameters, kFix, kPhrase}) {
+  for (const char* part : {kParameters, kCause, kFix, kPhrase}) {
     CAPTURE(part);
     CHECK(count(output, part) == 1);
     const size_t at = output.find(part);
@@ -80,7 +80,7 @@ TEST_CASE("a rank that is gone is reported once, by whichever rank waits for it"
         test::run_program(std::string("run -n 3 ") + RAISE_VERDICT + " " + backend + " gone caught");
     CAPTURE(outcome.output);
     CHECK(outcome.status == 1);
-    CHECK(count(outcome.output, "training failed: rank 2 left") == 1);
+    CHECK(count(outcome.output, "training failed: Rank 2 left") == 1);
     CHECK(count(outcome.output, "training failed: (the same error as on rank ") == 1);
     CHECK(count(outcome.output, "  what():") == 0);
   }
@@ -100,8 +100,8 @@ TEST_CASE("commands that start their ranks themselves print a verdict once") {
       const std::string output = test::run_program("diagnose UNU-01 --backend " + backend + " --ranks " + ranks).output;
       CAPTURE(output);
       CHECK(count(output, kPhrase) == 1);
-      CHECK(count(output, "cause:      module `aux` was never called") == 1);
-      CHECK(output.find("cause: ") < output.find(kPhrase));
+      CHECK(count(output, "why: module `aux` was not called") == 1);
+      CHECK(output.find("why: ") < output.find(kPhrase));
     }
   }
   const std::string output = test::run_program("diagnose UNU-01 --backend threads --ranks 3").output;

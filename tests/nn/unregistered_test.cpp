@@ -53,7 +53,7 @@ TEST_CASE("a child that was never registered is warned of once, with the lines w
   REQUIRE(told.warnings.size() == 1);
   const std::string& message = told.warnings[0].message;
   CAPTURE(message);
-  CHECK(message.find("the module Linear, made at ") == 0);
+  CHECK(message.find("The module Linear, made at ") == 0);
   // For a member initializer, the standard allows either its own line or that of the constructor.
   const auto made_at = [&](int line) {
     return message.find("unregistered_test.cpp:" + std::to_string(line) + ", is called") != std::string::npos;

@@ -13,40 +13,32 @@ namespace brigade::dist {
 namespace {
 
 std::string in_words(const AutocastOnRank& autocast) {
-  if (autocast.dtypes.empty()) return "no autocast";
-  if (!autocast.where) return autocast.dtypes;
-  return fmt::format("{}, by the region at {}", autocast.dtypes, to_string(autocast.where));
+  if (autocast.dtypes.empty()) return "ran without autocast";
+  const std::string region = autocast.where ? fmt::format(" (the region at {})", to_string(autocast.where)) : "";
+  return fmt::format("ran under {}{}", autocast.dtypes, region);
 }
 
 }  // namespace
 
 std::optional<Verdict> autocast_differs(std::span<const StepOnRank> steps) {
-  std::vector<std::string> dtypes;
-  std::string each_rank;
-  for (size_t r = 0; r < steps.size(); ++r) {
-    if (!steps[r].autocast.is_known) return std::nullopt;
-    dtypes.push_back(steps[r].autocast.dtypes);
-    each_rank += fmt::format("{}rank {}: {}", r > 0 ? "; " : "", r, in_words(steps[r].autocast));
+  std::vector<std::string> dtypes, words;
+  for (const StepOnRank& step : steps) {
+    if (!step.autocast.is_known) return std::nullopt;
+    dtypes.push_back(step.autocast.dtypes);
+    words.push_back(in_words(step.autocast));
   }
   const std::vector<int> odd = odd_ranks(dtypes);
   if (odd.empty()) return std::nullopt;
-  Verdict verdict;
-  verdict.kind = "autocast_differs";
-  verdict.severity = Severity::Warning;
-  verdict.ranks = outvoted(odd, steps.size());
-  verdict.cause.kind = CauseKind::ModesDiffer;
-  verdict.cause.op = "autocast";
   // The place of the first odd rank or, if it has none, of the first rank that has one.
-  const AutocastOnRank& told = steps[static_cast<size_t>(odd.front())].autocast;
-  verdict.cause.place = told.where;
+  Verdict verdict = new_verdict("autocast_differs", Severity::Warning, CauseKind::ModesDiffer,
+                                steps[static_cast<size_t>(odd.front())].autocast.where);
   for (size_t r = 0; r < steps.size() && !verdict.cause.place; ++r)
     verdict.cause.place = steps[r].autocast.where;
-  verdict.cause.text = fmt::format(
-      "the ranks run the forward of the wrapper under different autocasts ({}), so the gradients that the step at {} has "
-      "the mean of are of different precision",
-      each_rank, to_string(steps.front().where));
-  verdict.message = verdict.cause.text;
-  verdict.advice = "run forward under the same autocast on every rank, in the same dtype, or under none on all";
+  verdict.ranks = outvoted(odd, steps.size());
+  verdict.cause.op = "autocast";
+  verdict.cause.text = by_rank_in_words(words);
+  verdict.advice = "run forward under the same autocast on every rank, or under none on all";
+  set_message(verdict, "Autocast differs between the ranks before the step at " + to_string(steps.front().where));
   return verdict;
 }
 

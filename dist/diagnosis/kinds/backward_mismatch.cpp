@@ -32,29 +32,28 @@ Verdict backward_mismatch(std::span<const RankReport> reports, std::span<const N
   const RankReport& first = reports.front();
   const size_t shared = disputed(reports);
   const bool is_disputed = shared < first.elsewhere.size();
-  Verdict verdict;
-  verdict.kind = "backward_mismatch";
-  verdict.cause.kind = CauseKind::StepsDiffer;
+  Verdict verdict = new_verdict("backward_mismatch", Severity::Error, CauseKind::StepsDiffer);
   verdict.iteration = first.round;
-  verdict.message = "the ranks are not in the same backward:";
-  if (is_disputed)
-    verdict.message =
-        fmt::format("the ranks do not agree which wrapper averages the shared parameter {}:", parameters[shared].name);
+  std::vector<std::string> each;
   for (const RankReport& report : reports) {
     const bool differs =
         is_disputed ? report.elsewhere[shared] != first.elsewhere[shared] : report.round != first.round;
     if (differs) verdict.ranks.push_back(report.rank);
-    const std::string what = !is_disputed ? fmt::format("is in its reduced backward number {}", report.round)
-                             : report.elsewhere[shared] ? "leaves it to another wrapper"
-                                                        : "averages it here";
-    verdict.message += fmt::format("{} rank {} {} (at {})", report.rank == 0 ? "" : ",", report.rank, what,
-                                   to_string(report.backward));
+    const std::string what = !is_disputed               ? fmt::format("in backward {}", report.round)
+                             : report.elsewhere[shared] ? "another one"
+                                                        : "this one";
+    each.push_back(fmt::format("{} (at {})", what, to_string(report.backward)));
   }
-  verdict.cause.text = verdict.message;
+  verdict.cause.text = is_disputed ? "the losses of the ranks reach different wrappers that share it"
+                                   : "a rank left out a backward, or ran one more than the others";
   verdict.advice = is_disputed ? "call the wrappers, not the modules in them, and let the loss of each rank reach the "
                                  "same wrappers in every backward"
-                               : "let every rank run the same number of backwards on the wrapped module (same number "
-                                 "of batches, no skipped steps)";
+                               : "run the same number of backwards on every rank (as many batches, no skipped steps)";
+  set_message(verdict, fmt::format("{}: {}",
+                                   is_disputed ? "The ranks do not agree which wrapper averages the shared parameter " +
+                                                     parameters[shared].name
+                                               : "The ranks are not in the same backward",
+                                   by_rank_in_words(each)));
   return verdict;
 }
 

@@ -21,20 +21,16 @@ std::optional<Verdict> batch_skipped(std::span<const StepOnRank> steps) {
   for (size_t r = 0; r < steps.size(); ++r)
     if (steps[r].forwards.begun < failed.begun) behind.push_back(static_cast<int>(r));
   if (behind.empty()) return std::nullopt;
-  Verdict verdict;
-  verdict.kind = "batch_skipped";
-  verdict.severity = Severity::Warning;
+  Verdict verdict = new_verdict("batch_skipped", Severity::Warning, CauseKind::Exception, failed.where);
   verdict.ranks = {rank};
-  verdict.cause.kind = CauseKind::Exception;
-  verdict.cause.place = failed.where;
   verdict.cause.text = fmt::format(
-      "rank {} skipped a batch: its forward at {} threw \"{}\", which the program caught; {} did not skip theirs, so from "
-      "the step at {} on the gradients of different batches are averaged, and rank {} ends first",
-      rank, to_string(failed.where), failed.error, ranks_in_words(behind), to_string(threw->where), rank);
-  verdict.message = verdict.cause.text;
+      "its forward at {} threw \"{}\", which the program caught; from here on, gradients of different batches are averaged",
+      to_string(failed.where), failed.error);
   verdict.advice =
       "let all ranks skip together (all_reduce whether one has failed, before backward), run the same batch again, or let "
       "the exception end the job";
+  set_message(verdict, fmt::format("Rank {} skipped a batch and {} did not, before the step at {}", rank,
+                                   ranks_in_words(behind), to_string(threw->where)));
   return verdict;
 }
 

@@ -12,10 +12,7 @@ namespace brigade::dist {
 std::vector<Verdict> buffers_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart) {
   std::vector<Verdict> verdicts;
   for (const GradientsApart& differs : apart) {
-    Verdict verdict;
-    verdict.kind = "buffers_written";
-    verdict.severity = Severity::Warning;
-    verdict.cause.kind = CauseKind::ValuesDiffer;
+    Verdict verdict = new_verdict("buffers_written", Severity::Warning, CauseKind::ValuesDiffer);
     verdict.cause.module = module_of(differs.parameter.name);
     for (size_t r = 0; r < steps.size(); ++r) {
       for (const StepOnRank::Edit& write : steps[r].buffers) {
@@ -31,14 +28,11 @@ std::vector<Verdict> buffers_written(std::span<const StepOnRank> steps, std::spa
     const Tensor& buffer = differs.parameter.tensor;
     verdict.parameters.push_back(
         {differs.parameter.name, buffer.defined() ? static_cast<int64_t>(buffer.nbytes()) : 0, {}, verdict.ranks});
-    verdict.cause.text = fmt::format(
-        "{} at {} replaced the buffer `{}`, which forward reads, on {} only; the ranks hold other values since, and "
-        "with broadcast_buffers off nothing makes them alike again",
-        verdict.cause.op, to_string(verdict.cause.place), differs.parameter.name, ranks_in_words(verdict.ranks));
-    verdict.message = verdict.cause.text;
-    verdict.advice =
-        "write the same on every rank, or wrap with broadcast_buffers; where each rank is to have its own, name the "
-        "buffer in parameters_and_buffers_to_ignore";
+    verdict.cause.text = verdict.cause.op + " replaced its values there, and broadcast_buffers is off";
+    verdict.advice = "write the same on every rank, or wrap with broadcast_buffers = true";
+    set_message(verdict,
+                fmt::format("Buffers differ between the ranks: {}, replaced on {} only, at {}", differs.parameter.name,
+                            ranks_in_words(verdict.ranks), to_string(verdict.cause.place)));
     verdicts.push_back(std::move(verdict));
   }
   return verdicts;

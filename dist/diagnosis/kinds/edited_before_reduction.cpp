@@ -16,13 +16,10 @@ Verdict edited_before_reduction(const std::string& op, SourceLocation where, int
   verdict.parameters.push_back(about(parameter, {}, verdict.ranks));
   verdict.cause.op = op;
   if (where.line() != 0) verdict.cause.place = where;
-  verdict.cause.text = fmt::format(
-      "{} at {} changed the gradient of {} on rank {} while it was still local: each rank does so by its own numbers, "
-      "before the mean is taken",
-      op, to_string(where), parameter.name, rank);
-  verdict.message = verdict.cause.text;
-  verdict.advice =
-      "clip, scale or mask gradients after the reduction: after the backward outside no_sync, before step()";
+  verdict.cause.text = "each rank does so by its own numbers, before the mean is taken";
+  verdict.advice = "clip, scale or mask gradients after the backward that reduces them, before step()";
+  set_message(verdict, fmt::format("Local gradient changed: {} on rank {}, by {} at {}", parameter.name, rank, op,
+                                   to_string(where)));
   return verdict;
 }
 

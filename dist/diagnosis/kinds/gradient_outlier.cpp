@@ -96,20 +96,22 @@ Verdict gradient_outlier(const Outlier& found, std::span<const NamedParameter> p
   verdict.ranks = found.ranks;
   for (const Outlier::Parameter& each : found.parameters)
     verdict.parameters.push_back(about(parameters[each.position], each.others, {each.rank}));
-  verdict.cause.text = fmt::format(
-      "before the reduction in backward {}{} the gradient of {} on {} is {:.3g} times that of the others",
-      moment.iteration, found.hooks_differ ? "" : fmt::format(" as in the {} before", OutlierStreak::kBackwards - 1),
-      names_in_words(verdict.parameters, verdict.parameters.size()), ranks_in_words(verdict.ranks),
-      std::exp2(found.offset / 2));
+  const bool is_hook = found.hooks_differ && found.hook;
+  verdict.cause.text = is_hook ? "a gradient hook is registered there at " + to_string(found.hook)
+                               : fmt::format("it was so in {} backwards in a row", OutlierStreak::kBackwards);
   verdict.advice =
       "look for a loss that is summed instead of averaged, other data, or another learning-rate scale there";
-  if (found.hooks_differ && found.hook) {
+  if (is_hook) {
     verdict.cause.kind = CauseKind::HookDiffers;
-    verdict.cause.text += "; a gradient hook is registered there at " + to_string(found.hook);
     verdict.cause.place = found.hook;
     verdict.advice = "register the same gradient hooks on every rank, or none";
   }
-  verdict.message = verdict.cause.text;
+  set_message(
+      verdict,
+      fmt::format("Gradient {:.3g} times that of the other ranks: {}, on {}, before the reduction in backward {} "
+                  "at {}",
+                  std::exp2(found.offset / 2), names_in_words(verdict.parameters), ranks_in_words(verdict.ranks),
+                  moment.iteration, to_string(moment.where)));
   return verdict;
 }
 
@@ -176,14 +178,13 @@ Verdict gradient_emptied(const NamedParameter& parameter, SourceLocation hook, i
   verdict.ranks = {rank};
   verdict.parameters.push_back(about(parameter, {}, {rank}));
   verdict.cause.place = hook;
-  verdict.cause.text = fmt::format(
-      "before the reduction in backward {}, as in the {} before, the gradient hook that is registered at {} made zero of the "
-      "gradient of {} on rank {}, and not on every rank",
-      moment.iteration, backwards - 1, to_string(hook), parameter.name, rank);
-  verdict.message = verdict.cause.text;
+  verdict.cause.text = "the gradient hook that is registered at " + to_string(hook) + " made zero of it";
   verdict.advice =
-      "register the same gradient hooks on every rank, or none; to freeze a parameter, requires_grad_(false) on every rank "
-      "before wrapping";
+      "register the same gradient hooks on every rank, or none; freeze by requires_grad_(false) before wrapping";
+  set_message(verdict,
+              fmt::format("Gradient zero on one rank only: {}, on rank {}, before the reduction in backward {} "
+                          "(at {}) as in the {} before",
+                          parameter.name, rank, moment.iteration, to_string(moment.where), backwards - 1));
   return verdict;
 }
 

@@ -11,16 +11,12 @@ namespace brigade::dist {
 
 Verdict gradients_accumulate(uint32_t backwards, SourceLocation used_at, SourceLocation step_at,
                              ParameterVerdict parameter) {
-  Verdict verdict;
-  verdict.kind = "gradients_accumulate";
-  verdict.severity = Severity::Warning;
+  Verdict verdict = new_verdict("gradients_accumulate", Severity::Warning, CauseKind::NotCleared, step_at);
+  verdict.what = "Gradient not cleared";
   verdict.parameters.push_back(std::move(parameter));
-  verdict.cause.kind = CauseKind::NotCleared;
-  verdict.cause.place = step_at;
-  verdict.cause.text = fmt::format(
-      "the gradient has gathered {} backwards, and the step at {} has used part of it already: no zero_grad() came "
-      "between",
-      backwards, to_string(used_at));
+  verdict.cause.text =
+      fmt::format("it holds {} backwards, and the step at {} has used part of it: no zero_grad() came between",
+                  backwards, to_string(used_at));
   verdict.advice = "call optimizer.zero_grad() after each step";
   return verdict;
 }

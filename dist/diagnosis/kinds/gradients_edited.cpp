@@ -103,12 +103,11 @@ void blame(std::span<const StepOnRank> steps, std::span<const EditsOfRank> blame
     for (const EditsOfRank& each : blamed)
       ranks.push_back(static_cast<int>(each.rank));
     cause.text =
-        fmt::format("{} changed the gradient of {} after the reduction, on {}", in_words(first.edits), edit.parameter,
+        fmt::format("{} changed it after the reduction, on {}", in_words(first.edits),
                     ranks.size() == steps.size() ? "every rank to other values"
                                                  : ranks_in_words(ranks) + " to other values than on the others");
   } else if (blamed.size() == 1) {
-    cause.text = fmt::format("{} changed the gradient of {} on rank {} after the reduction, and not on every rank",
-                             in_words(first.edits), edit.parameter, first.rank);
+    cause.text = fmt::format("{} changed it on rank {} only, after the reduction", in_words(first.edits), first.rank);
   } else {
     std::vector<std::pair<std::string, std::vector<int>>> ranks;  // by what they did
     for (const EditsOfRank& each : blamed) {
@@ -120,8 +119,8 @@ void blame(std::span<const StepOnRank> steps, std::span<const EditsOfRank> blame
     std::vector<std::string> parts;
     for (const auto& [words, those] : ranks)
       parts.push_back(fmt::format("{} ({})", words, ranks_in_words(those)));
-    cause.text = fmt::format("{} changed the gradient of {} after the reduction, and not on every rank alike",
-                             first_of(parts, 4, ", "), edit.parameter);
+    cause.text =
+        fmt::format("{} changed it after the reduction, and not on every rank alike", first_of(parts, 4, ", "));
   }
 }
 
@@ -151,14 +150,12 @@ std::vector<Verdict> by_cause(std::span<const StepOnRank> steps, std::span<const
     auto known = std::ranges::find_if(ways, [&](const auto* way) { return are_alike(*way, of_parameter); });
     if (known == ways.end()) {
       known = ways.insert(ways.end(), &of_parameter);
-      Verdict& verdict = verdicts.emplace_back();
-      verdict.kind = "gradients_edited";
-      verdict.cause.kind = CauseKind::EditedByHand;
+      Verdict& verdict =
+          verdicts.emplace_back(new_verdict("gradients_edited", Severity::Error, CauseKind::EditedByHand));
+      verdict.what = "Gradients differ between the ranks";
       blame(steps, of_parameter, everywhere, verdict.cause);
       verdict.ranks = ranks;
-      verdict.advice =
-          "edit reduced gradients on every rank alike (by the same numbers: random ones need the same seed), or before "
-          "the reduction in a gradient hook";
+      verdict.advice = "edit reduced gradients on every rank alike, or in a gradient hook";
     }
     const GradientsApart& differs = *find(apart, of_parameter.front().edits.front().parameter);
     verdicts[static_cast<size_t>(known - ways.begin())].parameters.push_back(about(differs.parameter, {}, ranks));

@@ -51,52 +51,42 @@ std::optional<Verdict> hook_result(const HookResult& found, const Moment& moment
   verdict.ranks = moment.every_rank();
   if (finding == Finding::Overflow) {
     verdict.cause.kind = CauseKind::Overflow;
-    verdict.cause.text = fmt::format(
-        "finite on every rank before the communication hook `{}`, not after it: its range was exceeded", found.hook);
-    verdict.advice =
-        "scale the loss down, divide before the sum (DDPOptions::gradient_predivide_factor), clip gradients before they "
-        "are sent, or use bf16_compress_hook (the range of float32) instead of fp16";
+    verdict.cause.text = "the gradients were finite on every rank before it: its range was exceeded";
+    verdict.advice = "use bf16_compress_hook (the range of float32), or scale the loss down";
   } else if (finding == Finding::Sum) {
     verdict.cause.text = fmt::format(
-        "the hook `{}` gives {} x the mean of the ranks' gradients: a sum that was not divided by the world size",
-        found.hook, moment.ranks);
-    verdict.advice = "use ReduceOp::Avg, or divide by the world size (before the sum, for half types)";
+        "it gives {} x the mean of the ranks' gradients: a sum that was not divided by the world size", moment.ranks);
+    verdict.advice = "use ReduceOp::Avg, or divide by the world size";
   } else if (finding == Finding::SumOfParts) {
     const int part = divided_by(found.found_probe / found.expected_probe, moment.ranks, 1e-3);
-    verdict.cause.text = fmt::format(
-        "the hook `{}` gives {} x the mean of the ranks' gradients: as a sum over {} ranks does that is divided by {}",
-        found.hook, moment.ranks / part, moment.ranks, part);
+    verdict.cause.text =
+        fmt::format("it gives {} x the mean of the ranks' gradients, like a sum over {} ranks that is divided by {}",
+                    moment.ranks / part, moment.ranks, part);
     verdict.advice = "divide the sum by the number of all ranks, once";
   } else {
-    verdict.cause.text = fmt::format(
-        "the hook `{}` gives 1/{} of the mean of the ranks' gradients: it was divided twice", found.hook, moment.ranks);
+    verdict.cause.text =
+        fmt::format("it gives 1/{} of the mean of the ranks' gradients: it was divided twice", moment.ranks);
     verdict.advice = "divide once: ReduceOp::Avg divides already";
   }
   verdict.parameters = found.parameters;
   for (ParameterVerdict& parameter : verdict.parameters)
     parameter.ready_ranks = verdict.ranks;
-  verdict.message = fmt::format("{}: {}\n    fix:   {}", found.bucket, verdict.cause.text, verdict.advice);
+  set_message(verdict, fmt::format("Wrong result of hook `{}`: {}, on all ranks, in backward {} at {}", found.hook,
+                                   found.bucket, moment.iteration, to_string(moment.where)));
   return verdict;
 }
 
 Verdict hook_results_differ(const std::string& hook, std::span<const GradientsApart> apart, const Place& backward) {
-  Verdict verdict;
-  verdict.kind = "hook_result";
-  verdict.severity = Severity::Warning;
-  verdict.cause.kind = CauseKind::ValuesDiffer;
+  Verdict verdict = new_verdict("hook_result", Severity::Warning, CauseKind::ValuesDiffer, backward);
   verdict.cause.op = hook;
-  verdict.cause.place = backward;
   for (const GradientsApart& each : apart)
     verdict.parameters.push_back(about(each.parameter, {}, {}));
   verdict.ranks = apart.front().odd;
-  verdict.cause.text = fmt::format(
-      "the communication hook `{}` leaves other gradients on the ranks ({}, in the backward at {}), so their models part",
-      hook, names_in_words(verdict.parameters, 3), to_string(backward));
-  verdict.message = verdict.cause.text;
-  verdict.advice =
-      "average every gradient of the bucket over all ranks of the group, on every rank alike. A hook that leaves them "
-      "different on purpose says so: its begin_round() returns false where nothing is sent, its is_approximate() true "
-      "elsewhere";
+  verdict.cause.text =
+      fmt::format("the communication hook `{}` leaves other values on the ranks, so their models part", hook);
+  verdict.advice = "average every gradient of the bucket over all ranks of the group, on every rank alike";
+  set_message(verdict, fmt::format("Gradients differ between the ranks: {}, after the backward at {}",
+                                   names_in_words(verdict.parameters, 3), to_string(backward)));
   return verdict;
 }
 

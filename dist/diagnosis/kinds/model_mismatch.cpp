@@ -32,19 +32,18 @@ std::set<std::string> names_of(const std::vector<std::string>& list) {
 
 }  // namespace
 
-Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t entry, const std::string& message,
-                       SourceLocation where) {
-  Verdict verdict;
-  verdict.kind = "model_mismatch";
-  verdict.message = message;
-  verdict.cause.kind = CauseKind::ModelDiffers;
-  verdict.cause.place = where;
-  verdict.advice = "build the same model, with the same registration order, shapes and dtypes, on every rank";
+Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t entry, SourceLocation where) {
+  Verdict verdict = new_verdict("model_mismatch", Severity::Error, CauseKind::ModelDiffers, where);
+  verdict.advice = "build the same model on every rank: registration order, shapes, dtypes";
   const std::vector<int> odd_ones = odd_ranks(lists);
   const size_t usual = usual_rank(lists);
   const size_t odd = odd_ones.empty() ? usual : static_cast<size_t>(odd_ones.front());
   const bool most_agree = 2 * odd_ones.size() < lists.size();
   if (most_agree) verdict.ranks = odd_ones;  // else no rank is more suspect than another
+  std::vector<std::string> each;
+  for (const std::vector<std::string>& list : lists)
+    each.push_back(entry < list.size() ? "has " + list[entry] : "has nothing there (its list ends)");
+  verdict.cause.text = by_rank_in_words(each);
   // The names that only one of the two ranks has; if there are none, those at the first entry that differs.
   std::set<std::string> named;
   const std::set<std::string> a = names_of(lists[usual]);
@@ -53,13 +52,10 @@ Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t e
   if (named.empty()) {
     for (const auto& list : lists)
       named.insert(name_in(list[entry]));
-    verdict.cause.text = "the ranks disagree at entry " + std::to_string(entry) + ": " + lists[usual][entry] + " on " +
-                         (most_agree ? "most" : ranks_in_words({static_cast<int>(usual)})) + ", " + lists[odd][entry] +
-                         " on " + ranks_in_words(odd_ones);
   } else {
-    verdict.cause.text = (a.size() > b.size() ? "missing on " : "only on ") + ranks_in_words(odd_ones) + ":";
-    for (const std::string& name : named)
-      verdict.cause.text += " " + name;
+    const std::vector<std::string> names(named.begin(), named.end());
+    verdict.cause.text += fmt::format("; {} on {}: {}", a.size() > b.size() ? "missing" : "only",
+                                      ranks_in_words(odd_ones), first_of(names, 4, ", "));
   }
   for (const std::string& name : named)
     verdict.parameters.push_back({name, 0, {}, odd_ones});
@@ -67,17 +63,12 @@ Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t e
 }
 
 Verdict wrappers_in_other_order(const OtherOrder& found, SourceLocation where) {
-  Verdict verdict;
-  verdict.kind = "model_mismatch";
+  Verdict verdict = new_verdict("model_mismatch", Severity::Error, CauseKind::ModelDiffers, where);
   verdict.ranks = {found.rank};
-  verdict.cause.kind = CauseKind::ModelDiffers;
-  verdict.cause.place = where;
-  verdict.cause.text = fmt::format(
-      "the ranks wrap modules of one class in another order: rank {} makes at {}, as {}, what rank {} made as {}; their "
-      "gradients would be mixed",
-      found.rank, found.line, found.title, found.other, found.others_title);
-  verdict.message = verdict.cause.text;
+  verdict.cause.text = "the ranks wrap modules of one class in another order, and would mix their gradients";
   verdict.advice = "wrap the modules in the same order on every rank";
+  set_message(verdict, fmt::format("Rank {} makes at {}, as {}, what rank {} made as {}", found.rank, found.line,
+                                   found.title, found.other, found.others_title));
   return verdict;
 }
 

@@ -28,24 +28,17 @@ std::optional<Verdict> modes_differ(std::span<const StepOnRank> steps) {
   for (const int rank : known) {
     if (std::ranges::find(ranks, rank) == ranks.end()) training.push_back(rank);
   }
-  Verdict verdict;
-  verdict.kind = "modes_differ";
-  verdict.severity = Severity::Warning;
+  Verdict verdict = new_verdict("modes_differ", Severity::Warning, CauseKind::ModesDiffer);
   // On a tie, no rank is blamed.
   if (ranks.size() != training.size()) verdict.ranks = ranks.size() > training.size() ? training : ranks;
-  verdict.cause.kind = CauseKind::ModesDiffer;
   verdict.cause.module = layer;
   verdict.cause.place = steps[static_cast<size_t>(verdict.ranks.empty() ? known.front() : verdict.ranks.front())].where;
   const size_t others = evaluating.size() - 1;
-  verdict.cause.text = fmt::format(
-      "the layer `{}`{} is in evaluation (eval()) on {} and in training (train()) on {}, in a forward that the "
-      "step at {} has its gradients from",
-      layer, others == 0 ? "" : fmt::format(", with {} other{},", others, others > 1 ? "s" : ""), ranks_in_words(ranks),
-      ranks_in_words(training), to_string(verdict.cause.place));
-  verdict.message = verdict.cause.text;
-  verdict.advice =
-      "call train() after an evaluation, on each rank that has called eval(); and eval() on every rank where layers are "
-      "to stay in evaluation";
+  verdict.cause.text = "train() or eval() was not called on every rank";
+  verdict.advice = "call train() after an evaluation, and eval() where layers stay in evaluation, on every rank";
+  set_message(verdict, fmt::format("Layer `{}`{} evaluates on {} and trains on {}, in the forward of the step at {}",
+                                   layer, others == 0 ? "" : fmt::format(" (and {} more)", others),
+                                   ranks_in_words(ranks), ranks_in_words(training), to_string(verdict.cause.place)));
   return verdict;
 }
 

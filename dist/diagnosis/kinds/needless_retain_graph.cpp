@@ -10,17 +10,13 @@
 namespace brigade::dist {
 
 Verdict needless_retain_graph(SourceLocation backward, size_t bytes, size_t nodes, SourceLocation step_at) {
-  Verdict verdict;
-  verdict.kind = "needless_retain_graph";
-  verdict.severity = Severity::Warning;
-  verdict.cause.kind = CauseKind::Wasteful;
-  verdict.cause.place = backward;
-  verdict.cause.text = fmt::format(
-      "the backward at {} kept its graph (retain_graph): {} of results in {} operations, and no other backward came "
-      "through it before it was freed, as the step at {} found",
-      to_string(backward), bytes_in_words(static_cast<int64_t>(bytes)), nodes, to_string(step_at));
-  verdict.message = verdict.cause.text;
-  verdict.advice = "leave retain_graph out: graphs that share nothing (one behind a detach()) are freed one by one";
+  Verdict verdict = new_verdict("needless_retain_graph", Severity::Warning, CauseKind::Wasteful, backward);
+  verdict.cause.text =
+      fmt::format("no other backward came through it before it was freed, as the step at {} found", to_string(step_at));
+  verdict.advice = "leave retain_graph out";
+  set_message(verdict, fmt::format("Graph kept for nothing: {} of results in {} operations, by retain_graph in the "
+                                   "backward at {}",
+                                   bytes_in_words(static_cast<int64_t>(bytes)), nodes, to_string(backward)));
   return verdict;
 }
 

@@ -44,26 +44,24 @@ Verdict non_finite_gradients(std::span<const NonFiniteOnRank> seen, std::span<co
     for (const uint32_t parameter : of_rank.parameters)
       ranks_of[parameter].push_back(of_rank.rank);
   }
-  verdict.advice = verdict.cause.op.empty()
-                       ? "look for numbers that are too large for their dtype, or run the step under "
-                         "autograd::AnomalyMode, which names the operation"
-                       : "fix the operation that is named; a zero weight does not help, since 0 * inf is NaN";
-  verdict.advice += ". Skip the step on every rank alike, or use a gradient scaler with float16";
+  verdict.advice =
+      verdict.cause.op.empty()
+          ? "look for numbers too large for their dtype, or run the step under autograd::AnomalyMode, which "
+            "names the operation"
+          : "fix the operation that is named";
+  verdict.advice += "; skip the step on every rank alike";
   for (const auto& [position, ranks] : ranks_of)
     verdict.parameters.push_back(about(parameters[position], {}, ranks));
+  if (scaled(seen))
+    verdict.cause.text +=
+        fmt::format(". The loss scaler has lowered its scale {} times in a row, without effect", kStepsOfScaler);
   const std::string names = names_in_words(verdict.parameters, 4);
-  const std::string scale =
-      scaled(seen)
-          ? fmt::format(". The loss scaler has lowered its scale {} times in a row, without effect", kStepsOfScaler)
-          : "";
-  verdict.message =
-      names.empty()
-          ? fmt::format("the loss is infinite or NaN on {} in backward {}, although no gradient is: {}{}",
-                        ranks_in_words(verdict.ranks), moment.iteration, verdict.cause.text, scale)
-          : fmt::format(
-                "gradients of {} are infinite or NaN on {} before the reduction in backward {}, and so on every "
-                "rank after it: {}{}",
-                names, ranks_in_words(verdict.ranks), moment.iteration, verdict.cause.text, scale);
+  const std::string where = fmt::format("on {} in backward {} at {}", ranks_in_words(verdict.ranks), moment.iteration,
+                                        to_string(moment.where));
+  set_message(verdict, names.empty() ? fmt::format("Infinite or NaN: the loss {}, although no gradient is", where)
+                                     : fmt::format("Infinite or NaN: the gradients of {} {}, and of every rank after "
+                                                   "the reduction",
+                                                   names, where));
   return verdict;
 }
 

@@ -16,11 +16,13 @@ Verdict nothing_unused(int64_t flag_bytes, size_t buckets, const Moment& moment)
   Verdict verdict = verdict_at(moment, "nothing_unused", Severity::Note, CauseKind::Wasteful);
   verdict.ranks = moment.every_rank();
   verdict.cause.text = fmt::format(
-      "find_unused_parameters is on, and every parameter was used in the first {} backwards. It costs no collective "
-      "and no walk here: {} of flags in {} buckets, which strict mode sends as well",
-      moment.iteration, bytes_in_words(flag_bytes), buckets);
-  verdict.message = verdict.cause.text;
-  verdict.advice = "leave it out to be told when a parameter is forgotten";
+      "it costs nothing here ({} of flags in {} buckets, which strict mode sends as well), but hides a forgotten parameter",
+      bytes_in_words(flag_bytes), buckets);
+  verdict.advice = "leave the flag out";
+  set_message(verdict,
+              fmt::format("find_unused_parameters is on, and every parameter was used in the first {} backwards "
+                          "(at {})",
+                          moment.iteration, to_string(moment.where)));
   return verdict;
 }
 

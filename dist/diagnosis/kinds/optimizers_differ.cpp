@@ -10,9 +10,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <iterator>
 #include <map>
+#include <set>
 
 namespace brigade::dist {
 
@@ -29,22 +31,53 @@ std::vector<std::string> split(const std::string& text, const std::string& separ
   return parts;
 }
 
-// Hyperparameters that differ: "group 0: lr 0.1" against "group 0: lr 0.01" gives "lr of group 0".
-std::string differing_options(const std::string& a, const std::string& b) {
-  std::string found;
-  const std::vector<std::string> groups_a = split(a, "\n");
-  const std::vector<std::string> groups_b = split(b, "\n");
+// One hyperparameter that differs: its group or the loss scaler, and its place there.
+struct Option {
+  size_t group = 0, place = 0;
+  std::string name;  // "lr of group 0"
+};
+
+// "lr 0.1", "momentum 0.9" of each group.
+std::vector<std::vector<std::string>> options_in(const std::string& text) {
+  std::vector<std::vector<std::string>> groups;
+  for (const std::string& group : split(text, "\n"))
+    groups.push_back(split(group.substr(std::min(group.size(), group.find(':') + 2)), ", "));
+  return groups;
+}
+
+std::vector<Option> differing_options(const std::string& a, const std::string& b) {
+  std::vector<Option> found;
+  const auto groups_a = options_in(a), groups_b = options_in(b);
+  const std::vector<std::string> lines = split(a, "\n");
   for (size_t g = 0; g < std::min(groups_a.size(), groups_b.size()); ++g) {
-    const std::vector<std::string> options_a = split(groups_a[g].substr(groups_a[g].find(':') + 1), ",");
-    const std::vector<std::string> options_b = split(groups_b[g].substr(groups_b[g].find(':') + 1), ",");
-    for (size_t i = 0; i < std::min(options_a.size(), options_b.size()); ++i) {
-      if (options_a[i] == options_b[i]) continue;
-      const std::string name = split(options_a[i].substr(1), " ").front();
-      const std::string owner = groups_a[g].starts_with(kLossScaler) ? kLossScaler : fmt::format("group {}", g);
-      found += fmt::format("{}{} of {}", found.empty() ? "" : ", ", name, owner);
+    for (size_t i = 0; i < std::min(groups_a[g].size(), groups_b[g].size()); ++i) {
+      if (groups_a[g][i] == groups_b[g][i]) continue;
+      const std::string owner = lines[g].starts_with(kLossScaler) ? kLossScaler : fmt::format("group {}", g);
+      found.push_back({g, i, fmt::format("{} of {}", split(groups_a[g][i], " ").front(), owner)});
     }
   }
-  return found.empty() ? "parameter groups" : found;
+  return found;
+}
+
+// The value of that option; "" if the rank has none.
+std::string value_of(const StepOnRank& step, const Option& option) {
+  const auto groups = options_in(step.options);
+  if (option.group >= groups.size() || option.place >= groups[option.group].size()) return "";
+  const std::string& text = groups[option.group][option.place];
+  return text.substr(std::min(text.size(), text.find(' ') + 1));
+}
+
+// The values with few digits, if that tells them apart.
+std::vector<std::string> shortened(const std::vector<std::string>& values) {
+  std::vector<std::string> texts;
+  for (const std::string& value : values) {
+    char* end = nullptr;
+    const double number = std::strtod(value.c_str(), &end);
+    if (value.empty() || *end != '\0') return values;
+    texts.push_back(fmt::format("{:.4g}", number));
+  }
+  const auto distinct = [](const std::vector<std::string>& all) { return std::set(all.begin(), all.end()).size(); };
+  return distinct(texts) == distinct(values) ? texts : values;
 }
 
 using Key = std::function<std::string(const StepOnRank&)>;
@@ -57,25 +90,20 @@ std::vector<int> odd_by(std::span<const StepOnRank> steps, const Key& key) {
 }
 
 std::string each_rank(std::span<const StepOnRank> steps, const Key& say) {
-  std::string text;
-  for (size_t r = 0; r < steps.size(); ++r)
-    text += fmt::format("{}rank {}: {}", r > 0 ? "; " : "", r, say(steps[r]));
-  return text;
+  std::vector<std::string> by_rank;
+  for (const StepOnRank& step : steps)
+    by_rank.push_back(say(step));
+  return by_rank_in_words(by_rank);
 }
 
-// "at a.cpp:5", or "" where the ranks are at different lines.
-std::string common_line(std::span<const StepOnRank> steps) {
-  for (const StepOnRank& step : steps) {
-    if (!(step.where == steps.front().where)) return "";
-  }
-  return "at " + to_string(steps.front().where);
+// Whether the ranks are at different lines.
+bool are_apart(std::span<const StepOnRank> steps) {
+  return std::ranges::any_of(steps, [&](const StepOnRank& step) { return !(step.where == steps.front().where); });
 }
 
 // `odd`: the ranks that differ from the usual rank. No rank is blamed if they are not outvoted.
 Verdict new_verdict(CauseKind cause, std::span<const StepOnRank> steps, const std::vector<int>& odd) {
-  Verdict verdict;
-  verdict.kind = "optimizers_differ";
-  verdict.cause.kind = cause;
+  Verdict verdict = dist::new_verdict("optimizers_differ", Severity::Error, cause);
   verdict.ranks = outvoted(odd, steps.size());
   verdict.cause.place = steps[verdict.ranks.empty() ? 0 : static_cast<size_t>(odd.front())].where;
   return verdict;
@@ -83,20 +111,21 @@ Verdict new_verdict(CauseKind cause, std::span<const StepOnRank> steps, const st
 
 Verdict different_steps(std::span<const StepOnRank> steps, const std::vector<int>& odd) {
   Verdict verdict = new_verdict(CauseKind::StepsDiffer, steps, odd);
-  const auto say = [](const StepOnRank& step) { return step.name + " at " + to_string(step.where); };
-  verdict.cause.text = "the ranks are in different optimizer steps: " + each_rank(steps, say);
+  verdict.what = "The ranks are in different optimizer steps";
+  verdict.cause.text = each_rank(
+      steps, [](const StepOnRank& step) { return fmt::format("in {} at {}", step.name, to_string(step.where)); });
   verdict.advice =
-      "let every rank step the same optimizers, in the same order and equally often: decide on all ranks alike whether to skip";
+      "step the same optimizers in the same order and equally often; decide on all ranks alike whether to skip";
   const auto is_first = [](const StepOnRank& step) { return step.in_join + step.since_join == 1; };
   if (std::ranges::any_of(steps, is_first))
     verdict.advice += ", and make a new optimizer, which counts from 1, on every rank or on none";
   return verdict;
 }
 
-// "AdamW, made at a.cpp:5". The line is unknown for an optimizer made by std::make_unique.
+// "has AdamW, made at a.cpp:5". The line is unknown for an optimizer made by std::make_unique.
 std::string maker_in_words(const StepOnRank& step) {
-  return step.made_at ? fmt::format("{}, made at {}", step.optimizer, to_string(step.made_at))
-                      : fmt::format("{}, which steps at {}", step.optimizer, to_string(step.where));
+  return step.made_at ? fmt::format("has {}, made at {}", step.optimizer, to_string(step.made_at))
+                      : fmt::format("has {}, which steps at {}", step.optimizer, to_string(step.where));
 }
 
 // The ranks update the same parameters with optimizers of different classes.
@@ -105,8 +134,8 @@ Verdict different_classes(std::span<const StepOnRank> steps, const std::vector<i
   verdict.cause.op = "optimizer";
   const StepOnRank& named = steps[verdict.ranks.empty() ? 0 : static_cast<size_t>(odd.front())];
   if (named.made_at) verdict.cause.place = named.made_at;
-  verdict.cause.text =
-      fmt::format("the ranks move the same parameters by different optimizers: {}", each_rank(steps, &maker_in_words));
+  verdict.what = "The ranks move the same parameters by different optimizers";
+  verdict.cause.text = each_rank(steps, &maker_in_words);
   verdict.advice = "make an optimizer of the same class on every rank";
   return verdict;
 }
@@ -116,38 +145,43 @@ Verdict different_classes(std::span<const StepOnRank> steps, const std::vector<i
 Verdict different_steps_in_join(std::span<const StepOnRank> steps, const std::vector<int>& odd,
                                 const std::string& optimizer) {
   Verdict verdict = new_verdict(CauseKind::StepsDiffer, steps, odd);
-  verdict.cause.text = fmt::format(
-      "{} keeps state from step to step (momentum, moments, a count), and by the end of the join the ranks had taken "
-      "different numbers of steps, so their models would part: {}",
-      optimizer, each_rank(steps, [](const StepOnRank& step) { return fmt::format("{} steps", step.in_join); }));
+  verdict.what = "Different numbers of steps in the join";
+  verdict.cause.text =
+      fmt::format("{} keeps state from step to step, so the models would part: {}", optimizer,
+                  each_rank(steps, [](const StepOnRank& step) { return fmt::format("took {} steps", step.in_join); }));
   verdict.advice =
-      "let a ZeroRedundancyOptimizer take part in the join (`Join({ddp, zero})`), which steps on every rank; or end all "
-      "ranks together (`JoinOptions::throw_on_early_termination`); or make a new optimizer on every rank after the "
-      "join. SGD without momentum needs none of it";
+      "let a ZeroRedundancyOptimizer join too (`Join({ddp, zero})`), or make a new optimizer on every rank after the join";
   return verdict;
 }
 
-Verdict different_options(std::span<const StepOnRank> steps, const std::vector<int>& odd_ranks,
-                          const std::string& optimizer) {
+Verdict different_options(std::span<const StepOnRank> steps, const std::vector<int>& odd_ranks) {
   const StepOnRank& odd = steps[static_cast<size_t>(odd_ranks.front())];
   const auto usual =
       std::find_if(steps.begin(), steps.end(), [&](const StepOnRank& step) { return step.options != odd.options; });
   Verdict verdict = new_verdict(CauseKind::OptionsDiffer, steps, odd_ranks);
   const auto is_scaled = [](const StepOnRank& step) { return step.options.find(kLossScaler) != std::string::npos; };
-  verdict.cause.op = is_scaled(odd) != is_scaled(*usual) ? fmt::format("whether a {} steps", kLossScaler)
-                                                         : differing_options(usual->options, odd.options);
-  const std::string line = common_line(steps);
-  verdict.cause.text = fmt::format("{} differs between the ranks before {}{}: {}", verdict.cause.op, optimizer,
-                                   line.empty() ? "" : " (" + line + ")", each_rank(steps, [&](const StepOnRank& step) {
-                                     return line.empty() ? step.options + " at " + to_string(step.where) : step.options;
-                                   }));
+  const bool one_is_scaled = is_scaled(odd) != is_scaled(*usual);
+  const std::vector<Option> options = differing_options(usual->options, odd.options);
+  std::vector<std::string> names;
+  for (const Option& option : options)
+    names.push_back(option.name);
+  verdict.cause.op = one_is_scaled     ? fmt::format("whether a {} steps", kLossScaler)
+                     : options.empty() ? "parameter groups"
+                                       : first_of(names, 8, ", ");
+  verdict.what = verdict.cause.op + " differs between the ranks";
+  std::vector<std::string> held;
+  for (const StepOnRank& step : steps)
+    held.push_back(one_is_scaled || options.empty() ? step.options : value_of(step, options.front()));
+  held = shortened(held);
+  for (size_t r = 0; r < steps.size(); ++r)
+    held[r] = "has " + held[r] + (are_apart(steps) ? " at " + to_string(steps[r].where) : "");
+  verdict.cause.text = by_rank_in_words(held);
+  if (options.size() > 1) verdict.cause.text = options.front().name + ": " + verdict.cause.text;
   verdict.advice =
-      is_scaled(odd) != is_scaled(*usual) ? "step by the scaler on every rank, scaler.step(optimizer), or on none"
+      one_is_scaled ? "step by the scaler on every rank, scaler.step(optimizer), or on none"
       : verdict.cause.op.find(kLossScaler) != std::string::npos
-          ? "call update() on every rank equally often, and load the scaler's state on all; an optimizer "
-            "whose parameters no wrapper manages may have been skipped on some ranks only"
-          : "set the same options on every rank, and step schedulers equally often, by a value that is the "
-            "same on every rank: all_reduce the loss or metric first (ReduceOp::Avg)";
+          ? "call update() on every rank equally often, and load the scaler's state on all"
+          : "set the same options on every rank, and step schedulers equally often, by a value that is the same there";
   return verdict;
 }
 
@@ -173,12 +207,11 @@ Verdict groups_in_other_order(std::span<const StepOnRank> steps, const std::vect
                               const std::string& optimizer) {
   Verdict verdict = new_verdict(CauseKind::OptionsDiffer, steps, odd);
   verdict.cause.op = "order of the parameter groups";
-  verdict.cause.text = fmt::format(
-      "the parameter groups of {} stand in another order: {}", optimizer,
-      each_rank(steps, [](const StepOnRank& step) { return step.options + " at " + to_string(step.where); }));
+  verdict.what = fmt::format("Parameter groups of {} in another order", optimizer);
+  verdict.cause.text =
+      each_rank(steps, [](const StepOnRank& step) { return "has " + first_of(split(step.options, "\n"), 8, "; "); });
   verdict.advice =
-      "make the groups in the same order on every rank: schedules and checkpoints know them by their numbers (what an "
-      "unordered container lists comes in any order)";
+      "make the groups in the same order on every rank: schedules and checkpoints know them by their numbers";
   return verdict;
 }
 
@@ -243,13 +276,12 @@ std::optional<Verdict> different_members(std::span<const StepOnRank> steps, cons
   });
   Verdict verdict = new_verdict(CauseKind::OptionsDiffer, steps, odd);
   verdict.cause.op = "parameters";
+  verdict.what = "Would move on some ranks only";
   verdict.cause.text =
-      fmt::format("{} holds {} on {} and not on {}, so it would move there only", optimizer, names_in_words(apart, 1),
-                  ranks_in_words(apart.front().ready_ranks), ranks_in_words(apart.front().missing_ranks));
+      fmt::format("{} holds it on {} and not on {}", optimizer, ranks_in_words(apart.front().ready_ranks),
+                  ranks_in_words(apart.front().missing_ranks));
   verdict.parameters = std::move(apart);
-  verdict.advice =
-      "give the optimizer the same parameters on every rank, by add_param_group() in the same step. To deal them out by "
-      "hand, let each belong to one rank alone, which sends it to the others after its step";
+  verdict.advice = "give the optimizer the same parameters on every rank, by add_param_group() in the same step";
   return verdict;
 }
 
@@ -272,11 +304,11 @@ std::optional<Verdict> different_groups(std::span<const StepOnRank> steps, const
     if (verdict.parameters.empty()) {
       verdict = new_verdict(CauseKind::OptionsDiffer, steps, odd);
       verdict.cause.op = "parameter groups";
-      verdict.cause.text = fmt::format("{} holds {} in groups with other options: {}", optimizer, name,
-                                       each_rank(steps, [&](const StepOnRank& step) {
-                                         const auto rank = static_cast<size_t>(&step - steps.data());
-                                         return fmt::format("group {},{}", on_ranks[rank], by_rank[rank]);
-                                       }));
+      verdict.what = fmt::format("In groups of {} with other options", optimizer);
+      verdict.cause.text = each_rank(steps, [&](const StepOnRank& step) {
+        const auto rank = static_cast<size_t>(&step - steps.data());
+        return fmt::format("has it in group {},{}", on_ranks[rank], by_rank[rank]);
+      });
     }
     verdict.parameters.push_back(held(name, on_ranks, parameters));
   }
@@ -294,12 +326,12 @@ Verdict different_gradients(std::span<const StepOnRank> steps, const std::vector
       (steps[r].gradients.substr(i, 1) == "1" ? with : without).push_back(static_cast<int>(r));
     if (!with.empty() && !without.empty()) verdict.parameters.push_back(about(parameters[i], with, without));
   }
-  if (verdict.parameters.empty()) {
-    verdict.cause.text = "a parameter has a gradient on some ranks only, so it would move there only";
-  } else {
+  verdict.what = "Would move on some ranks only";
+  verdict.cause.text = "a parameter has a gradient on some ranks only";
+  if (!verdict.parameters.empty()) {
     const ParameterVerdict& first = verdict.parameters.front();
-    verdict.cause.text = fmt::format("{} has a gradient on {} and none on {}, so it would move there only", first.name,
-                                     ranks_in_words(first.ready_ranks), ranks_in_words(first.missing_ranks));
+    verdict.cause.text = fmt::format("it has a gradient on {} and none on {}", ranks_in_words(first.ready_ranks),
+                                     ranks_in_words(first.missing_ranks));
   }
   verdict.advice = "clear and set gradients on every rank alike";
   return verdict;
@@ -335,7 +367,7 @@ std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const 
   if (const auto ranks = odd_by(steps, [](const StepOnRank& step) { return step.options; });
       !ranks.empty() && verdicts.empty())
     verdicts.push_back(in_other_order ? groups_in_other_order(steps, ranks, optimizer)
-                                      : different_options(steps, ranks, optimizer));
+                                      : different_options(steps, ranks));
   const auto in_order = [](const StepOnRank& step) {
     std::string names;
     for (const StepOnRank::Member& member : step.members)
@@ -385,13 +417,12 @@ Verdict state_written(std::span<const StepOnRank> steps, const std::vector<int>&
   verdict.ranks = ranks;
   verdict.cause.op = first.op;
   verdict.cause.place = first.where;
-  verdict.cause.text = fmt::format("{} changed the state of {} ({}), and the ranks hold other values of it since",
-                                   first_of(changes, 4, "; "), optimizer, apart.what);
+  verdict.what = "Optimizer state differs between the ranks";
+  verdict.cause.text =
+      fmt::format("{} changed the state of {} ({})", first_of(changes, 4, "; "), optimizer, apart.what);
   for (const NamedParameter& parameter : apart.parameters)
     verdict.parameters.push_back(about(parameter, {}, ranks));
-  verdict.advice =
-      "write the same to the optimizer's state on every rank. What state_dict() gives is the optimizer's own memory: "
-      "clone() what is to be computed with";
+  verdict.advice = "write the same on every rank; what state_dict() gives is the optimizer's own memory: clone() it";
   return verdict;
 }
 
@@ -417,13 +448,14 @@ Verdict other_state(std::span<const StepOnRank> steps, const StatesApart& apart,
   verdict.ranks = ranks;
   verdict.cause.op = "load_state_dict";
   verdict.cause.place = first.state_loaded_at;
+  verdict.what = "Optimizer state differs between the ranks";
   verdict.cause.text =
       ranks.size() == steps.size()
           ? fmt::format(
                 "the ranks loaded different states into {} ({}): {}", optimizer, apart.what,
                 each_rank(steps, [](const StepOnRank& step) { return "at " + to_string(step.state_loaded_at); }))
-          : fmt::format("{} loaded another state into {} ({}) at {} than the others hold", ranks_in_words(ranks),
-                        optimizer, apart.what, to_string(verdict.cause.place));
+          : fmt::format("{} loaded another state into {} ({}) at {}", ranks_in_words(ranks), optimizer, apart.what,
+                        to_string(verdict.cause.place));
   verdict.advice = "load the optimizer's state on every rank, from one file";
   return verdict;
 }

@@ -13,30 +13,27 @@
 namespace brigade::dist {
 
 Verdict parameters_differ(const DifferentValues& found, SourceLocation where) {
-  Verdict verdict;
+  Verdict verdict = new_verdict("", Severity::Error, CauseKind::ValuesDiffer, where);
   verdict.kind = found.what + "s_differ";
+  verdict.what = fmt::format("{}{}s differ between the ranks", static_cast<char>(std::toupper(found.what[0])),
+                             found.what.substr(1));
   verdict.ranks = outvoted(found.odd, found.odd.size() + found.others.size());
-  verdict.cause.kind = CauseKind::ValuesDiffer;
-  verdict.cause.place = where;
   verdict.cause.module = module_of(found.name);
-  if (verdict.ranks.empty()) {
-    std::vector<int> all = found.others;
-    all.insert(all.end(), found.odd.begin(), found.odd.end());
-    std::sort(all.begin(), all.end());
-    verdict.parameters.push_back({found.name, found.bytes, {}, {}});
-    verdict.cause.text = fmt::format("{} `{}` is not the same on {}", found.what, found.name, ranks_in_words(all));
-  } else {
-    verdict.parameters.push_back({found.name, found.bytes, found.others, found.odd});
-    verdict.cause.text = fmt::format("{} `{}` is not the same on {} as on {}", found.what, found.name,
-                                     ranks_in_words(found.odd), ranks_in_words(found.others));
-  }
-  if (!found.details.empty()) verdict.cause.text += "; " + found.details;
-  verdict.message = verdict.cause.text;
-  verdict.advice = found.what == "buffer"
-                       ? "buffers follow each rank's own batches: use SyncBatchNorm or broadcast_buffers, and evaluate "
-                         "or save after a broadcast (broadcast_coalesced, or from rank 0 only)"
-                       : "find the first step after which it differs (verify_every=1); load the values of one rank on "
-                         "all (broadcast_coalesced) before going on";
+  std::vector<int> all = found.others;
+  all.insert(all.end(), found.odd.begin(), found.odd.end());
+  std::sort(all.begin(), all.end());
+  const bool is_blamed = !verdict.ranks.empty();
+  verdict.parameters.push_back({found.name, found.bytes, is_blamed ? found.others : std::vector<int>{},
+                                is_blamed ? found.odd : std::vector<int>{}});
+  const bool is_buffer = found.what == "buffer";
+  verdict.cause.text = found.details.empty() && is_buffer ? "each rank updates it by its own batches" : found.details;
+  verdict.advice =
+      is_buffer ? "use SyncBatchNorm or broadcast_buffers, or broadcast before you evaluate or save"
+                : "find the first step after which it differs (verify_every = 1), or load one rank's values on all "
+                  "(broadcast_coalesced)";
+  set_message(verdict, fmt::format("{}: {} is not the same on {}{}, at {}", verdict.what, found.name,
+                                   ranks_in_words(is_blamed ? found.odd : all),
+                                   is_blamed ? " as on " + ranks_in_words(found.others) : "", to_string(where)));
   return verdict;
 }
 

@@ -1,7 +1,7 @@
 // parameters_written: a parameter was written outside the optimizer and differs between ranks since then.
 //
 // Severity: error
-// When: before `step()`
+// When: before `step()`; weights that no optimizer holds: in the next reduced backward
 // Causes: `values_differ`: a checkpoint that only one rank loaded, averages that only one rank swapped in
 #include <brigade/dist/diagnosis/kinds.h>
 
@@ -61,20 +61,15 @@ const StepOnRank::Edit& first_write(std::span<const StepOnRank> steps, const std
 
 Verdict written(std::span<const StepOnRank> steps, const std::set<int>& writers, const std::string& parameter,
                 const std::string& lines) {
-  Verdict verdict;
-  verdict.kind = "parameters_written";
+  Verdict verdict = new_verdict("parameters_written", Severity::Error, CauseKind::ValuesDiffer);
+  verdict.what = "Parameters differ between the ranks";
   verdict.ranks.assign(writers.begin(), writers.end());
   const StepOnRank::Edit& first = first_write(steps, writers, parameter);
-  verdict.cause.kind = CauseKind::ValuesDiffer;
   verdict.cause.op = first.op;
   verdict.cause.place = first.where;
   verdict.cause.module = module_of(parameter);
-  verdict.cause.text = fmt::format("{} wrote to {} outside the optimizer on {}, and the ranks hold other values since",
-                                   lines, parameter, ranks_in_words(verdict.ranks));
-  verdict.advice =
-      "write the same on every rank (load the checkpoint on all, broadcast from the one that has loaded it, draw from the "
-      "same seed), and swap averages back before training goes on. Averages of the weights are kept in copies: detach() "
-      "without clone() shares their memory";
+  verdict.cause.text = lines + " changed it outside the optimizer";
+  verdict.advice = "write the same on every rank (checkpoints, averages, random values)";
   return verdict;
 }
 

@@ -22,20 +22,21 @@ std::string one_line(std::string text) {
 }  // namespace
 
 Verdict rank_failed(std::span<const RankReport> reports) {
-  Verdict verdict;
-  verdict.kind = "rank_failed";
-  verdict.cause.kind = CauseKind::Exception;
+  Verdict verdict = new_verdict("rank_failed", Severity::Error, CauseKind::Exception);
   verdict.iteration = reports.front().round;
+  std::vector<std::string> failures;
   for (const RankReport& report : reports) {
     if (report.failure.empty()) continue;
     verdict.ranks.push_back(report.rank);
     if (!verdict.cause.place) verdict.cause.place = report.backward;
-    verdict.message +=
-        fmt::format("{}rank {} failed in its backward{}: {}", verdict.message.empty() ? "" : "; ", report.rank,
-                    report.backward ? " at " + to_string(report.backward) : "", one_line(report.failure));
+    failures.push_back(one_line(report.failure));
   }
-  verdict.cause.text = verdict.message;
-  verdict.advice = "repair the error on the rank that is named; the other ranks only report it";
+  verdict.cause.text = first_of(failures, 4, "; ");
+  verdict.advice = "repair that error; the other ranks only report it";
+  const std::string at = verdict.cause.place ? " at " + to_string(verdict.cause.place) : "";
+  const bool is_one = failures.size() == 1;
+  set_message(verdict, fmt::format("Rank{} {} failed in {} backward{}", is_one ? "" : "s", list_of(verdict.ranks),
+                                   is_one ? "its" : "their", at));
   return verdict;
 }
 

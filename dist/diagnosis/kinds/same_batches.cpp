@@ -14,14 +14,11 @@ namespace {
 Verdict same_batches(int backwards, const Moment& moment) {
   Verdict verdict = verdict_at(moment, "same_batches", Severity::Warning, CauseKind::SameBatches);
   verdict.ranks = moment.every_rank();
-  verdict.cause.text = fmt::format(
-      "the gradients of all {} ranks were the same before they were averaged, to the last bit, in {} backwards in a row "
-      "up to number {}: the ranks train on the same data",
-      moment.ranks, backwards, moment.iteration);
-  verdict.message = verdict.cause.text;
-  verdict.advice =
-      "give each rank its own part of the data: a DistributedSampler with the rank and the world size, or a generator "
-      "seeded by the rank (and another dropout seed)";
+  verdict.cause.text = "before they were averaged, their gradients were the same to the last bit";
+  verdict.advice = "give each rank its own part of the data (DistributedSampler), or a seed of its own";
+  set_message(verdict,
+              fmt::format("All {} ranks train on the same data, in {} backwards in a row up to number {} at {}",
+                          moment.ranks, backwards, moment.iteration, to_string(moment.where)));
   return verdict;
 }
 

@@ -88,12 +88,12 @@ Verdict slow_rank(const SlowRank& slow, std::span<const NamedParameter> paramete
   verdict.ranks = {slow.rank};
   verdict.parameters.push_back(about(parameters[slow.parameter], {}, verdict.ranks));
   verdict.cause.text = fmt::format(
-      "in {} backwards in a row rank {} was late: its last gradient came after {:.1f} ms, {:.1f} ms on the others; "
-      "the first that is late is {}",
-      SlowRankStreak::kBackwards, slow.rank, static_cast<double>(slow.last_us) * 1e-3,
-      static_cast<double>(slow.others_us) * 1e-3, parameters[slow.parameter].name);
-  verdict.message = verdict.cause.text + "; every rank waits for it";
-  verdict.advice = "look at what that rank does before this parameter: a hook, a larger batch, a slower or busier core";
+      "its last gradient came after {:.1f} ms, those of the others after {:.1f} ms; the first late one is {}",
+      static_cast<double>(slow.last_us) * 1e-3, static_cast<double>(slow.others_us) * 1e-3,
+      parameters[slow.parameter].name);
+  verdict.advice = "look at what it does before that: a hook, a larger batch, a slower or busier core";
+  set_message(verdict, fmt::format("Rank {} was late in {} backwards in a row, up to number {} at {}", slow.rank,
+                                   SlowRankStreak::kBackwards, moment.iteration, to_string(moment.where)));
   return verdict;
 }
 

@@ -10,18 +10,12 @@
 namespace brigade::dist {
 
 Verdict stale_buffer(const NamedParameter& buffer, const std::string& title, SourceLocation forward) {
-  Verdict verdict;
-  verdict.kind = "stale_buffer";
-  verdict.severity = Severity::Warning;
-  verdict.cause.kind = CauseKind::Replaced;
-  verdict.cause.place = forward;
+  Verdict verdict = new_verdict("stale_buffer", Severity::Warning, CauseKind::Replaced, forward);
   verdict.cause.module = module_of(buffer.name);
-  verdict.cause.text = fmt::format(
-      "the buffer {} of {} is registered, and nobody reads it since the forward before the one at {}: the member that held "
-      "it was assigned again, and what is broadcast, saved and moved to a device is the old tensor",
-      buffer.name, title, to_string(forward));
-  verdict.message = verdict.cause.text;
-  verdict.advice = "write into the buffer under NoGradGuard (buffer.copy_(value)) in place of buffer = value";
+  verdict.cause.text = "the member that held it was assigned again; the old tensor is broadcast, saved and moved";
+  verdict.advice = "write into it under NoGradGuard (buffer.copy_(value)) in place of buffer = value";
+  set_message(verdict, fmt::format("Buffer no longer read: {} of {}, since the forward before the one at {}",
+                                   buffer.name, title, to_string(forward)));
   verdict.parameters.push_back(about(buffer, {}, {}));
   return verdict;
 }

@@ -12,19 +12,6 @@
 
 namespace brigade::dist {
 
-namespace {
-
-// "b.weight, b.bias (80 B) on rank 1"
-std::string concerned_in_words(const Verdict& verdict) {
-  int64_t bytes = 0;
-  for (const ParameterVerdict& parameter : verdict.parameters)
-    bytes += parameter.bytes;
-  return fmt::format("{} ({}) on {}", names_in_words(verdict.parameters), bytes_in_words(bytes),
-                     ranks_in_words(verdict.ranks));
-}
-
-}  // namespace
-
 std::vector<Verdict> static_graph_changed(std::span<const RankReport> reports,
                                           std::span<const NamedParameter> parameters, SourceLocation where) {
   std::vector<Verdict> verdicts;
@@ -38,18 +25,15 @@ std::vector<Verdict> static_graph_changed(std::span<const RankReport> reports,
       (report.ready[i] ? now_used : now_unused).push_back(report.rank);
     }
     if (now_used.empty() && now_unused.empty()) continue;
-    Verdict verdict;
-    verdict.kind = "static_graph_changed";
+    Verdict verdict = new_verdict("static_graph_changed", Severity::Error, CauseKind::GraphChanged, where);
     verdict.iteration = reports.front().round;
     verdict.ranks = now_unused.empty() ? now_used : now_unused;
     verdict.parameters.push_back(std::move(parameter));
-    verdict.cause.kind = CauseKind::GraphChanged;
     verdict.cause.module = module_of(parameters[i].name);
-    verdict.cause.place = where;
     const RankReport& first = reports[static_cast<size_t>(verdict.ranks.front())];
-    verdict.cause.text = fmt::format("{} in the first backward (at {}), {} in backward {} (at {})",
-                                     now_unused.empty() ? "not used" : "used", to_string(first.recorded_at),
-                                     now_unused.empty() ? "used" : "not used", first.round, to_string(first.backward));
+    verdict.cause.text =
+        fmt::format("{} in the first backward (at {}), {} in this one", now_unused.empty() ? "not used" : "used",
+                    to_string(first.recorded_at), now_unused.empty() ? "used" : "not used");
     const auto cause = first.causes.find(i);
     if (cause != first.causes.end()) {
       verdict.cause.note = cause->second.text;
@@ -66,8 +50,6 @@ std::vector<Verdict> static_graph_changed(std::span<const RankReport> reports,
       same->parameters.push_back(std::move(verdict.parameters.front()));
     }
   }
-  for (Verdict& verdict : verdicts)
-    verdict.message = paragraph(verdict, concerned_in_words(verdict));
   return verdicts;
 }
 

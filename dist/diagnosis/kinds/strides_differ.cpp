@@ -14,12 +14,11 @@ Verdict strides_differ(const NamedParameter& parameter, const Moment& moment) {
   verdict.ranks = moment.every_rank();
   verdict.parameters.push_back(about(parameter, {}, {}));
   const Shape& sizes = parameter.tensor.sizes();
-  verdict.cause.text = fmt::format(
-      "parameter `{}` {} has strides {}; its gradient lies in the bucket with strides {}, so each backward rearranges "
-      "it",
-      parameter.name, to_string(sizes), to_string(parameter.tensor.strides()), to_string(contiguous_strides(sizes)));
-  verdict.message = verdict.cause.text;
+  verdict.cause.text = fmt::format("its strides are {}, those of its gradient in the bucket {}",
+                                   to_string(parameter.tensor.strides()), to_string(contiguous_strides(sizes)));
   verdict.advice = "make the parameter contiguous before wrapping";
+  set_message(verdict, fmt::format("Gradient rearranged in each backward: `{}` {}, of the wrapper made at {}",
+                                   parameter.name, to_string(sizes), to_string(moment.where)));
   return verdict;
 }
 

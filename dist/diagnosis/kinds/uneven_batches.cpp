@@ -43,19 +43,19 @@ Verdict uneven_batches(std::span<const int64_t> rows, const Moment& moment) {
   double total = 0;
   for (const int64_t each : rows)
     total += static_cast<double>(each);
-  std::string list;
+  std::vector<std::string> samples, shares;
   for (size_t r = 0; r < rows.size(); ++r) {
     verdict.ranks.push_back(static_cast<int>(r));
     const auto own = static_cast<double>(rows[r]);
-    list += fmt::format("{}rank {}: {} samples (each counts {:.3g} times its share)", r > 0 ? ", " : "", r, rows[r],
-                        own > 0 ? total / static_cast<double>(rows.size()) / own : 0.0);
+    samples.push_back(fmt::format("has {} sample{}", rows[r], rows[r] == 1 ? "" : "s"));
+    const double share = own > 0 ? total / static_cast<double>(rows.size()) / own : 0;
+    shares.push_back(fmt::format("has a weight of {:.3g}", share));
   }
-  verdict.cause.text = fmt::format(
-      "the ranks average their gradients over batches of different sizes in backward {}: {}", moment.iteration, list);
-  verdict.message = verdict.cause.text + "; where each rank's loss is a mean, the mean of means is not the mean of all";
+  verdict.cause.text = "the losses are means, so samples do not count alike: " + by_rank_in_words(shares);
   verdict.advice =
-      "give every rank the same number of samples (DistributedSampler), or scale each rank's loss by its samples x "
-      "ranks / all samples";
+      "give every rank as many samples (DistributedSampler), or scale its loss by its samples x ranks / all samples";
+  set_message(verdict, fmt::format("Batches of different sizes in backward {} at {}: {}", moment.iteration,
+                                   to_string(moment.where), by_rank_in_words(samples)));
   return verdict;
 }
 

@@ -59,20 +59,18 @@ Verdict uneven_factors(std::span<const LossFactor> by_rank, int backwards, const
   verdict.ranks = outvoted(odd, by_rank.size());
   const size_t usual = usual_rank(by_rank, alike);
   const LossFactor& other = by_rank[static_cast<size_t>(odd.front())];
-  std::string list;
-  for (size_t r = 0; r < by_rank.size(); ++r)
-    list += fmt::format("{}rank {} {}", r > 0 ? ", " : "", r, in_words(by_rank[r]));
+  std::vector<std::string> factors;
+  for (const LossFactor& each : by_rank)
+    factors.push_back(in_words(each));
   verdict.cause.op = other.of;
   verdict.cause.place = other.at ? other.at : by_rank[usual].at;
   verdict.cause.text = fmt::format(
-      "the ranks multiply the loss (a result of {} at {}) by different numbers in backward {}, as in the {} before: {}; the "
-      "gradients of rank {} count {:.4g} times those of rank {}",
-      other.of, to_string(other.of_at), moment.iteration, backwards - 1, list, odd.front(),
-      std::abs(other.factor / by_rank[usual].factor), usual);
-  verdict.message = verdict.cause.text;
-  verdict.advice =
-      "divide or scale the loss alike on every rank; where a rank is to count for more, multiply by a tensor that holds its "
-      "weight: of that nothing is said";
+      "the gradients of rank {} count {:.4g} times those of rank {}, in {} backwards in a row (the loss is the result of {} "
+      "at {})",
+      odd.front(), std::abs(other.factor / by_rank[usual].factor), usual, backwards, other.of, to_string(other.of_at));
+  verdict.advice = "scale the loss alike on every rank, or, on purpose, multiply it by a tensor";
+  set_message(verdict, fmt::format("The ranks multiply the loss by different numbers in backward {}: {}",
+                                   moment.iteration, by_rank_in_words(factors)));
   return verdict;
 }
 

@@ -23,37 +23,30 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatheredBackwards, count, kept)
 namespace {
 
 std::string in_words(const GatheredBackwards& each) {
-  if (each.kept.count == 0) return fmt::format("{}", each.count);
-  return fmt::format("{} ({} averaged before, the latest at {}, and not cleared since)", each.count, each.kept.count,
-                     to_string(each.kept.at));
+  if (each.kept.count == 0) return fmt::format("has {}", each.count);
+  return fmt::format("has {} ({} averaged before, the latest at {}, and not cleared since)", each.count,
+                     each.kept.count, to_string(each.kept.at));
 }
 
 Verdict uneven_micro_batches(std::span<const GatheredBackwards> by_rank, const Moment& moment) {
   Verdict verdict = verdict_at(moment, "uneven_micro_batches", Severity::Warning, CauseKind::UnevenBatches);
-  std::string list;
+  std::vector<std::string> counts;
   for (size_t r = 0; r < by_rank.size(); ++r) {
     const auto alike = std::ranges::count(by_rank, by_rank[r].count, &GatheredBackwards::count);
     if (alike * 2 <= static_cast<std::ptrdiff_t>(by_rank.size())) verdict.ranks.push_back(static_cast<int>(r));
-    list += fmt::format("{}rank {}: {}", r > 0 ? ", " : "", r, in_words(by_rank[r]));
+    counts.push_back(in_words(by_rank[r]));
   }
-  verdict.cause.text = fmt::format(
-      "the gradients that were averaged in backward {} hold the backwards of different numbers of micro-batches: {}",
-      moment.iteration, list);
+  verdict.cause.text = "the ranks do not count alike in the mean";
+  verdict.advice = "run as many backwards under no_sync on every rank before the one that reduces";
   const auto kept = [](const GatheredBackwards& each) { return each.kept.count; };
   const auto most = std::ranges::max_element(by_rank, {}, kept);
   if (std::ranges::count(by_rank, most->kept.count, kept) != std::ssize(by_rank)) {
     verdict.cause.place = most->kept.at;
-    verdict.message = verdict.cause.text;
+    verdict.cause.text = "gradients were not cleared between backwards on every rank";
     verdict.advice = "call zero_grad() between those backwards on every rank, or, where they are to add up, on none";
-    return verdict;
   }
-  verdict.message =
-      verdict.cause.text +
-      "; so they do not count alike (a rank with more of them counts for more, or each of them for less where "
-      "each rank divides by its own number), and the data of that rank ends earlier";
-  verdict.advice =
-      "run as many backwards under no_sync on every rank before the one that reduces (the same accumulation steps, and "
-      "a DistributedSampler with drop_last), and clear gradients only before the first of them; where data ends unevenly on purpose, train inside join()";
+  set_message(verdict, fmt::format("Different numbers of micro-batches in the mean of backward {} at {}: {}",
+                                   moment.iteration, to_string(moment.where), by_rank_in_words(counts)));
   return verdict;
 }
 

@@ -12,15 +12,11 @@
 namespace brigade::dist {
 
 Verdict unheld_parameters(std::vector<ParameterVerdict> parameters, SourceLocation step_at) {
-  Verdict verdict;
-  verdict.kind = "unheld_parameters";
-  verdict.severity = Severity::Warning;
-  verdict.cause.kind = CauseKind::NotHeld;
-  verdict.cause.place = step_at;
-  verdict.cause.text = fmt::format("{}: averaged in every backward, and no optimizer holds {}",
-                                   names_in_words(parameters, 3), parameters.size() == 1 ? "it" : "them");
-  verdict.message = verdict.cause.text;
+  Verdict verdict = new_verdict("unheld_parameters", Severity::Warning, CauseKind::NotHeld, step_at);
+  verdict.cause.text = parameters.size() == 1 ? "no optimizer holds it" : "no optimizer holds them";
   verdict.advice = "give them to an optimizer, or freeze them before wrapping (requires_grad_(false))";
+  set_message(verdict, fmt::format("Averaged in every backward, but never moved: {}, at the step at {}",
+                                   names_in_words(parameters, 3), to_string(step_at)));
   verdict.parameters = std::move(parameters);
   return verdict;
 }

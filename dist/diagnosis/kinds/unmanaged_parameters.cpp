@@ -15,34 +15,28 @@ void outside_wrapper(const UnmanagedParameter& found, Verdict& verdict) {
   const bool is_registered = found.at.line() != 0;
   verdict.cause.place = is_registered ? found.at : found.last_use;
   // The text does not name the parameter, so that all parameters of a layer or model have the same cause.
-  verdict.cause.text =
-      fmt::format("trained by {}, it belongs to no wrapped module: its gradient stays local", found.optimizer);
+  verdict.cause.text = fmt::format("{} moves it, and it belongs to no wrapped module", found.optimizer);
   if (is_registered) verdict.cause.text += fmt::format(" (registered at {})", to_string(found.at));
-  verdict.advice =
-      "make it a parameter of the wrapped module, wrap its module too on every rank, or average its gradient yourself "
-      "(group->all_reduce(p.grad(), {.op = ReduceOp::Avg})); where it is not to be trained (a teacher), leave it out of the "
-      "optimizer";
+  verdict.advice = "register it in the wrapped module, or wrap its module too";
 }
 
 }  // namespace
 
 Verdict unmanaged_parameters(const UnmanagedParameter& found) {
-  Verdict verdict;
-  verdict.kind = "unmanaged_parameters";
-  verdict.cause.kind = found.kind;
+  Verdict verdict = new_verdict("unmanaged_parameters", Severity::Error, found.kind);
+  verdict.what = "Not averaged";
   const std::string at = to_string(found.at);
   if (found.kind == CauseKind::OutsideWrapper) {
     outside_wrapper(found, verdict);
   } else if (found.kind == CauseKind::Replaced) {
     verdict.cause.text =
-        fmt::format("it exists twice: the wrapper holds the old object, {} moves the new one, registered at {}",
-                    found.optimizer, at);
+        fmt::format("the wrapper holds the old object, {} moves the new one, registered at {}", found.optimizer, at);
     verdict.advice = "wrap again after replacing a module or a parameter";
   } else if (found.kind == CauseKind::Thawed) {
-    verdict.cause.text = fmt::format("it is trainable since {}, after wrapping: unknown to the reducer", at);
+    verdict.cause.text = fmt::format("it is trainable since {}, after wrapping", at);
     verdict.advice = "unfreeze it before wrapping, or wrap again afterwards";
   } else {
-    verdict.cause.text = fmt::format("it was added after wrapping, at {}: unknown to the reducer", at);
+    verdict.cause.text = fmt::format("it was added after wrapping, at {}", at);
     verdict.advice = "build the whole module before wrapping, or wrap again";
   }
   if (found.kind != CauseKind::OutsideWrapper) verdict.cause.place = found.at;

@@ -28,17 +28,11 @@ std::string remedy(CauseKind kind) {
 }  // namespace
 
 Verdict unreached_module(const UnreachedModule& found, std::vector<ParameterVerdict> parameters, Cause cause) {
-  Verdict verdict;
-  verdict.kind = "unreached_module";
-  verdict.severity = Severity::Warning;
-  verdict.advice =
-      fmt::format("{}; if the module is not to be trained here, run its forward under NoGradGuard", remedy(cause.kind));
-  cause.text = fmt::format(
-      "{} steps of {}, the latest at {}, have found no gradient of {}, although its forward ran before each: {}{}",
-      found.steps, found.optimizer, to_string(found.step_at), found.title, cause.text,
-      cause.note.empty() ? "" : "; " + cause.note);
+  Verdict verdict = new_verdict("unreached_module", Severity::Warning, cause.kind);
+  verdict.advice = remedy(cause.kind) + ", or run its forward under NoGradGuard if it is not to be trained here";
   verdict.cause = std::move(cause);
-  verdict.message = verdict.cause.text;
+  set_message(verdict, fmt::format("No gradient of {} in {} steps of {}, the latest at {}, although its forward ran",
+                                   found.title, found.steps, found.optimizer, to_string(found.step_at)));
   verdict.parameters = std::move(parameters);
   return verdict;
 }

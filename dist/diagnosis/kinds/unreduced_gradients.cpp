@@ -12,41 +12,31 @@
 namespace brigade::dist {
 
 Verdict unreduced_gradients(const UnreducedGradient& found, ParameterVerdict parameter) {
-  Verdict verdict;
-  verdict.kind = "unreduced_gradients";
+  Verdict verdict = new_verdict("unreduced_gradients", Severity::Error, CauseKind::NotReduced);
+  verdict.what = "Not averaged";
   verdict.parameters.push_back(std::move(parameter));
   if (found.by_hand) {
     verdict.cause.kind = CauseKind::SetByHand;
     verdict.cause.place = found.set_at;
-    verdict.cause.text = fmt::format(
-        "the gradient was set at {}, not made by an observed backward, and the ranks' values differ: it is this rank's "
-        "own",
-        to_string(found.set_at));
-    verdict.advice =
-        "let backward() make the gradient, or average it over the ranks after setting it "
-        "(group->all_reduce(p.grad(), {.op = ReduceOp::Avg}))";
+    verdict.cause.text =
+        fmt::format("the gradient was set at {}, and the ranks' values differ", to_string(found.set_at));
+    verdict.advice = "let backward() make it, or average it after setting it";
     return verdict;
   }
-  verdict.cause.kind = CauseKind::NotReduced;
   if (found.reducing_at.line() != 0) {
     verdict.cause.place = found.step_at;
-    verdict.cause.text = fmt::format(
-        "step() at {} comes in the middle of the backward at {}, where the gradient is still this rank's own: the means "
-        "are there when the backward ends",
-        to_string(found.step_at), to_string(found.reducing_at));
-    verdict.advice =
-        "step after backward(); or let the wrapper step in backward, each parameter when its bucket is reduced: "
-        "ddp.apply_optimizer_in_backward(make)";
+    verdict.cause.text =
+        fmt::format("the step comes in the middle of the backward at {}, and the means are there when that ends",
+                    to_string(found.reducing_at));
+    verdict.advice = "step after backward(), or let the wrapper step in it: ddp.apply_optimizer_in_backward(make)";
     return verdict;
   }
   verdict.cause.place = found.last_local;
-  verdict.cause.text = fmt::format(
-      "step() at {} with {} of {} micro-batches reduced: the last backward, at {}, ran under no_sync (opened at {})",
-      to_string(found.step_at), found.backwards - std::min(found.local, found.backwards), found.backwards,
-      to_string(found.last_local), to_string(found.no_sync_at));
-  verdict.advice =
-      "run the last backward before step() outside no_sync: it reduces what has gathered. Local steps on purpose (local "
-      "SGD, model averaging) need no no_sync: register post_local_sgd_hook and a PeriodicModelAverager";
+  verdict.cause.text =
+      fmt::format("{} of {} micro-batches were reduced: the last backward, at {}, ran under no_sync (opened at {})",
+                  found.backwards - std::min(found.local, found.backwards), found.backwards,
+                  to_string(found.last_local), to_string(found.no_sync_at));
+  verdict.advice = "run the last backward before step() outside no_sync: it reduces what has gathered";
   return verdict;
 }
 

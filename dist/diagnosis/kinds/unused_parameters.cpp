@@ -9,38 +9,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 namespace brigade::dist {
-
-namespace {
-
-std::string parameters_in_words(const Verdict& verdict) {
-  int64_t bytes = 0;
-  for (const ParameterVerdict& parameter : verdict.parameters)
-    bytes += parameter.bytes;
-  return fmt::format("{} ({})", names_in_words(verdict.parameters), bytes_in_words(bytes));
-}
-
-// "b.weight (64 B): never ready on rank 1 (ready on rank 0); held up bucket 0"
-std::string concerned_in_words(const Verdict& verdict, std::span<const NamedParameter> parameters,
-                               const ErrorContext& context) {
-  const ParameterVerdict& first = verdict.parameters.front();
-  std::string concerned =
-      fmt::format("{}: never ready on {}", parameters_in_words(verdict), ranks_in_words(first.missing_ranks));
-  if (!first.ready_ranks.empty()) concerned += fmt::format(" (ready on {})", ranks_in_words(first.ready_ranks));
-  std::set<uint32_t> buckets;
-  for (uint32_t i = 0; i < parameters.size(); ++i) {
-    for (const ParameterVerdict& each : verdict.parameters) {
-      if (each.name == parameters[i].name) buckets.insert(context.buckets[i]);
-    }
-  }
-  concerned +=
-      fmt::format("; held up bucket{} {}", buckets.size() > 1 ? "s" : "", list_of({buckets.begin(), buckets.end()}));
-  return concerned;
-}
-
-}  // namespace
 
 std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
                                        const ErrorContext& context) {
@@ -82,14 +54,12 @@ std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std:
       break;
     }
     if (grouped) continue;
-    Verdict verdict;
-    verdict.kind = "unused_parameters";
+    Verdict verdict = new_verdict("unused_parameters", Severity::Error, cause.kind);
     verdict.iteration = reports.front().round;
     verdict.ranks = parameter.missing_ranks;
-    verdict.advice = advice_for(cause.kind, !parameter.ready_ranks.empty());
-    // At the end of this backward it is unknown whether another one follows (docs/design.md).
-    if (cause.kind == CauseKind::OutputDropped && context.report_at_once)
-      verdict.advice += "; where another backward of the same step reaches it, wrap with report_at = NextForward";
+    verdict.advice = advice_for(cause.kind, !parameter.ready_ranks.empty(), context.by_fabric);
+    if (cause.kind == CauseKind::NotUsed && !cause.op.empty())
+      verdict.advice = fmt::format("make random choices before the {}: its segment has to run twice alike", cause.op);
     verdict.cause = std::move(cause);
     verdict.parameters.push_back(std::move(parameter));
     verdicts.push_back(std::move(verdict));
@@ -98,8 +68,10 @@ std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std:
     const std::string& first = verdict.parameters.front().name;
     if (of_first_only.contains(first) && !verdict.cause.note.empty())
       verdict.cause.note = fmt::format("of {}: {}", first, verdict.cause.note);
-    verdict.message = paragraph(verdict, concerned_in_words(verdict, parameters, context));
   }
+  // What was not called explains results that others dropped.
+  std::ranges::stable_partition(verdicts,
+                                [](const Verdict& verdict) { return verdict.cause.kind != CauseKind::OutputDropped; });
   return verdicts;
 }
 

@@ -9,15 +9,13 @@
 
 namespace brigade::dist {
 
-Verdict wrongly_scaled(const std::string& fault, size_t others, SourceLocation step_at, ParameterVerdict parameter) {
-  Verdict verdict;
-  verdict.kind = "wrongly_scaled";
+Verdict wrongly_scaled(const autograd::ScaleFault& fault, SourceLocation step_at, ParameterVerdict parameter) {
+  Verdict verdict = new_verdict("wrongly_scaled", Severity::Error, CauseKind::WrongScale, step_at);
+  verdict.what = "Wrong scale";
   verdict.parameters.push_back(std::move(parameter));
-  verdict.cause.kind = CauseKind::WrongScale;
-  verdict.cause.place = step_at;
-  verdict.cause.text = fmt::format("its gradient{} {}",
-                                   others == 0 ? "" : fmt::format(" (and that of {} other parameters)", others), fault);
-  verdict.advice = "scale the loss, unscale and step by the same calls on every rank";
+  const std::string others = fault.others == 0 ? "" : fmt::format(" (and {} more)", fault.others);
+  verdict.cause.text = fmt::format("the gradient{} {}", others, fault.text);
+  verdict.advice = fault.advice;
   return verdict;
 }
 

@@ -20,9 +20,7 @@ bool same(const CollectiveInfo& a, const CollectiveInfo& b) { return a.matches(b
 
 Verdict collective_mismatch(const Mismatch& mismatch, const RankNames& names) {
   const auto& by_rank = mismatch.by_rank;
-  Verdict verdict;
-  verdict.kind = "collective_mismatch";
-  verdict.cause.kind = CauseKind::CollectiveDiffers;
+  Verdict verdict = new_verdict("collective_mismatch", Severity::Error, CauseKind::CollectiveDiffers);
   const size_t usual = usual_rank(by_rank, &same);
   const std::vector<int> odd_ones = odd_ranks(by_rank, &same);
   size_t odd = odd_ones.empty() ? usual : static_cast<size_t>(odd_ones.front());
@@ -37,14 +35,16 @@ Verdict collective_mismatch(const Mismatch& mismatch, const RankNames& names) {
   verdict.cause.place = by_rank[odd].where;
   verdict.cause.op = name(by_rank[odd].kind);
   verdict.iteration = by_rank[odd].iteration;
-  verdict.cause.text = fmt::format("ranks met in different collectives: rank {} is in {}, rank {} is in {}",
-                                   names(static_cast<int>(first)), in_words(by_rank[first]),
-                                   names(static_cast<int>(second)), in_words(by_rank[second]));
-  verdict.cause.note = reason.likely;
+  verdict.cause.text = reason.why;
   verdict.advice = reason.advice;
-  verdict.message = verdict.cause.text + ". Nothing was exchanged.";
-  if (!reason.likely.empty()) verdict.message += " Likely: " + reason.likely + ".";
-  verdict.message += kFix + verdict.advice;
+  const auto without_number = [](const CollectiveInfo& info) {
+    const std::string words = in_words(info);
+    return words.substr(0, words.rfind(" (collective "));
+  };
+  set_message(verdict,
+              fmt::format("The ranks met in different collectives: rank {} in {}, rank {} in {} (collective {})",
+                          names(static_cast<int>(first)), without_number(by_rank[first]),
+                          names(static_cast<int>(second)), without_number(by_rank[second]), by_rank[first].sequence));
   return verdict;
 }
 

@@ -10,9 +10,7 @@
 namespace brigade::dist {
 
 Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const RankStatus> missing) {
-  Verdict verdict;
-  verdict.kind = "collective_timeout";
-  verdict.cause.kind = CauseKind::RankBehind;
+  Verdict verdict = new_verdict("collective_timeout", Severity::Error, CauseKind::RankBehind);
   verdict.cause.op = name(waiting.kind);
   verdict.iteration = waiting.iteration;
   std::vector<std::string> each;
@@ -25,13 +23,12 @@ Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const RankSt
     const RankStatus& first = missing.front();
     verdict.cause.place = first.activity.doing == Doing::Nothing ? first.last.where : place_of(first.activity.where);
   }
-  verdict.cause.text =
-      fmt::format("{} did not come to {}{}{}", missing.empty() ? std::string("a rank") : ranks_in_words(verdict.ranks),
-                  in_words(waiting), places.empty() ? "" : ": ", places);
-  verdict.advice =
-      "look at what the named rank does there: a loop that ended early, a branch, a slow batch. A longer time-out "
-      "helps a rank that is only slow; Join serves ranks with fewer batches";
-  verdict.message = verdict.cause.text;
+  verdict.cause.text = places;
+  verdict.advice = "look at what it does there: a loop that ended early, a branch, a slow batch";
+  const std::string who = missing.empty()       ? "A rank"
+                          : missing.size() == 1 ? fmt::format("Rank {}", missing.front().rank)
+                                                : "Ranks " + list_of(verdict.ranks);
+  set_message(verdict, fmt::format("{} did not come to {}", who, in_words(waiting)));
   return verdict;
 }
 

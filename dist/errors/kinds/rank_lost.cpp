@@ -21,22 +21,26 @@ std::string last_of(const CollectiveInfo& waiting, const RankStatus& lost) {
 }  // namespace
 
 Verdict rank_lost(const CollectiveInfo& waiting, const RankStatus& lost, const Departure& end) {
-  Verdict verdict;
-  verdict.kind = "rank_lost";
-  verdict.cause.kind = end.by_exception() ? CauseKind::Exception : CauseKind::RankGone;
+  Verdict verdict =
+      new_verdict("rank_lost", Severity::Error, end.by_exception() ? CauseKind::Exception : CauseKind::RankGone);
   verdict.cause.op = name(waiting.kind);
   verdict.iteration = waiting.iteration;
   verdict.ranks = {lost.rank.number};
   verdict.cause.place = lost.last.where;
-  verdict.cause.text = fmt::format("rank {} {}; {}", lost.rank, in_words(end), last_of(waiting, lost));
+  verdict.cause.text = last_of(waiting, lost);
+  if (!end.words.empty() && end.how != Departure::How::GaveUp && end.how != Departure::How::Unknown) {
+    verdict.cause.note = verdict.cause.text;
+    verdict.cause.text = end.words;
+  }
   verdict.advice =
-      end.by_exception() ? "repair the error on the rank that is named; the other ranks only report it"
+      end.by_exception() ? "repair that error; the other ranks only report it"
       : end.how == Departure::How::Left
-          ? "it left its loop before the others: give every rank the same number of batches, or use Join, and run as many "
-            "reduced backwards and steps of them (the last accumulation of an epoch too)"
-          : "see its own output and exit status (brigade run prints them): a signal, a crash, no memory; or, with status "
-            "0, an exit in the middle, while the others still needed it";
-  verdict.message = fmt::format("{}; waited for in {}", verdict.cause.text, in_words(waiting));
+          ? "give every rank the same number of batches and steps, or use Join: it left its loop before the others"
+      : end.how == Departure::How::GaveUp ? "find what took this rank so long before it came"
+                                          : "see its own output and exit status (brigade run prints them)";
+  if (end.how == Departure::How::GaveUp)
+    verdict.cause.text = fmt::format("this rank came after the time-out of rank {}", lost.rank);
+  set_message(verdict, fmt::format("Rank {} {}; it was waited for in {}", lost.rank, way_of(end), in_words(waiting)));
   return verdict;
 }
 

@@ -293,8 +293,7 @@ class GlooGroup final : public ChainGroup {
       }
       // A rank on which a peer gave up reports that, unless it gave up waiting itself.
       if (told[own].late.empty() && late[own])
-        throw lost_rank_error(waiting, each.rank_status,
-                              {Departure::How::GaveUp, fmt::format("gave up waiting for rank {}", named(rank()))});
+        throw lost_rank_error(waiting, each.rank_status, {Departure::How::GaveUp, "gave up waiting for this rank"});
     }
     late[own] = nullptr;
     std::vector<RankStatus> missing;
@@ -336,8 +335,7 @@ class GlooGroup final : public ChainGroup {
       throw PeerError("connections were lost in {} on rank {}: {}", in_words(waiting.collective), waiting.rank, what);
     }
     if (!time_out.empty()) throw missing_ranks_error(waiting, missing, time_out);
-    throw lost_rank_error(waiting, missing.front(), {Departure::How::Unknown, "died or lost its connection"},
-                          fmt::format(" ({})", what));
+    throw lost_rank_error(waiting, missing.front(), {Departure::How::Unknown, "died or lost its connection"}, what);
   }
 
   const std::shared_ptr<Store> store_;

@@ -102,7 +102,9 @@ void HostSteps::between(const HostsCall& call, const std::function<WorkPtr()>& p
       }
       fail(late_step_error(waiting_in(call), error, timed_out_in_words(call), "between hosts"));
     }
-    const std::string text = fmt::format("{}; that was the step between hosts, with rank {}", error.what(), partners_);
+    std::string text = error.what();
+    text.insert(std::min(text.size(), text.find(kDo)),
+                fmt::format(" (that was the step between hosts, with rank {})", partners_));
     fail(DiagnosedAs<PeerError>(text, verdicts_of(error)));
   }
 }

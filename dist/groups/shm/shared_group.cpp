@@ -390,9 +390,11 @@ void SharedGroup::lose(int r, const Operation& operation) {
     lost = blamed;
   }
   Departure end = end_of(block(lost));
+  if (block(lost).blames.load(std::memory_order_acquire) == rank())
+    end = {Departure::How::GaveUp, "gave up waiting for this rank"};
   if (!end.has_ended()) end = death_of(lost);
   if (!end.has_ended())
-    end = {Departure::How::GaveUp, fmt::format("did not come in time (rank {} waited for it)", named(r))};
+    end = {Departure::How::Unknown, fmt::format("did not come in time (rank {} waited for it)", named(r))};
   block(rank()).blames.store(lost, std::memory_order_release);
   fail(std::make_exception_ptr(
       lost_rank_error({named(rank()), info_of(block(rank()), operation.sequence)}, rank_status(lost), end)));

@@ -5,6 +5,7 @@
 #include <brigade/core/clock.h>
 #include <brigade/core/error.h>
 #include <brigade/core/factory.h>
+#include <brigade/dist/checks/hand_updates.h>
 #include <brigade/dist/observers/norm_meter.h>
 #include <brigade/dist/timeline/timeline.h>
 #include <brigade/kernels/bucket.h>
@@ -95,6 +96,7 @@ MeasuredBucket::MeasuredBucket(const BucketCase& what, dist::ProcessGroupPtr gro
   for (dist::Statistic* const each : dist::statistics_of(advice_))
     setup_.words.push_back(each);
   setup_.options.meter = std::make_shared<dist::NormMeter>();
+  setup_.options.observers.push_back(std::make_shared<dist::HandUpdates>(std::vector<dist::NamedParameter>()));
   setup_.register_observers();
   if (dist::CommHookPtr hook = make_hook(what.hook)) ddp_.register_comm_hook(std::move(hook));
   buckets_.emplace(setup_);

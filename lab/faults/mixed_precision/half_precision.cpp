@@ -76,7 +76,7 @@ const AddFault add(Fault{.id = "AMP-15",
                          .title = "float16 parameters under a scaler",
                          .expected = {.kind = "error",
                                       .words = {"Attempting to unscale FP16 gradients", "'a.weight' of SGD",
-                                                "Keep the parameters in float32"}},
+                                                "keep the parameters in float32"}},
                          .run = &run});
 
 }  // namespace half_precision_parameters
@@ -109,7 +109,7 @@ const AddFault add(Fault{.id = "AMP-20",
                                       .cause = "overflow",
                                       .severity = dist::Severity::Note,
                                       .op = "reduce_in_float16",
-                                      .words = {"finite on every rank before", "gradient_predivide_factor"}},
+                                      .words = {"finite on every rank before it", "its range was exceeded"}},
                          .run = &run});
 
 }  // namespace half_precision_reduction
@@ -144,7 +144,7 @@ const AddFault add(Fault{.id = "AMP-21",
                                       .cause = "modes_differ",
                                       .severity = dist::Severity::Warning,
                                       .op = "autocast",
-                                      .words = {"rank 0: no autocast", "rank 1: bfloat16"}},
+                                      .words = {"ran without autocast", "ran under bfloat16 on "}},
                          .run = &run});
 
 }  // namespace autocast_on_one_rank

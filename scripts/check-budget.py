@@ -127,8 +127,8 @@ BUDGETS = [
     ("members of Round", lambda: members(ROUND, "Round"), 13, 14),
     ("arguments of StepCheck's constructor", lambda: constructor_arguments(STEP, "StepCheck"), 4, 4),
     ("lines of the reading set (docs/reading.md)", lambda: lines_of(reading_set()), 5000, 5000),
-    ("lines of the library", lambda: lines_of(files_of(*LIBRARY)), 97134, 80000),
-    ("lines of tests", lambda: lines_of(files_of("tests")), 69847, 55000),
+    ("lines of the library", lambda: lines_of(files_of(*LIBRARY)), 97128, 80000),
+    ("lines of tests", lambda: lines_of(files_of("tests")), 69846, 55000),
     ("C++ files", lambda: len(files_of(*EVERYWHERE)), 1600, 1600),
     ("C++ files under 40 lines", lambda: tiny(files_of(*EVERYWHERE)), 135, 150),
 ]

@@ -4,18 +4,17 @@
 #include <brigade/autograd/tape.h>
 #include <brigade/autograd/write_log.h>
 #include <brigade/core/fnv.h>
+#include <brigade/dist/checks/step_habits.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/wire.h>
 #include <brigade/dist/errors/majority.h>
 #include <brigade/dist/reducer/round.h>
-#include <brigade/optim/optimizer.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <unordered_set>
 
 namespace brigade::dist {
 
@@ -44,15 +43,6 @@ std::vector<int> odd_in(const std::vector<std::vector<double>>& by_rank, size_t 
   return odd_ranks(by_rank, [&](const auto& a, const auto& b) {
     return are_alike({a[at], a[at + 1]}, {b[at], b[at + 1]}, dtype);
   });
-}
-
-std::unordered_set<const TensorImpl*> held_by_optimizers() {
-  std::unordered_set<const TensorImpl*> held;
-  for (const optim::Optimizer* const each : optim::optimizers_of_this_thread()) {
-    for (const Tensor& parameter : each->parameters())
-      held.insert(parameter.impl());
-  }
-  return held;
 }
 
 }  // namespace

@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_set>
 #include <utility>
 
 namespace brigade::dist {
@@ -31,6 +30,14 @@ constexpr uint64_t kStepsAlone = 2;
 constexpr uint64_t kStepsBesideOthers = 3;
 constexpr uint64_t kStepsOfUnused = 16;
 
+// The number of module members that hold the parameter.
+uint32_t places_of(const Tensor& parameter) {
+  const autograd::AutogradMeta* const meta = autograd::meta(parameter);
+  return meta ? meta->held_by_modules : 0;
+}
+
+}  // namespace
+
 std::unordered_set<const TensorImpl*> held_by_optimizers() {
   std::unordered_set<const TensorImpl*> held;
   for (const optim::Optimizer* optimizer : optim::optimizers_of_this_thread()) {
@@ -39,14 +46,6 @@ std::unordered_set<const TensorImpl*> held_by_optimizers() {
   }
   return held;
 }
-
-// The number of module members that hold the parameter.
-uint32_t places_of(const Tensor& parameter) {
-  const autograd::AutogradMeta* const meta = autograd::meta(parameter);
-  return meta ? meta->held_by_modules : 0;
-}
-
-}  // namespace
 
 StepHabits::StepHabits(Reducer& reducer, WrapperLog& log, std::function<std::vector<NamedParameter>()> parameters)
     : reducer_(reducer), log_(log), parameters_(std::move(parameters)) {

@@ -9,12 +9,16 @@
 #include <functional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace brigade::dist {
 
 class Reducer;
 struct WrapperLog;
+
+// The parameters of all optimizers of this thread.
+std::unordered_set<const TensorImpl*> held_by_optimizers();
 
 class StepHabits {
  public:

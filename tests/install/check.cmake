@@ -40,7 +40,7 @@ foreach(again RANGE 1 5)
   set(verdict "unused_parameters in backward 1\n  parameter ${line}  parameter ${line}  cause ${line}  at ${line}  advice ${line}")
   example(08_diagnose "${verdict}${verdict}without the mistakes: every gradient arrived\n")
   # Brigade's own advice is made known by static objects of a library: they have to come with the package.
-  example(10_own_advice "uneven_batches in backward 1: ${line}dead_parameters in backward 10: ${line}")
+  example(10_own_advice "uneven_batches in backward 1: ${line}why: ${line}dead_parameters in backward 10: ${line}")
   example(11_fabric "accuracy after 20 epochs: 0\\.9[0-9]+\ninterrupted in the eighth: weights equal to the bit\n")
 endforeach()
 # It writes a file of its own gradients, and compares with it: a line for the loss and for each of the four gradients, under a line of titles.

@@ -114,23 +114,22 @@ bool has_float16_gradients(const optim::Optimizer& optimizer) {
 void GradScaler::require_on_device(const optim::Optimizer& optimizer, bool steps, SourceLocation where) const {
   if (!on_device_) return;
   if (steps && !optimizer.can_step_unknown()) {
-    optim::detail::throw_scaler_error(
-        where,
-        "GradScaler.step() with .capturable = true: expected an optimizer whose step the device can "
-        "leave out by itself (SGD without hooks and, with momentum, without dampening; Adam and AdamW "
-        "without hooks, with .capturable = true), got {}. Use such an optimizer, or a scaler without "
-        ".capturable and its step() outside of a graph",
-        optimizer.name());
+    throw ScalerError(where,
+                      "GradScaler.step() with .capturable = true: expected an optimizer whose step the device can "
+                      "leave out by itself (SGD without hooks and, with momentum, without dampening; Adam and AdamW "
+                      "without hooks, with .capturable = true), got {}. Use such an optimizer, or a scaler without "
+                      ".capturable and its step() outside of a graph",
+                      optimizer.name());
   }
   const std::vector<Tensor> parameters = optimizer.parameters();
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Tensor grad = parameters[i].grad();
     if (!grad.defined() || grad.device() == on_device_->device()) continue;
-    optim::detail::throw_scaler_error(
-        where,
-        "GradScaler with .capturable = true: expected gradients on {}, where the scale is, got {} of {} "
-        "on {}. Use an optimizer and a scaler for each device, or a scaler without .capturable",
-        on_device_->device(), optim::detail::parameter_in_words(parameters[i], i), optimizer.name(), grad.device());
+    throw ScalerError(where,
+                      "GradScaler with .capturable = true: expected gradients on {}, where the scale is, got {} of {} "
+                      "on {}. Use an optimizer and a scaler for each device, or a scaler without .capturable",
+                      on_device_->device(), optim::detail::parameter_in_words(parameters[i], i), optimizer.name(),
+                      grad.device());
   }
 }
 
@@ -288,12 +287,11 @@ void GradScaler::update_on_device(SourceLocation where) {
   }
   if (found.empty()) throw_nothing_found(updated_at_, where);
   if (agreed && alone) {
-    optim::detail::throw_scaler_error(
-        where,
-        "GradScaler.update() with .capturable = true: {} has stepped together with the other ranks, and "
-        "{} by this rank alone, so that the ranks' scales would become different ones. Give the second "
-        "one a scaler of its own, or use a scaler without .capturable",
-        agreed->optimizer->name(), alone->optimizer->name());
+    throw ScalerError(where,
+                      "GradScaler.update() with .capturable = true: {} has stepped together with the other ranks, and "
+                      "{} by this rank alone, so that the ranks' scales would become different ones. Give the second "
+                      "one a scaler of its own, or use a scaler without .capturable",
+                      agreed->optimizer->name(), alone->optimizer->name());
   }
   on_device_->update(found, rule());
   end_iteration(where);

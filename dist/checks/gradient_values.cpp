@@ -14,13 +14,12 @@ namespace brigade::dist {
 
 namespace {
 
-constexpr double kTolerance = 1e-3;
 constexpr double kSizeOfNonFinite = 1e6;
 constexpr int64_t kSome = 64;
 constexpr double kScale = 1e9;  // converts sums to integer words
 
 // Tolerance of a difference between digests, in words; the weights of the digests are below 2.
-constexpr auto kMostApart = static_cast<int64_t>(kTolerance * kScale);
+constexpr auto kMostApart = static_cast<int64_t>(GradientValues::kTolerance * kScale);
 
 // During graph capture nothing is computed, and nothing may wait for the device.
 bool has_values(const Tensor& tensor) {
@@ -45,8 +44,8 @@ double weight(size_t position) noexcept {
 
 }  // namespace
 
-bool GradientValues::is_like(const GradientValues& other) const noexcept {
-  return std::abs(direction - other.direction) <= kTolerance && std::abs(size - other.size) <= kTolerance;
+bool GradientValues::is_like(const GradientValues& other, double tolerance) const noexcept {
+  return std::abs(direction - other.direction) <= tolerance && std::abs(size - other.size) <= tolerance;
 }
 
 GradientValues values_of(const Tensor& gradient) {

@@ -20,7 +20,8 @@ struct GradientValues {
   static constexpr double kSizeOfZeros = -2000;
 
   // Compares with a tolerance, since hosts with different processors sum in different orders.
-  bool is_like(const GradientValues& other) const noexcept;
+  static constexpr double kTolerance = 1e-3;
+  bool is_like(const GradientValues& other, double tolerance = kTolerance) const noexcept;
 };
 
 // Summary of a floating-point tensor on any device. An undefined tensor, or one on a device that is capturing a

@@ -27,12 +27,9 @@ GradientValues summary_of(const Tensor& parameter) {
   return values.device().type == kCPU ? values_of(values) : values_of_some(values);
 }
 
-// Closer than GradientValues::is_like(): updates by other gradients differ little at first. Only 16-bit elements are
+// Closer than GradientValues::kTolerance: updates by other gradients differ little at first. Only 16-bit elements are
 // rounded that coarsely by processors that compute in another order.
-bool are_alike(const GradientValues& a, const GradientValues& b, DType dtype) {
-  const double tolerance = dtype == kFloat32 || dtype == kFloat64 ? 1e-4 : 1e-3;
-  return std::abs(a.direction - b.direction) <= tolerance && std::abs(a.size - b.size) <= tolerance;
-}
+double tolerance_of(DType dtype) { return dtype == kFloat32 || dtype == kFloat64 ? 1e-4 : GradientValues::kTolerance; }
 
 // What a rank sends of each parameter: direction and size before the first forward, then before the latest; nothing if an
 // optimizer holds it.
@@ -41,7 +38,7 @@ using Summaries = std::vector<std::vector<double>>;
 // The ranks whose numbers `at` and after differ from the usual ones; all have some.
 std::vector<int> odd_in(const std::vector<std::vector<double>>& by_rank, size_t at, DType dtype) {
   return odd_ranks(by_rank, [&](const auto& a, const auto& b) {
-    return are_alike({a[at], a[at + 1]}, {b[at], b[at + 1]}, dtype);
+    return GradientValues{a[at], a[at + 1]}.is_like({b[at], b[at + 1]}, tolerance_of(dtype));
   });
 }
 

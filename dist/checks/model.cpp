@@ -28,7 +28,7 @@ bool are_alike(const std::vector<std::vector<std::string>>& lists, size_t entry)
 
 [[noreturn]] void raise(Verdict verdict, const std::string& what, const char* words_of_pytorch, SourceLocation where) {
   set_message(verdict, what);
-  std::string text = in_words(std::span<const Verdict>(&verdict, 1));
+  std::string text = in_words(verdict);
   if (*words_of_pytorch != '\0') text += fmt::format("\n\nPyTorch says: \"{}\"", words_of_pytorch);
   throw ConsistencyError(text, {std::move(verdict)}, where);
 }
@@ -51,11 +51,10 @@ void check_same_order(ProcessGroup& group, const Replica& replica, const std::ve
                       SourceLocation where) {
   const auto swapped = group.attached<WrapperHistory>().add(replica.module, made_at);
   if (!swapped) return;
-  Verdict verdict = wrappers_in_other_order(
+  const Verdict verdict = wrappers_in_other_order(
       {swapped->rank, made_at[static_cast<size_t>(swapped->rank)], swapped->later, swapped->other, swapped->earlier},
       where);
-  const std::string message = in_words(std::span<const Verdict>(&verdict, 1));
-  throw ConsistencyError(message, {std::move(verdict)}, where);
+  throw ConsistencyError(in_words(verdict), {verdict}, where);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ Verdict with_others(const std::vector<Verdict>& buffers) {
     told.parameters.insert(told.parameters.end(), buffers[i].parameters.begin(), buffers[i].parameters.end());
   if (buffers.size() == 1) return told;
   told.cause.note = fmt::format("{} more differ", buffers.size() - 1);
-  set_message(told, told.message.substr(0, told.message.find('\n')));
+  set_message(told, headline(told));
   return told;
 }
 

@@ -33,7 +33,7 @@ std::vector<Verdict> in_paragraphs(std::span<const Verdict> verdicts) {
 }
 
 // "No gradient: b.weight (64 B), on rank 1, in backward 3 of DDP(Net) at train.cpp:30"
-std::string headline(const char* what, const Verdict& verdict, const ErrorContext& context) {
+std::string first_line(const char* what, const Verdict& verdict, const ErrorContext& context) {
   return fmt::format("{}: {}, on {}, in backward {}{} at {}", what, parameters_in_words(verdict.parameters),
                      ranks_in_words(verdict.ranks), verdict.iteration,
                      context.wrapper.empty() ? "" : " of " + context.wrapper, to_string(context.where));
@@ -45,7 +45,7 @@ std::string compose_text(const char* what, std::span<const Verdict> verdicts, co
                          const std::string& words_of_pytorch) {
   std::vector<Verdict> paragraphs = in_paragraphs(verdicts);
   for (Verdict& paragraph : paragraphs)
-    set_message(paragraph, headline(what, paragraph, context));
+    set_message(paragraph, first_line(what, paragraph, context));
   const std::string text = in_words(paragraphs) + "\n\n";
   const char* const verbose = std::getenv("BRIGADE_VERBOSE");
   if (verbose && std::string_view(verbose) == "1") return text + kAfterwards + "\n\nPyTorch says: " + words_of_pytorch;
@@ -109,9 +109,8 @@ ReductionError compose_error(std::span<const RankReport> reports, std::span<cons
         fmt::format("rank {} reports {} parameters, expected {}", report.rank, report.ready.size(), parameters.size()),
         {}, where);
   }
-  const auto alone = [&](Verdict verdict) {
-    const std::string text = in_words(std::span<const Verdict>(&verdict, 1)) + context.legend;
-    return ReductionError(text, {std::move(verdict)}, where);
+  const auto alone = [&](const Verdict& verdict) {
+    return ReductionError(in_words(verdict) + context.legend, {verdict}, where);
   };
   if (context.failed) return alone(rank_failed(reports));
   if (!context.same_round) return alone(backward_mismatch(reports, parameters));
@@ -121,7 +120,7 @@ ReductionError compose_error(std::span<const RankReport> reports, std::span<cons
   const std::string words =
       context.changed ? words_on_static_graph(reports) : words_on_unused_parameters(reports, parameters, context);
   for (Verdict& verdict : verdicts)
-    set_message(verdict, headline(what, verdict, context));
+    set_message(verdict, first_line(what, verdict, context));
   const std::string message = compose_text(what, verdicts, context, words) + context.legend;
   return ReductionError(message, std::move(verdicts), where);
 }

@@ -111,6 +111,10 @@ std::string dtype_in_words(const CollectiveInfo& info) {
 }
 
 std::string in_words(const CollectiveInfo& info) {
+  return call_in_words(info) + fmt::format(" (collective {})", info.sequence);
+}
+
+std::string call_in_words(const CollectiveInfo& info) {
   std::string text = name(info.kind);
   if (const std::string op = op_in_words(info); !op.empty()) text += fmt::format("({})", op);
   if (info.root >= 0) text += fmt::format("(from rank {})", info.root);
@@ -119,7 +123,7 @@ std::string in_words(const CollectiveInfo& info) {
   if (const std::string words = describe(info); !words.empty()) text += fmt::format(" \"{}\"", words);
   if (info.iteration > 0) text += fmt::format(", number {},", info.iteration);
   if (info.where) text += " at " + to_string(info.where);
-  return text + fmt::format(" (collective {})", info.sequence);
+  return text;
 }
 
 }  // namespace brigade::dist

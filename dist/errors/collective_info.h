@@ -126,6 +126,8 @@ std::string op_in_words(const CollectiveInfo& info);
 std::string dtype_in_words(const CollectiveInfo& info);
 // "all_reduce(avg) of 100 x float32 "bucket 0 of DDP(Net)", number 3, at train.cpp:12 (collective 7)"
 std::string in_words(const CollectiveInfo& info);
+// The same without "(collective 7)".
+std::string call_in_words(const CollectiveInfo& info);
 
 // --- Coalesced collectives: combined into one for comparison between ranks, and how those of two ranks differ.
 

@@ -132,6 +132,11 @@ void set_message(Verdict& verdict, const std::string& what) {
   verdict.message = with_short_places(sentence(what) + (why.empty() ? "" : "\nwhy: " + sentence(why)));
 }
 
+std::string headline(const Verdict& verdict) {
+  const std::string line = verdict.message.substr(0, verdict.message.find('\n'));
+  return line.ends_with('.') ? line.substr(0, line.size() - 1) : line;
+}
+
 std::string advice_in_words(const Verdict& verdict) {
   // What lab/commands/explain_kinds.cpp explains.
   static constexpr std::string_view kExplained[] = {"backward_mismatch",

@@ -107,6 +107,9 @@ void set_message(Verdict& verdict, const std::string& what);
 std::string advice_in_words(const Verdict& verdict);
 // The texts of the first kMostParagraphs verdicts: message and advice, which verdicts in a row may share.
 std::string in_words(std::span<const Verdict> verdicts);
+inline std::string in_words(const Verdict& verdict) { return in_words(std::span(&verdict, 1)); }
+// The first line of the message, without its period.
+std::string headline(const Verdict& verdict);
 
 // Base of errors that carry verdicts: catch (const dist::Diagnosed& error).
 class Diagnosed {

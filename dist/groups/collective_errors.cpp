@@ -22,9 +22,8 @@ CollectiveError mismatch_error(std::span<const RankStatus> by_rank, const Flight
   // The recorder of a group that is part of a larger one holds the steps of the larger group's collectives.
   if (names.own()) mismatch.before = recorder.entries();
   std::erase_if(mismatch.before, [&](const CollectiveInfo& each) { return each.sequence >= infos[0].sequence; });
-  Verdict verdict = collective_mismatch(mismatch, names);
-  const std::string message = in_words(std::span<const Verdict>(&verdict, 1));
-  return CollectiveError(message, {std::move(verdict)});
+  const Verdict verdict = collective_mismatch(mismatch, names);
+  return CollectiveError(in_words(verdict), {verdict});
 }
 
 namespace {
@@ -33,7 +32,7 @@ namespace {
 std::string text_for(Verdict verdict, const std::string& what, std::string_view remark) {
   verdict.cause.note += remark;
   set_message(verdict, what);
-  return in_words(std::span<const Verdict>(&verdict, 1));
+  return in_words(verdict);
 }
 
 }  // namespace
@@ -52,8 +51,7 @@ DiagnosedAs<PeerError> lost_rank_error(const WaitingRank& waiting, const RankSta
 DiagnosedAs<TimeoutError> missing_ranks_error(const WaitingRank& waiting, std::span<const RankStatus> missing,
                                               std::string_view time_out) {
   const Verdict verdict = collective_timeout(waiting.collective, missing);
-  const std::string what =
-      fmt::format("{} (rank {} {})", verdict.message.substr(0, verdict.message.find('\n') - 1), waiting.rank, time_out);
+  const std::string what = fmt::format("{} (rank {} {})", headline(verdict), waiting.rank, time_out);
   return DiagnosedAs<TimeoutError>(text_for(verdict, what, ""), {verdict});
 }
 
@@ -63,8 +61,7 @@ DiagnosedAs<TimeoutError> late_step_error(const WaitingRank& waiting, const Dist
   const std::string how =
       fmt::format("rank {} {} in {}, {}", waiting.rank, time_out, in_words(waiting.collective), where);
   const std::string text =
-      verdicts.empty() ? fmt::format("{}: {}", how, error.what())
-                       : text_for(verdicts[0], verdicts[0].message.substr(0, verdicts[0].message.find('\n')), how);
+      verdicts.empty() ? fmt::format("{}: {}", how, error.what()) : text_for(verdicts[0], headline(verdicts[0]), how);
   return DiagnosedAs<TimeoutError>(text, std::move(verdicts));
 }
 

@@ -311,8 +311,7 @@ std::string without_numbers_of_devices(const std::string& text) {
   return result;
 }
 
-// A step that was refused is each rank's own: "Not averaged: a.weight, before AdamW.step() at a.cpp:5 (not taken)". What
-// is told of it is not.
+// Without the lines that name this rank's own step: "Not averaged: a.weight, before AdamW.step() at a.cpp:5 (not taken)".
 std::string without_own_step(const std::string& text) {
   std::string common;
   std::istringstream lines(text);

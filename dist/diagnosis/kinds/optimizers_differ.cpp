@@ -37,11 +37,19 @@ struct Option {
   std::string name;  // "lr of group 0"
 };
 
+// " lr 0.1, momentum 0.9" for each group, and the options of a loss scaler.
+std::vector<std::string> options_of_groups(const std::string& options) {
+  std::vector<std::string> groups = split(options, "\n");
+  for (std::string& group : groups)
+    group.erase(0, group.find(':') + 1);
+  return groups;
+}
+
 // "lr 0.1", "momentum 0.9" of each group.
 std::vector<std::vector<std::string>> options_in(const std::string& text) {
   std::vector<std::vector<std::string>> groups;
-  for (const std::string& group : split(text, "\n"))
-    groups.push_back(split(group.substr(std::min(group.size(), group.find(':') + 2)), ", "));
+  for (const std::string& group : options_of_groups(text))
+    groups.push_back(split(group.substr(group.starts_with(' ') ? 1 : 0), ", "));
   return groups;
 }
 
@@ -185,19 +193,11 @@ Verdict different_options(std::span<const StepOnRank> steps, const std::vector<i
   return verdict;
 }
 
-// "lr 0.1, momentum 0.9" for each group, and the options of a loss scaler.
-std::vector<std::string> options_of_groups(const StepOnRank& step) {
-  std::vector<std::string> groups = split(step.options, "\n");
-  for (std::string& group : groups)
-    group.erase(0, group.find(':') + 1);
-  return groups;
-}
-
 // Whether the groups of all ranks have the same options, possibly in a different order of groups.
 bool are_options_in_other_order(std::span<const StepOnRank> steps) {
   std::vector<std::vector<std::string>> sorted;
   for (const StepOnRank& step : steps) {
-    sorted.push_back(options_of_groups(step));
+    sorted.push_back(options_of_groups(step.options));
     std::ranges::sort(sorted.back());
   }
   return std::ranges::all_of(sorted, [&](const auto& groups) { return groups == sorted.front(); });
@@ -290,7 +290,7 @@ std::optional<Verdict> different_groups(std::span<const StepOnRank> steps, const
                                         const std::string& optimizer, std::span<const NamedParameter> parameters) {
   std::vector<std::vector<std::string>> options;
   for (const StepOnRank& step : steps)
-    options.push_back(options_of_groups(step));
+    options.push_back(options_of_groups(step.options));
   const auto of = [&](size_t rank, int64_t group) {
     return group >= 0 && static_cast<size_t>(group) < options[rank].size() ? options[rank][group] : std::string();
   };

@@ -37,14 +37,10 @@ Verdict collective_mismatch(const Mismatch& mismatch, const RankNames& names) {
   verdict.iteration = by_rank[odd].iteration;
   verdict.cause.text = reason.why;
   verdict.advice = reason.advice;
-  const auto without_number = [](const CollectiveInfo& info) {
-    const std::string words = in_words(info);
-    return words.substr(0, words.rfind(" (collective "));
-  };
   set_message(verdict,
               fmt::format("The ranks met in different collectives: rank {} in {}, rank {} in {} (collective {})",
-                          names(static_cast<int>(first)), without_number(by_rank[first]),
-                          names(static_cast<int>(second)), without_number(by_rank[second]), by_rank[first].sequence));
+                          names(static_cast<int>(first)), call_in_words(by_rank[first]),
+                          names(static_cast<int>(second)), call_in_words(by_rank[second]), by_rank[first].sequence));
   return verdict;
 }
 

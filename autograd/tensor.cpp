@@ -12,9 +12,7 @@
 
 namespace brigade {
 
-using autograd::AutogradMeta;
-using autograd::ensure_meta;
-using autograd::meta;
+using namespace autograd;
 
 const Tensor& Tensor::requires_grad_(bool requires_grad, SourceLocation where) const {
   if (!is_leaf()) {

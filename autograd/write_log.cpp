@@ -2,6 +2,7 @@
 #include <brigade/autograd/write_log.h>
 
 #include <brigade/autograd/detail/thread_state.h>
+#include <brigade/core/place.h>
 
 #include <algorithm>
 #include <deque>
@@ -33,7 +34,7 @@ struct Followed {
   SourceLocation where;
   uint32_t version;
   bool by_step = false;
-  bool by_hand = false;
+  std::vector<WriteByHand> by_hand = {};  // since the latest step
   bool only_replaced = true;
   uint64_t number = 0;
   std::optional<uint32_t> copied_version = {};
@@ -67,7 +68,16 @@ void for_each_followed(const Tensor& tensor, F&& f) {
   }
 }
 
-void set_latest(const Tensor& tensor, std::string_view what, SourceLocation where, bool by_step) {
+// Adds a write to the latest ones.
+void add(std::vector<WriteByHand>& writes, const char* op, SourceLocation where) {
+  constexpr size_t kMost = 8;
+  if (!writes.empty() && Place(writes.back().where) == Place(where)) return;
+  if (writes.size() == kMost) writes.erase(writes.begin());
+  writes.push_back({op, where});
+}
+
+// `op`: of a write by hand; null for a step.
+void set_latest(const Tensor& tensor, std::string_view what, SourceLocation where, const char* op) {
   const bool replaces = (what == "copy_" || what == "load_state_dict") && detail::current_call == 0;
   for_each_followed(tensor, [&](Followed& each) {
     const uint32_t version = tensor.storage()->version();
@@ -76,9 +86,13 @@ void set_latest(const Tensor& tensor, std::string_view what, SourceLocation wher
     if (each.what != what) each.what = what;
     each.where = where;
     each.version = version;
-    each.by_step = by_step;
-    each.by_hand = !by_step;
-    by_hand += !by_step;
+    each.by_step = !op;
+    if (op) {
+      add(each.by_hand, op, where);
+      ++by_hand;
+    } else {
+      each.by_hand.clear();
+    }
     each.number = by_hand;
   });
 }
@@ -90,7 +104,7 @@ void note_write(const Tensor& tensor, const char* op, SourceLocation where) {
   const auto [begin, end] = extent(tensor);
   if (log.writes.size() == kWritesKept) log.writes.pop_front();
   log.writes.push_back({tensor.storage().get(), begin, end, op, where, ++log.count});
-  if (!followed.empty()) set_latest(tensor, op, where, false);
+  if (!followed.empty()) set_latest(tensor, op, where, op);
 }
 
 void note_copy(const Tensor& tensor) {
@@ -151,7 +165,7 @@ uint64_t writes_by_hand() noexcept { return by_hand; }
 bool follows_writes() noexcept { return !followed.empty(); }
 
 void note_update(const Tensor& tensor, const std::string& optimizer, SourceLocation where) {
-  set_latest(tensor, optimizer, where, true);
+  set_latest(tensor, optimizer, where, nullptr);
 }
 
 std::optional<LastWrite> last_write(const Tensor& tensor) {
@@ -161,6 +175,7 @@ std::optional<LastWrite> last_write(const Tensor& tensor) {
     result = LastWrite{each.by_step ? "step of " + each.what : each.what,
                        each.where,
                        is_latest,
+                       !each.by_hand.empty(),
                        each.by_hand,
                        each.only_replaced && is_latest,
                        each.number,

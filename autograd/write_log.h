@@ -54,11 +54,17 @@ class FollowedWrites {
   std::vector<Key> keys_;
 };
 
+struct WriteByHand {
+  const char* op;  // "mul_"
+  SourceLocation where;
+};
+
 struct LastWrite {
   std::string what;  // "mul_", "step of SGD", or `what` of FollowedWrites
   SourceLocation where;
   bool is_latest;  // false: a write that was not logged has changed the memory since
   bool by_hand;    // by an in-place operation, after it was followed and after the latest optimizer step
+  std::vector<WriteByHand> all_by_hand;  // the latest eight of these, oldest first; one entry for a line in a row
   // Since it was followed, only copy_() and load_state_dict() have written to it, outside every module's forward.
   bool only_replaced;
   uint64_t number;  // by hand: writes_by_hand() after it

@@ -11,8 +11,7 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::detail::located;
-using autograd::detail::of_reals;
+using namespace autograd::detail;
 
 // Saves the tensor that the derivative is computed from: x for some activations, the result for others. Backward is one
 // kernel or, if it will be differentiated itself, differentiable operations.

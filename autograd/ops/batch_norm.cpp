@@ -13,11 +13,7 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::detail::in_dtype;
-using autograd::detail::normalise;
-using autograd::detail::Normalised;
-using autograd::detail::normalised_gradient;
-using autograd::detail::widened;
+using namespace autograd::detail;
 
 Tensor dense(const Tensor& x) { return x.defined() ? kernels::contiguous(x) : x; }
 

@@ -14,13 +14,8 @@ namespace brigade {
 
 namespace {
 
-using autograd::BackwardContext;
-using autograd::Node;
-using autograd::record;
-using autograd::SavedTensor;
-using autograd::detail::as_indices;
-using autograd::detail::dimension_of;
-using autograd::detail::located;
+using namespace autograd;
+using namespace autograd::detail;
 
 struct CatNode final : Node {
   static constexpr int64_t kNothing = -1;  // the length of a tensor of shape [0] among others

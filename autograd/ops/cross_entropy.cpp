@@ -20,10 +20,7 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::detail::in_dtype;
-using autograd::detail::located;
-using autograd::detail::reduced;
-using autograd::detail::widened;
+using namespace autograd::detail;
 using kernels::BinaryOp;
 using kernels::ClassLossOptions;
 using kernels::CompareOp;

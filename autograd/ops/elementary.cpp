@@ -15,10 +15,7 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::detail::in_dtype;
-using autograd::detail::located;
-using autograd::detail::of_reals;
-using autograd::detail::widened;
+using namespace autograd::detail;
 using kernels::Function;
 
 // `Derivative` computes the gradient, with differentiable operations, from grad and the saved tensor: x or the result.

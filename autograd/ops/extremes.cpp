@@ -14,9 +14,7 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::detail::dimension_of;
-using autograd::detail::kept_sizes;
-using autograd::detail::located;
+using namespace autograd::detail;
 
 // The gradient of a chosen element goes back to its place.
 struct SelectElementNode final : Node {

@@ -11,8 +11,7 @@ namespace brigade {
 
 namespace {
 
-using autograd::BackwardContext;
-using autograd::record;
+using namespace autograd;
 using autograd::detail::located;
 using kernels::FoldParams;
 

@@ -16,13 +16,8 @@ namespace brigade {
 
 namespace {
 
-using autograd::BackwardContext;
-using autograd::Node;
-using autograd::record;
-using autograd::SavedTensor;
-using autograd::detail::as_indices;
-using autograd::detail::dimension_of;
-using autograd::detail::located;
+using namespace autograd;
+using namespace autograd::detail;
 using kernels::Scatter;
 
 // Pads a gradient with the shape of the index to the shape of the source, which may be larger.

@@ -16,8 +16,7 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::check_inplace;
-using autograd::record_inplace;
+using namespace autograd;
 using autograd::detail::located;
 
 // Copies an operand that shares memory with `self`, so that it is read, and saved for backward, with its current

@@ -15,12 +15,7 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::detail::in_dtype;
-using autograd::detail::located;
-using autograd::detail::normalise;
-using autograd::detail::Normalised;
-using autograd::detail::normalised_gradient;
-using autograd::detail::widened;
+using namespace autograd::detail;
 
 // Inputs: x, weight, bias (RMS norm has none).
 struct RowNormNode : autograd::Node {

@@ -34,7 +34,7 @@ Tensor stirling(const Tensor& target, SourceLocation where) {
 bool has_negative(const Tensor& x) {
   if (x.numel() == 0) return false;
   const Tensor smallest = kernels::min(view::flat(kernels::contiguous(x)), 0, false).values;
-  return detail::element_as_double(smallest, 0) < 0;
+  return brigade::detail::element_as_double(smallest, 0) < 0;
 }
 
 // Adds the last dimension if `var` leaves it out.

@@ -14,10 +14,7 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::detail::in_dtype;
-using autograd::detail::located;
-using autograd::detail::reduced;
-using autograd::detail::widened;
+using namespace autograd::detail;
 using kernels::PairLoss;
 using kernels::PairLossKind;
 using kernels::PairSide;

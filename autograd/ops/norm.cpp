@@ -20,11 +20,7 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::detail::dimension_of;
-using autograd::detail::in_dtype;
-using autograd::detail::kept_sizes;
-using autograd::detail::located;
-using autograd::detail::widened;
+using namespace autograd::detail;
 
 // A mask of 1 and 0 in the dtype of x, without history.
 Tensor ones_where(const Tensor& x, kernels::CompareOp op, double number) {

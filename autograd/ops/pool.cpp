@@ -10,9 +10,7 @@ namespace brigade {
 
 namespace {
 
-using autograd::BackwardContext;
-using autograd::OpInfo;
-using autograd::record;
+using namespace autograd;
 using autograd::detail::located;
 using kernels::Pool2dParams;
 

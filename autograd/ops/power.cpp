@@ -17,9 +17,7 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::detail::in_dtype;
-using autograd::detail::located;
-using autograd::detail::widened;
+using namespace autograd::detail;
 using kernels::BinaryFunction;
 
 struct PairNode : autograd::Node {

@@ -11,11 +11,8 @@ namespace brigade {
 
 namespace {
 
-using autograd::BackwardContext;
-using autograd::Node;
-using autograd::record;
-using autograd::detail::dimension_of;
-using autograd::detail::located;
+using namespace autograd;
+using namespace autograd::detail;
 
 // Converts negative dimensions; each may be named once.
 Shape wrap_dims(const char* op, const Shape& dims, int count, SourceLocation where) {

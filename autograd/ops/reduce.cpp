@@ -15,12 +15,7 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::detail::from_slices;
-using autograd::detail::in_dtype;
-using autograd::detail::kept_sizes;
-using autograd::detail::located;
-using autograd::detail::to_slices;
-using autograd::detail::widened;
+using namespace autograd::detail;
 
 struct SumNode final : Node {
   Shape sizes;       // of the input

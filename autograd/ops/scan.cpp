@@ -24,10 +24,7 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::detail::dimension_of;
-using autograd::detail::in_dtype;
-using autograd::detail::located;
-using autograd::detail::widened;
+using namespace autograd::detail;
 using kernels::ScanOp;
 
 // Element i of the result is element i + by of x, and `value` where there is none; by is 1 or -1.

@@ -14,11 +14,8 @@ namespace brigade {
 
 namespace {
 
-using autograd::BackwardContext;
-using autograd::Node;
-using autograd::record;
-using autograd::detail::dimension_of;
-using autograd::detail::located;
+using namespace autograd;
+using namespace autograd::detail;
 
 // The same elements in another shape: the gradient gets the old shape.
 struct ReshapeNode final : Node {

@@ -10,8 +10,7 @@ namespace brigade {
 
 namespace {
 
-using autograd::detail::dimension_of;
-using autograd::detail::located;
+using namespace autograd::detail;
 
 // The gradient of a value goes back to its position; all positions are different.
 struct SortNode final : autograd::Node {

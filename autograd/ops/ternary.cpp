@@ -12,8 +12,7 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::detail::located;
-using autograd::detail::widened;
+using namespace autograd::detail;
 using kernels::TernaryOp;
 
 // Saves those of the three tensors that its backward reads; `number` is the factor of the product or quotient.

@@ -14,10 +14,7 @@ namespace brigade {
 namespace {
 
 using namespace autograd::detail::algebra;
-using autograd::detail::in_dtype;
-using autograd::detail::kept_sizes;
-using autograd::detail::located;
-using autograd::detail::widened;
+using namespace autograd::detail;
 
 // Outputs: the variance or its root, and optionally the mean. Derivatives: of the variance
 // 2 (x - mean) / (n - correction), of the root half of that divided by the root, of the mean 1 / n.

@@ -2,10 +2,8 @@
 #include <brigade/dist/checks/hand_updates.h>
 
 #include <brigade/autograd/tape.h>
-#include <brigade/autograd/write_log.h>
 #include <brigade/core/fnv.h>
 #include <brigade/dist/checks/step_habits.h>
-#include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/wire.h>
 #include <brigade/dist/errors/majority.h>
 #include <brigade/dist/reducer/round.h>
@@ -15,6 +13,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 
 namespace brigade::dist {
 
@@ -43,6 +42,13 @@ std::vector<int> odd_in(const std::vector<std::vector<double>>& by_rank, size_t 
 }
 
 }  // namespace
+
+std::vector<StepOnRank::Edit> edits_by_hand(const std::string& parameter, const autograd::LastWrite& last) {
+  std::vector<StepOnRank::Edit> edits;
+  for (const autograd::WriteByHand& each : last.all_by_hand)
+    edits.push_back({parameter, each.op, each.where});
+  return edits;
+}
 
 void HandUpdates::find_updated() {
   if (writes_ == autograd::writes_by_hand()) return;
@@ -106,7 +112,7 @@ void HandUpdates::compare(const Round& round) const {
       own.second.back().insert(own.second.back().end(), {summary.direction, summary.size});
     }
     const std::optional<autograd::LastWrite> last = autograd::last_write(tensor);
-    if (last && last->by_hand) own.first.writes.push_back({parameters_[i].name, last->what, last->where});
+    if (last) std::ranges::move(edits_by_hand(parameters_[i].name, *last), std::back_inserter(own.first.writes));
   }
   std::vector<StepOnRank> ranks;
   std::vector<Summaries> summaries;

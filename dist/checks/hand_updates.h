@@ -2,18 +2,24 @@
 // in each reduced backward.
 #pragma once
 
+#include <brigade/autograd/write_log.h>
 #include <brigade/dist/buckets/words.h>
 #include <brigade/dist/checks/gradient_values.h>
+#include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/errors/verdict.h>
 #include <brigade/dist/reducer/observer.h>
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace brigade::dist {
+
+// The writes by hand to a parameter, oldest first.
+std::vector<StepOnRank::Edit> edits_by_hand(const std::string& parameter, const autograd::LastWrite& last);
 
 class HandUpdates final : public ReducerObserver, private SentWord {
  public:

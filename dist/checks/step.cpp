@@ -211,7 +211,6 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
   hash = fnv(update.options(), fnv(update.name) + (count.of_all ? update.number : count.since));
   if (!update.moves) return result;  // gradients that still accumulate may differ
   // A difference that was already reported is no reason to exchange more.
-  if (!log_.advisories.has(kBatchSkipped)) hash = fnv_step(hash, log_.forwards.to_compare());
   if (!log_.advisories.has(kModesDiffer)) hash = fnv_step(hash, modes_.digest(reducer_.past().rounds));
   if (!log_.advisories.has(kAutocastDiffers)) hash = fnv_step(hash, autocast_.digest(reducer_.past().rounds));
   uint64_t members = inner_.is_now() ? 1 : 0;  // a sum: the order within a group does not matter
@@ -246,7 +245,7 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
     for (size_t b = 0; b < probes.size(); ++b)
       result.values.add(3 * update.parameters.size() + b, {probes[b], 0});
   }
-  for (const auto& [i, write] : written_by_hand(update))
+  for (const auto& [i, writes] : written_by_hand(update))
     result.values.add(update.parameters.size() + i, values_of(update.parameters[i].detach()));
   // Hashes the name, not the values: they may differ although all ranks have replaced the buffer.
   for (const StepOnRank::Edit& write : buffers_replaced(update))
@@ -289,6 +288,7 @@ void StepCheck::raise(const autograd::Update& update, std::vector<Verdict> verdi
                                      to_string(update.where)));
   }
   const std::string message = in_words(verdicts) + group_.names().legend(group_.size());
+  log_.of_steps.add(message, group_.rank());
   throw ConsistencyError(message, std::move(verdicts), update.where);
 }
 
@@ -387,7 +387,6 @@ void StepCheck::agree(const autograd::Update& update) {
     if (ours) refuse_after_uneven_join(update);
     // The ranks that still take part have found the same in the same averages.
     if (ours && update.scaled) update.scaled->is_agreed = true;
-    if (ours) log_.forwards = {};
     return;
   }
   std::vector<Verdict> verdicts;
@@ -427,8 +426,8 @@ void StepCheck::agree(const autograd::Update& update) {
     if (were_moved_by_step(differing)) return raise_of_all(update, not_taken_back(differing), topic);
     if (!differing.empty()) raise(update, differing);
   }
-  if (update.moves) log_.forwards = {};
   const bool moves = update.moves && values[3] != kHere;               // not skipped
+  log_.of_steps.end_row();
   if (update.moves) steps_[update.optimizer].compared(update, moves);  // otherwise nothing was compared
   if (update.scaled) answer_scaler(update, static_cast<Found>(values[3]));
   if (!moves) return;

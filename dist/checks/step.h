@@ -62,7 +62,6 @@ class StepCheck {
  public:
   // Keys of the advisories.
   static constexpr const char* kModesDiffer = "modes_differ";
-  static constexpr const char* kBatchSkipped = "batch_skipped";
   static constexpr const char* kAutocastDiffers = "autocast_differs";
   static constexpr const char* kHookResultsDiffer = "hook_result differs";
   // Warnings and notes go to the log.
@@ -138,8 +137,8 @@ class StepCheck {
   };
   StateValues state_of(const autograd::Update& update) const;
   // The optimizer's parameters, by position, that were written by hand since its latest step. Writes without a
-  // recorded line (through data_ptr(), and bump_version()) are included, with no line.
-  std::vector<std::pair<size_t, StepOnRank::Edit>> written_by_hand(const autograd::Update& update) const;
+  // recorded line (through data_ptr(), and bump_version()) are included, with no line. Each with its writes.
+  std::vector<std::pair<size_t, std::vector<StepOnRank::Edit>>> written_by_hand(const autograd::Update& update) const;
   // Whether the step, for which the audit has found this, is one on this rank's own gradients that the program can take
   // back before the next step on averages (the inner steps of first-order MAML): another optimizer holds all that it
   // moves, and the program has made copies.

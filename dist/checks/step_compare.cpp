@@ -104,8 +104,7 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
                   .optimizer = update.name,
                   .made_at = update.made_at,
                   .autocast = autocast_.seen(reducer_.past().rounds),
-                  .moved_by_others = {},
-                  .forwards = log_.forwards};
+                  .moved_by_others = {}};
   GroupAt group(update.groups);
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const Tensor& parameter = update.parameters[i];
@@ -122,8 +121,8 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
       step.edits.push_back({name, write.op, write.where});
     if (may_be_edited_unseen(managed, grad)) step.edits.push_back(StepOnRank::Edit::unseen(name));
   }
-  for (const auto& [i, write] : written_by_hand(update))
-    step.writes.push_back(write);
+  for (const auto& [i, writes] : written_by_hand(update))
+    step.writes.insert(step.writes.end(), writes.begin(), writes.end());
   step.moved_by_others = moved_by_others(update, reducer_);
   return step;
 }
@@ -215,7 +214,6 @@ void StepCheck::warn_of_differences(std::span<const StepOnRank> steps) {
     log_.advisories.add(key, std::move(*verdict));
   };
   tell(kModesDiffer, modes_differ(steps));
-  tell(kBatchSkipped, batch_skipped(steps));
   tell(kAutocastDiffers, autocast_.compare(steps, reducer_.past().rounds));
 }
 

@@ -222,7 +222,7 @@ void StepHabits::look_for_broken_ties(const autograd::Update& update) {
 // parameters that no module has, and does not move those that are averaged. (If the new layer is in another parameter
 // group of it, the old one does no harm.) Or all that the optimizer holds are copies.
 void StepHabits::look_for_gone_modules(const autograd::Update& update) {
-  if (looked_for_gone_modules_ || reducer_.past().rounds < 2) return;
+  if (looked_for_gone_modules_ || reducer_.past().rounds == 0) return;
   const auto is_idle = [](const Tensor& parameter) {
     const autograd::AutogradMeta* meta = autograd::meta(parameter);
     return meta && meta->held_by_modules == 0 && !meta->grad.defined();

@@ -4,6 +4,7 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/write_log.h>
+#include <brigade/dist/checks/hand_updates.h>
 #include <brigade/dist/checks/replaced_buffers.h>
 #include <brigade/dist/reducer/reducer.h>
 #include <brigade/optim/optimizer.h>
@@ -70,8 +71,9 @@ bool StepCheck::is_inner(const autograd::Update& update, std::span<const Verdict
   return false;
 }
 
-std::vector<std::pair<size_t, StepOnRank::Edit>> StepCheck::written_by_hand(const autograd::Update& update) const {
-  std::vector<std::pair<size_t, StepOnRank::Edit>> found;
+std::vector<std::pair<size_t, std::vector<StepOnRank::Edit>>> StepCheck::written_by_hand(
+    const autograd::Update& update) const {
+  std::vector<std::pair<size_t, std::vector<StepOnRank::Edit>>> found;
   // Between two averages of local SGD the ranks hold different weights.
   if (!reducer_.past().backward.sent || (inner_.count > 0 && !inner_.is_due)) return found;
   const auto known = steps_.find(update.optimizer);
@@ -88,8 +90,9 @@ std::vector<std::pair<size_t, StepOnRank::Edit>> StepCheck::written_by_hand(cons
     const bool is_own_step = last && !last->by_hand && last->is_latest;
     if (!last || (is_own_step && !inner_.is_due)) continue;
     const std::string& name = reducer_.parameters()[static_cast<size_t>(position)].name;
-    found.emplace_back(i, last->by_hand || is_own_step ? StepOnRank::Edit{name, last->what, last->where}
-                                                       : StepOnRank::Edit::unseen(name));
+    std::vector<StepOnRank::Edit>& writes = found.emplace_back(i, edits_by_hand(name, *last)).second;
+    if (is_own_step) writes.push_back({name, last->what, last->where});
+    if (writes.empty()) writes.push_back(StepOnRank::Edit::unseen(name));
   }
   return found;
 }

@@ -192,7 +192,7 @@ void DistributedDataParallelBase::observe(ReducerOptions& options) {
   const auto meter = options_.diagnosis ? std::make_shared<NormMeter>() : nullptr;
   options.meter = meter;
   const auto recorder = std::make_shared<Recorder>(log_, meter);
-  errors_ = std::make_shared<ErrorReporter>(options_.diagnosis);
+  errors_ = std::make_shared<ErrorReporter>(options_.diagnosis, log_);
   options.observers = {notes_, errors_};
   if (options_.diagnosis) {
     options.observers.push_back(std::make_shared<HookCheck>(log_));
@@ -269,7 +269,7 @@ void DistributedDataParallelBase::look_at_buffers(SourceLocation where) {
 
 void DistributedDataParallelBase::note_failed_forward(const char* error, const Tensor* batch) {
   group_->note_failure(error);
-  if (!autograd::GradMode::is_enabled() || log_->forwards.begun == 0) return;
+  if (!autograd::GradMode::is_enabled() || log_->forwards.count == 0) return;
   log_->forwards.error = error;
   if (batch) failed_batch_ = *batch;
 }
@@ -281,13 +281,18 @@ void DistributedDataParallelBase::pre_forward(const Tensor* batch, SourceLocatio
   }
   group_->note_activity({.doing = Doing::Forward, .owner = {Name(module_->name())}, .where = where});
   const bool has_batch = batch && batch->defined();
-  reducer_->prepare_for_forward(has_batch && batch->dim() > 0 ? batch->size(0) : 0, where);
-  StepOnRank::Forwards& forwards = log_->forwards;
+  try {
+    reducer_->prepare_for_forward(has_batch && batch->dim() > 0 ? batch->size(0) : 0, where);
+  } catch (const std::exception& error) {  // that ended an earlier backward
+    log_->of_backwards.add(error.what(), group_->rank());
+    throw;
+  }
+  BegunForwards& forwards = log_->forwards;
   const Tensor failed = std::exchange(failed_batch_, Tensor());
   const bool again = failed.defined() && has_batch && batch->storage() == failed.storage();  // or a part of it
   if (again) forwards.error.clear();
   if (forwards.error.empty()) forwards.where = where;
-  forwards.begun += !again;
+  forwards.count += !again;
   if (options_.diagnosis) {
     look_at_buffers(where);
     if (step_check_) step_check_->look_at_modes();

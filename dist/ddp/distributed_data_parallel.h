@@ -176,7 +176,8 @@ class DistributedDataParallelBase : public Joinable {
     const JoinedForward scope(*this);
     const struct End {
       Reducer& reducer;
-      ~End() { reducer.end_forward(); }
+      int exceptions = std::uncaught_exceptions();
+      ~End() { reducer.end_forward(std::uncaught_exceptions() > exceptions); }
     } end{*reducer_};
     try {
       return forward();

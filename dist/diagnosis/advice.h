@@ -32,6 +32,13 @@ struct KeptBackwards {
   Place at;
 };
 
+// Forwards that record gradients, since the latest backward that was reduced.
+struct BegunForwards {
+  int64_t count = 0;  // those that were run again count once
+  std::string error;  // that one of them threw
+  Place where;        // of that one
+};
+
 // What a rank knows when a backward that it reduces begins.
 struct StartedBackward {
   uint64_t number = 0;                   // from 1, the same on every rank
@@ -40,6 +47,8 @@ struct StartedBackward {
   int64_t gathered = 1;                  // backwards summed up in the gradients: this and earlier ones
   // The earlier ones among them that were already averaged, and since then neither cleared nor used by a step.
   KeptBackwards kept = {};
+  bool adds = false;  // to a gradient of an earlier backward that was neither cleared nor used by a step
+  BegunForwards forwards = {};
 };
 
 class Statistic : public SentWord {

@@ -166,14 +166,6 @@ struct StepOnRank {
   Place made_at;
   AutocastOnRank autocast;
   std::vector<std::string> moved_by_others;  // what other optimizers of the rank hold and have already updated
-  // Forwards that record gradients, since the latest step.
-  struct Forwards {
-    int64_t begun = 0;  // those that were run again count once
-    std::string error;  // that one of them threw
-    Place where;        // of that one
-    // What the ranks compare: 0 without an error.
-    uint64_t to_compare() const { return error.empty() ? 0 : static_cast<uint64_t>(begun); }
-  } forwards;
 };
 // Finds steps, hyperparameters, or sets of gradients that differ between ranks; returns nothing if
 // all are alike. `steps`: one per rank. `optimizer`: its name; `parameters`: those that it updates.
@@ -203,7 +195,6 @@ std::vector<Verdict> parameters_written(std::span<const StepOnRank> steps, std::
 std::vector<Verdict> buffers_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
 // `apart`: reduced gradients that differ between ranks after the hook named `hook` sent them.
 Verdict hook_results_differ(const std::string& hook, std::span<const GradientsApart> apart, const Place& backward);
-std::optional<Verdict> batch_skipped(std::span<const StepOnRank> steps);
 // Returns nothing if all ranks train and evaluate the same layers, as far as is known.
 std::optional<Verdict> modes_differ(std::span<const StepOnRank> steps);
 // Returns nothing if all forwards began in the same autocast state, or if it is unknown for some rank.

@@ -66,7 +66,7 @@ int64_t most_gathered(const Round& round) {
 }
 
 // The largest number of backwards, averaged or not, that any gradient holds and no step has used, with the latest of
-// them. Only for ranks that use the same parameters.
+// them.
 KeptBackwards most_held(const Round& round) {
   KeptBackwards most;
   for (const NamedParameter& each : round.setup().parameters) {
@@ -82,8 +82,11 @@ KeptBackwards most_held(const Round& round) {
 StartedBackward started_of(const Round& round, const autograd::Plan* plan) {
   StartedBackward backward{.number = round.number(), .plan = plan, .rows = round.start().rows};
   backward.gathered = most_gathered(round);
+  const KeptBackwards held = most_held(round);
+  backward.adds = held.count > 0;
+  // Otherwise the ranks may use different parameters.
   if (!round.setup().options.find_unused_parameters) {
-    backward.kept = most_held(round);
+    backward.kept = held;
     backward.kept.count = std::max<int64_t>(backward.kept.count - backward.gathered, 0);
     backward.gathered += backward.kept.count;
   }
@@ -102,7 +105,8 @@ Advisor::Advisor(std::shared_ptr<WrapperLog> log, std::shared_ptr<const NormMete
       statistics_(statistics_of(advice_)) {}
 
 void Advisor::on_begin(const Round& round, const autograd::Plan* plan) {
-  const StartedBackward started = started_of(round, plan);
+  StartedBackward started = started_of(round, plan);
+  started.forwards = std::exchange(log_->forwards, {});
   for (Statistic* const each : statistics_)
     each->begin(started);
   if (!round.setup().options.gradient_as_bucket_view || round.setup().hook) return;

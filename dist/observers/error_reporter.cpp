@@ -113,7 +113,9 @@ std::exception_ptr ErrorReporter::error_of_all(const Round& round, const RankRep
   context.where = round.where();
   context.wrapper = in_words(setup.options.owner);
   context.legend = setup.group->names().legend(setup.group->size());
-  return std::make_exception_ptr(compose_error(reports, setup.parameters, context));
+  const ReductionError error = compose_error(reports, setup.parameters, context);
+  log_->of_backwards.add(error.what(), setup.group->rank());
+  return std::make_exception_ptr(error);
 }
 
 void ErrorReporter::remember(const Round& round) {
@@ -126,6 +128,7 @@ void ErrorReporter::remember(const Round& round) {
 
 void ErrorReporter::on_finish(const Round& round) {
   used_by_rank_.clear();
+  log_->of_backwards.end_row();
   remember(round);
 }
 

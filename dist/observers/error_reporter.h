@@ -4,9 +4,12 @@
 
 #include <brigade/dist/diagnosis/report.h>
 #include <brigade/dist/errors/named_parameter.h>
+#include <brigade/dist/observers/wrapper_log.h>
 #include <brigade/dist/reducer/observer.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace brigade::dist {
@@ -14,7 +17,7 @@ namespace brigade::dist {
 class ErrorReporter final : public ReducerObserver {
  public:
   // `diagnosis`: a tape is kept, and errors say when each missing parameter was used before.
-  explicit ErrorReporter(bool diagnosis) noexcept : diagnosis_(diagnosis) {}
+  ErrorReporter(bool diagnosis, std::shared_ptr<WrapperLog> log) noexcept : diagnosis_(diagnosis), log_(std::move(log)) {}
   // Advice uses the words of Fabric, which has made the wrapper.
   void speak_for_fabric() noexcept { by_fabric_ = true; }
 
@@ -34,6 +37,7 @@ class ErrorReporter final : public ReducerObserver {
   void remember(const Round& round);
 
   bool diagnosis_;
+  std::shared_ptr<WrapperLog> log_;
   bool by_fabric_ = false;
   std::vector<UseHistory> used_;  // per parameter, by this rank
   std::vector<std::vector<bool>> used_by_rank_;

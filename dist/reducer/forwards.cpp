@@ -12,6 +12,7 @@ namespace brigade::dist {
 void Forwards::begin(int64_t rows, SourceLocation where) {
   pending_ = true;
   rows_ = rows;
+  if (!all_.empty() && all_.back().failed) all_.pop_back();
   // Bounded, because evaluations that no backward follows would make the list grow.
   constexpr size_t kMostForwards = 64;
   if (all_.size() == kMostForwards) all_.erase(all_.begin());
@@ -19,8 +20,10 @@ void Forwards::begin(int64_t rows, SourceLocation where) {
   all_.push_back({.from = autograd::recorded_nodes(), .to = UINT64_MAX, .number = ++forwards, .where = where});
 }
 
-void Forwards::end() noexcept {
-  if (!all_.empty()) all_.back().to = std::min(all_.back().to, autograd::recorded_nodes());
+void Forwards::end(bool failed) noexcept {
+  if (all_.empty()) return;
+  all_.back().to = std::min(all_.back().to, autograd::recorded_nodes());
+  all_.back().failed = failed;
 }
 
 void Forwards::forget() noexcept {

@@ -25,11 +25,13 @@ class Forwards {
     // this reducer took part in one since and it is empty, or gradients were used since.
     uint64_t passed_by = UINT64_MAX;
     uint64_t uses = 0;  // of gradients of the group since then
+    bool failed = false;
   };
 
   // `rows`: samples in its batch, 0 if unknown.
   void begin(int64_t rows, SourceLocation where);
-  void end() noexcept;
+  // `failed`: by an exception. It waits for a backward only until the next one begins.
+  void end(bool failed) noexcept;
   void forget() noexcept;
 
   // Whether a forward waits for its backward.

@@ -139,10 +139,10 @@ void Reducer::prepare_for_forward(int64_t rows, SourceLocation where) {
   forwards_.begin(rows, where);
 }
 
-void Reducer::end_forward() noexcept {
+void Reducer::end_forward(bool failed) noexcept {
   setup_.notify([](ReducerObserver& each) { each.on_forward_end(); });
-  shared_.end_forward();
-  forwards_.end();
+  shared_.end_forward(failed);
+  forwards_.end(failed);
 }
 
 bool Reducer::announce(SourceLocation where) {

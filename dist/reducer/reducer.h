@@ -42,7 +42,7 @@ class Reducer final : public autograd::Listener {
   // backward only if it goes through something that the forward recorded, or if one of the two recorded nothing. Any
   // other backward may belong to something else: this rank then takes part when the gradients are read (by clipping
   // or an optimizer), if no other backward has come.
-  void end_forward() noexcept;
+  void end_forward(bool failed = false) noexcept;
   // What is local to this rank; no_sync() enters and leaves there.
   Accumulation& accumulation() noexcept { return accumulation_; }
   const Accumulation& accumulation() const noexcept { return accumulation_; }

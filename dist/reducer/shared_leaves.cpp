@@ -94,8 +94,10 @@ void SharedLeaves::begin_forward() {
   forwards_.push_back({autograd::recorded_nodes(), ~uint64_t{0}});
 }
 
-void SharedLeaves::end_forward() noexcept {
-  if (!forwards_.empty()) forwards_.back().to = std::min(forwards_.back().to, autograd::recorded_nodes());
+void SharedLeaves::end_forward(bool failed) noexcept {
+  if (forwards_.empty()) return;
+  if (failed) return forwards_.pop_back();
+  forwards_.back().to = std::min(forwards_.back().to, autograd::recorded_nodes());
 }
 
 void SharedLeaves::pass_over_empty_forwards() noexcept {

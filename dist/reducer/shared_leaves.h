@@ -41,7 +41,7 @@ class SharedLeaves {
   bool hand_over(uint32_t parameter) noexcept;
 
   void begin_forward();
-  void end_forward() noexcept;
+  void end_forward(bool failed) noexcept;
   // Called when gradients are used: the forwards that recorded nothing are in no later backward.
   void pass_over_empty_forwards() noexcept;
   // Called when a backward is about to reach the `planned` parameters of `self`: decides which reducer averages each,

@@ -47,7 +47,7 @@ class BackwardRepeated final : public Advice, private Statistic {
     if (backward.plan)
       for (const Tensor& root : backward.plan->roots())
         roots.push_back(root.id());
-    repeats_ = !roots.empty() && roots == roots_ && backward.gathered > 1;
+    repeats_ = !roots.empty() && roots == roots_ && backward.adds;
     roots_ = std::move(roots);
     any_ = false;
   }

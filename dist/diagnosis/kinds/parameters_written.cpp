@@ -8,28 +8,63 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <iterator>
+#include <map>
 #include <utility>
 
 namespace brigade::dist {
 
 namespace {
 
-// "copy_ at a.cpp:5" or, if the last writes of the ranks are at different lines, "copy_ at a.cpp:5 (rank 0), add_ at
-// a.cpp:9 (ranks 1 and 2)".
-std::string writes_in_words(std::span<const StepOnRank> steps, const std::set<int>& writers,
-                            const std::string& parameter) {
-  std::vector<std::pair<std::string, std::vector<int>>> lines;
-  for (const int rank : writers) {
-    for (const StepOnRank::Edit& write : steps[static_cast<size_t>(rank)].writes) {
-      if (write.parameter != parameter) continue;
-      const std::string line = write.in_words();
-      const auto known = std::ranges::find(lines, line, [](const auto& each) { return each.first; });
-      if (known == lines.end()) {
-        lines.push_back({line, {rank}});
-      } else {
-        known->second.push_back(rank);
+using Edits = std::vector<StepOnRank::Edit>;
+
+bool contains(const Edits& edits, const StepOnRank::Edit& edit) {
+  return std::ranges::any_of(edits, [&](const auto& each) { return each.op == edit.op && each.where == edit.where; });
+}
+
+// By rank, the writes that explain the difference: of each rank whose values are unusual, or of each where none are
+// usual, those that some of the others have not made, else the latest. A write that all have made (an average swapped in
+// and back) may have come after the one that matters.
+std::map<int, Edits> telling_writes(std::span<const StepOnRank> steps, const std::string& parameter,
+                                    const std::vector<int>& odd) {
+  std::vector<Edits> all;
+  for (const StepOnRank& step : steps) {
+    all.emplace_back();
+    std::ranges::copy_if(step.writes, std::back_inserter(all.back()),
+                         [&](const auto& each) { return each.parameter == parameter; });
+  }
+  const auto is_odd = [&](size_t rank) { return std::ranges::find(odd, static_cast<int>(rank)) != odd.end(); };
+  std::map<int, Edits> telling, latest;
+  for (size_t r = 0; r < all.size(); ++r) {
+    if (all[r].empty() || (!odd.empty() && !is_odd(r))) continue;
+    latest[static_cast<int>(r)] = {all[r].back()};
+    for (const StepOnRank::Edit& edit : all[r]) {
+      for (size_t other = 0; other < all.size(); ++other) {
+        if (other == r || is_odd(other) || contains(all[other], edit)) continue;
+        telling[static_cast<int>(r)].push_back(edit);
+        break;
       }
+    }
+  }
+  if (odd.empty() && !telling.empty()) return telling;
+  telling.merge(latest);
+  return telling;
+}
+
+// "copy_ at a.cpp:5" or, if the ranks wrote at different lines, "copy_ at a.cpp:5 (rank 0), add_ at a.cpp:9 (ranks 1 and
+// 2)".
+std::string in_words(const std::map<int, Edits>& writes) {
+  std::vector<std::pair<std::string, std::vector<int>>> lines;
+  for (const auto& [rank, edits] : writes) {
+    std::vector<std::string> words;
+    for (const StepOnRank::Edit& edit : edits)
+      words.push_back(edit.in_words());
+    const std::string line = first_of(words, 4, ", ");
+    const auto known = std::ranges::find(lines, line, [](const auto& each) { return each.first; });
+    if (known == lines.end()) {
+      lines.push_back({line, {rank}});
+    } else {
+      known->second.push_back(rank);
     }
   }
   if (lines.size() == 1) return lines.front().first;
@@ -39,34 +74,12 @@ std::string writes_in_words(std::span<const StepOnRank> steps, const std::set<in
   return first_of(parts, 4, ", ");
 }
 
-// The ranks that wrote to the parameter; with `odd_only`, only those whose values differ from most ranks'.
-std::set<int> writers_of(std::span<const StepOnRank> steps, const GradientsApart& differs, bool odd_only) {
-  std::set<int> writers;
-  for (size_t r = 0; r < steps.size(); ++r) {
-    const int rank = static_cast<int>(r);
-    if (odd_only && std::ranges::find(differs.odd, rank) == differs.odd.end()) continue;
-    if (std::ranges::find(steps[r].writes, differs.parameter.name, &StepOnRank::Edit::parameter) !=
-        steps[r].writes.end())
-      writers.insert(rank);
-  }
-  return writers;
-}
-
-// The first write to the parameter on the lowest of these ranks.
-const StepOnRank::Edit& first_write(std::span<const StepOnRank> steps, const std::set<int>& writers,
-                                    const std::string& parameter) {
-  const StepOnRank& step = steps[static_cast<size_t>(*writers.begin())];
-  return *std::ranges::find(step.writes, parameter, &StepOnRank::Edit::parameter);
-}
-
-Verdict written(std::span<const StepOnRank> steps, const std::set<int>& writers, const std::string& parameter,
-                const std::string& lines) {
+Verdict written(const std::map<int, Edits>& writes, const std::string& parameter, const std::string& lines) {
   Verdict verdict = new_verdict("parameters_written", Severity::Error, CauseKind::ValuesDiffer);
   verdict.what = "Parameters differ between the ranks";
-  verdict.ranks.assign(writers.begin(), writers.end());
-  const StepOnRank::Edit& first = first_write(steps, writers, parameter);
-  verdict.cause.op = first.op;
-  verdict.cause.place = first.where;
+  const StepOnRank::Edit& edit = writes.begin()->second.back();
+  verdict.cause.op = edit.op;
+  verdict.cause.place = edit.where;
   verdict.cause.module = module_of(parameter);
   verdict.cause.text = lines + " changed it outside the optimizer";
   verdict.advice = "write the same on every rank (checkpoints, averages, random values)";
@@ -81,16 +94,19 @@ std::vector<Verdict> parameters_written(std::span<const StepOnRank> steps, std::
   // Writes on ranks that hold the majority's values had no effect: they are blamed only if there are no others.
   for (const bool odd_only : {true, false}) {
     for (const GradientsApart& differs : apart) {
-      const std::set<int> writers = writers_of(steps, differs, odd_only);
-      if (writers.empty()) continue;
       const std::string& name = differs.parameter.name;
-      const std::string lines = writes_in_words(steps, writers, name);
-      const std::vector<int> ranks(writers.begin(), writers.end());
+      const std::map<int, Edits> writes = telling_writes(steps, name, odd_only ? differs.odd : std::vector<int>());
+      if (writes.empty()) continue;
+      const std::string lines = in_words(writes);
+      std::vector<int> ranks;
+      for (const auto& [rank, edits] : writes)
+        ranks.push_back(rank);
       size_t v = 0;
       while (v < verdicts.size() && (lines_of[v] != lines || verdicts[v].ranks != ranks))
         ++v;
       if (v == verdicts.size()) {
-        verdicts.push_back(written(steps, writers, name, lines));
+        verdicts.push_back(written(writes, name, lines));
+        verdicts.back().ranks = ranks;
         lines_of.push_back(lines);
       }
       verdicts[v].parameters.push_back(about(differs.parameter, {}, ranks));

@@ -26,16 +26,19 @@ class Drawing {
     spec.second = one_in(4) ? (one_in(2) ? Second::InLoss : Second::After) : Second::None;
     if (spec.second != Second::None && one_in(2)) spec.shared = spec.layers[static_cast<size_t>(below(count))].module;
     spec.micro_batches = one_in(3) ? 2 + below(2) : 1;
-    spec.steps = 2 + below(2);
+    spec.steps = 2 + below(3);
     spec.wrapped_again = one_in(6) ? 1 + below(static_cast<size_t>(spec.steps - 1)) : 0;
     spec.old_stays = one_in(2);
-    for (int i = below(4); i > 0; --i)
-      spec.beside.push_back(
-          {static_cast<Extra>(below(kExtras)), static_cast<size_t>(below(count)), some_ranks(spec.ranks)});
+    for (int i = below(7); i > 0; --i) {
+      const auto what = static_cast<Extra>(below(kExtras));
+      const uint32_t ranks = is_collective(what) ? (1U << spec.ranks) - 1 : some_ranks(spec.ranks);
+      spec.beside.push_back({what, static_cast<size_t>(below(count)), ranks});
+    }
     if (spec.mode == Mode::UnusedAllowed && one_in(2)) {
       static constexpr Fault kAllowed[] = {Fault::SkippedLayer, Fault::DetachedResult, Fault::NoGradLayer,
                                            Fault::Threshold,    Fault::ReadAsNumber,   Fault::DroppedHead};
       spec.allowed = planted(spec, kAllowed[below(std::size(kAllowed))]);
+      spec.allowed.repeats = one_in(2);
     }
     return spec;
   }
@@ -50,6 +53,7 @@ class Drawing {
       // Mostly a chain.
       layer.input = one_in(3) ? static_cast<size_t>(below(i + 1)) : i;
       layer.module = i > 0 && one_in(6) ? spec.layers[static_cast<size_t>(below(i))].module : i;
+      layer.kind = one_in(2) ? Kind::Linear : static_cast<Kind>(below(kKinds));
       layer.checkpointed = one_in(8);
       layer.form = one_in(2) ? Form::Tanh : static_cast<Form>(below(kForms));
       spec.layers.push_back(layer);
@@ -70,6 +74,7 @@ class Drawing {
     fault.step = below(spec.steps);
     switch (what) {
       case Fault::DroppedHead: fault.layer = spec.heads[static_cast<size_t>(below(spec.heads.size()))]; break;
+      case Fault::ReplacedBefore: fault.step = 0, fault.ranks = all; [[fallthrough]];
       case Fault::FrozenLayer:
       case Fault::ReplacedLayer: fault.layer = spec.layers[fault.layer].module; break;
       case Fault::ThawedLayer:
@@ -78,6 +83,7 @@ class Drawing {
       case Fault::ConstantLoss:
         if (fault.ranks == all) fault.ranks = last;
         break;
+      case Fault::ScalingHook: [[fallthrough]];
       case Fault::EditedGradient:
         fault.layer = spec.layers[fault.layer].module;
         fault.ranks = 1U << below(spec.ranks);
@@ -86,6 +92,7 @@ class Drawing {
         fault.layer = spec.layers[fault.layer].module;
         fault.ranks = all;
         break;
+      case Fault::OtherSchedule:
       case Fault::OtherLearningRate: fault.ranks = last; break;
       case Fault::LastInNoSync:
       case Fault::SummingHook: fault.ranks = all; break;
@@ -97,10 +104,22 @@ class Drawing {
         fault.layer = spec.layers[fault.layer].module;
         fault.ranks = 1U << below(spec.ranks);
         break;
+      case Fault::EarlyStop: fault.step = 1 + below(static_cast<size_t>(spec.steps - 1)); [[fallthrough]];
+      case Fault::LoadedWeights:
+      case Fault::ClippedGradients:
+      case Fault::SkippedStep:
+      case Fault::LoneCollective:
+      case Fault::CaughtException:
       case Fault::MoreMicroBatches:
       case Fault::Exception: fault.ranks = 1U << below(spec.ranks); break;
+      case Fault::IdleExpert:
+        for (size_t i = 0; i < spec.layers.size(); ++i) {
+          if (spec.layers[i].kind == Kind::Experts) fault.layer = i;
+        }
+        break;
       default: break;
     }
+    if (what == Fault::ScalingHook) fault.step = 0;
     return fault;
   }
 

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <thread>
 
 namespace brigade::test::fuzz {
@@ -62,30 +61,66 @@ bool Now::does(Extra extra, size_t layer) const {
   });
 }
 
+UnitImpl::UnitImpl(Kind kind) : kind(kind) {
+  switch (kind) {
+    case Kind::Linear:
+    case Kind::Affine:
+      weight = register_parameter("weight", kind == Kind::Linear ? randn({kWidth, kWidth}) : ones({kWidth}));
+      bias = register_parameter("bias", zeros({kWidth}));
+      break;
+    case Kind::Adapter:
+      base = register_module("base", nn::Linear(kWidth, kWidth));
+      down = register_module("down", nn::Linear(kWidth, 2, false));
+      up = register_module("up", nn::Linear(2, kWidth, false));
+      base->requires_grad_(false);
+      break;
+    case Kind::Experts:
+      first = register_module("first", nn::Linear(kWidth, kWidth));
+      second = register_module("second", nn::Linear(kWidth, kWidth));
+      gate = register_module("gate", nn::Linear(kWidth, 1, false));
+      break;
+  }
+  to(kFloat64);
+}
+
+Tensor UnitImpl::forward(const Tensor& x, bool idle) {
+  switch (kind) {
+    case Kind::Linear: return linear(x, weight, bias);
+    case Kind::Affine: return x * weight + bias;
+    case Kind::Adapter: return base(x) + up(down(x));
+    case Kind::Experts: break;
+  }
+  const Tensor share = sigmoid(gate(x));
+  const Tensor out = share * first(x);
+  return idle ? out : out + (1.0 - share) * second(x);
+}
+
+Tensor UnitImpl::marked() const {
+  return kind == Kind::Adapter ? up->weight : kind == Kind::Experts ? gate->weight : weight;
+}
+
 NetImpl::NetImpl(const Spec& spec) {
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     if (spec.layers[i].module == i) {
-      layers.push_back(register_module(fmt::format("layer{}", i), nn::Linear(kWidth, kWidth)));
+      layers.push_back(register_module(fmt::format("layer{}", i), Unit(spec.layers[i].kind)));
     } else {
       layers.push_back(layers[spec.layers[i].module]);
     }
   }
-  to(kFloat64);
   for (const size_t module : spec.frozen)
     layers[module]->requires_grad_(false);
 }
 
 CriticImpl::CriticImpl(const Spec& spec, const Net& net) {
   own = register_module("own", nn::Linear(kWidth, kWidth));
-  to(kFloat64);
+  own->to(kFloat64);
   if (spec.shared) shared = register_module("shared", net->layers[*spec.shared]);
 }
 
 void NetImpl::replace(size_t module) {
-  nn::Linear fresh(kWidth, kWidth);
-  fresh->to(kFloat64);
-  now->blame_next_line({Fault::ReplacedLayer});
-  const nn::Linear placed = replace_module(fmt::format("layer{}", module), fresh);
+  const Unit fresh(now->spec.layers[module].kind);
+  now->blame_next_line({Fault::ReplacedLayer, Fault::ReplacedBefore});
+  const Unit placed = replace_module(fmt::format("layer{}", module), fresh);
   for (size_t i = 0; i < layers.size(); ++i) {
     if (now->spec.layers[i].module == module) layers[i] = placed;
   }
@@ -95,7 +130,9 @@ std::vector<Tensor> NetImpl::forward(const Tensor& x) {
   std::vector<Tensor> nodes{x};
   const Spec& spec = now->spec;
   for (size_t i = 0; i < spec.layers.size(); ++i) {
-    if (now->is_faulty(Fault::Exception, i)) throw std::runtime_error("sample 17 has no label");
+    const bool throws = now->evaluates ? now->fails
+                                       : now->is_faulty(Fault::Exception, i) || now->is_faulty(Fault::CaughtException, i);
+    if (throws) throw BadSample();
     nodes.push_back(result_of(i, nodes[spec.layers[i].input]));
     look_at(i, nodes.back());
   }
@@ -117,9 +154,11 @@ Tensor NetImpl::result_of(size_t i, const Tensor& in) {
   Tensor out;
   if (layer.checkpointed) {
     if (dropped) now->blame_next_line({Fault::DroppedHead});
-    out = autograd::checkpoint([this, i](const Tensor& x) { return brigade::tanh(layers[i](x)); }, in);
+    const bool idle = now->is_faulty(Fault::IdleExpert, i);
+    out = autograd::checkpoint([this, i, idle](const Tensor& x) { return brigade::tanh(layers[i]->forward(x, idle)); },
+                               in);
   } else {
-    const Tensor sums = layers[i](in);
+    const Tensor sums = layers[i](in, now->is_faulty(Fault::IdleExpert, i));
     // A dropped result is made on a single line.
     if (dropped) now->blame_next_line({Fault::DroppedHead});
     out = dropped ? brigade::tanh(sums) : formed(layer.form, sums);

@@ -8,6 +8,7 @@
 #include <brigade/nn/nn.h>
 
 #include <initializer_list>
+#include <stdexcept>
 #include <vector>
 
 namespace brigade::test::fuzz {
@@ -20,6 +21,8 @@ struct Now {
   int rank;
   bool plain;
   int step = 0;
+  bool evaluates = false;   // a forward that is not trained on
+  bool fails = false;       // an evaluation that throws
   uint32_t planted_at = 0;  // the line
 
   bool is_faulty(Fault fault) const { return is_planted(fault) || is_here(spec.allowed, fault); }
@@ -39,12 +42,32 @@ struct Now {
  private:
   bool is_planted(Fault fault) const { return !plain && is_here(spec.fault, fault); }
   bool is_here(const Planted& planted, Fault fault) const {
-    return planted.what == fault && planted.step == step && (planted.ranks >> rank & 1U);
+    return planted.what == fault && (planted.ranks >> rank & 1U) &&
+           (planted.repeats ? planted.step <= step : planted.step == step);
   }
 };
 
+struct BadSample : std::runtime_error {
+  BadSample() : std::runtime_error("sample 17 has no label") {}
+};
+
+// The module of a layer.
+struct UnitImpl : nn::Module {
+  Kind kind;
+  Tensor weight, bias;                                        // of Linear and Affine
+  nn::Linear base{nullptr}, down{nullptr}, up{nullptr};       // of Adapter
+  nn::Linear first{nullptr}, second{nullptr}, gate{nullptr};  // of Experts
+
+  explicit UnitImpl(Kind kind);
+  // `idle`: without the second expert.
+  Tensor forward(const Tensor& x, bool idle = false);
+  // The parameter that faults write to.
+  Tensor marked() const;
+};
+BRIGADE_MODULE(Unit);
+
 struct NetImpl : nn::Module {
-  std::vector<nn::Linear> layers;  // some of them are the same module
+  std::vector<Unit> layers;  // some of them are the same module
   Now* now = nullptr;
 
   explicit NetImpl(const Spec& spec);
@@ -61,7 +84,8 @@ BRIGADE_MODULE(Net);
 
 // The second model: a layer of its own, after one of the net's layers if that is shared.
 struct CriticImpl : nn::Module {
-  nn::Linear shared{nullptr}, own{nullptr};
+  Unit shared{nullptr};
+  nn::Linear own{nullptr};
 
   CriticImpl(const Spec& spec, const Net& net);
   Tensor forward(const Tensor& x) { return own(shared ? brigade::tanh(shared(x)) : x); }

@@ -16,16 +16,33 @@ bool contains(const std::vector<size_t>& values, size_t value) {
 
 std::set<size_t> trained(const Spec& spec) { return reached(spec, {}); }
 
-std::vector<std::string> names_of(const std::set<size_t>& modules, bool weights_only = false) {
+// The names of what faults write to, then of the other trained parameters.
+std::vector<std::string> names_of(Kind kind) {
+  switch (kind) {
+    case Kind::Linear:
+    case Kind::Affine: break;
+    case Kind::Adapter: return {"up.weight", "down.weight"};
+    case Kind::Experts: return {"gate.weight", "first.weight", "first.bias", "second.weight", "second.bias"};
+  }
+  return {"weight", "bias"};
+}
+
+std::vector<std::string> names_of(const Spec& spec, const std::set<size_t>& modules, bool marked_only = false) {
   std::vector<std::string> names;
   for (const size_t module : modules) {
-    if (!weights_only) names.push_back(fmt::format("layer{}.bias", module));
-    names.push_back(fmt::format("layer{}.weight", module));
+    for (const std::string& name : names_of(spec.layers[module].kind)) {
+      names.push_back(fmt::format("layer{}.{}", module, name));
+      if (marked_only) break;
+    }
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
+bool does_any(const Spec& spec, Extra extra);
+bool meets(const Spec& spec) {  // in collectives of the program, beside those of the wrapper
+  return does_any(spec, Extra::Barrier) || does_any(spec, Extra::ReduceMetric);
+}
 bool does_any(const Spec& spec, Extra extra) {
   return std::any_of(spec.beside.begin(), spec.beside.end(), [&](const Beside& each) { return each.what == extra; });
 }
@@ -99,6 +116,7 @@ bool leaves_unused(Fault fault) {
     case Fault::DroppedHead:
     case Fault::FrozenLayer:
     case Fault::ReplacedLayer:
+    case Fault::IdleExpert:
     case Fault::ConstantLoss: return true;
     default: return false;
   }
@@ -107,6 +125,7 @@ bool leaves_unused(Fault fault) {
 bool is_telling(const Spec& spec) {
   const std::set<size_t> wanted = trained(spec);
   const Planted& fault = spec.fault;
+  if (spec.shared && does_any(spec, Extra::BareForward)) return false;  // the ranks would not agree who averages it
   if (wanted.empty() || !is_allowed(spec)) return false;
   if (spec.mode != Mode::Strict && leaves_unused(fault.what)) return false;
   if (is_of_second(spec)) return false;
@@ -116,8 +135,13 @@ bool is_telling(const Spec& spec) {
   const bool threaded = std::any_of(spec.layers.begin(), spec.layers.end(),
                                     [](const Layer& layer) { return layer.form == Form::Thread; });
   if (threaded && leaves_unused(fault.what)) return false;
+  const bool found_later = spec.rule == Rule::ByHand;  // in the next step
   switch (fault.what) {
+    case Fault::OtherSchedule:
+      if (!spec.scheduler || spec.rule == Rule::ByHand || fault.step + 1 == spec.steps) return false;
+      [[fallthrough]];
     case Fault::OtherLearningRate: {
+      if (spec.rule == Rule::ByHand) return fault.step + 1 < spec.steps;
       // The first optimizer has the other rate, and may hold no trained parameter.
       std::set<size_t> modules;
       for (const Layer& layer : spec.layers)
@@ -129,26 +153,48 @@ bool is_telling(const Spec& spec) {
     case Fault::None:
     case Fault::Exception:
     case Fault::MoreMicroBatches:
-    case Fault::SummingHook: return true;
+    case Fault::SummingHook:
+    case Fault::EarlyStop:
+    case Fault::LoadedWeights: return true;
+    case Fault::ClippedGradients: return !found_later || fault.step + 1 < spec.steps;
+    case Fault::RepeatedBackward: return spec.micro_batches == 1 && fault.ranks + 1 == 1U << spec.ranks;
+    case Fault::LoneCollective:
+    case Fault::SkippedStep: return fault.step + 1 < spec.steps && spec.rule != Rule::ByHand;
+    // An exception of the module itself, called without the wrapper, is not seen.
+    case Fault::CaughtException: return spec.second == Second::None && !does_any(spec, Extra::BareForward);
+    case Fault::IdleExpert: {
+      const size_t module = spec.layers[fault.layer].module;
+      const auto users = std::count_if(spec.layers.begin(), spec.layers.end(),
+                                       [module](const Layer& layer) { return layer.module == module; });
+      return spec.layers[module].kind == Kind::Experts && users == 1 && spec.shared != module && wanted.contains(module);
+    }
     // All gradients of the step before have to be there still. A program that sets other gradients in their place is
     // not reported.
     case Fault::NotCleared:
+      if (spec.rule == Rule::ByHand) return false;
       return fault.step > 0 && spec.allowed.what == Fault::None && !does_any(spec, Extra::CloneGrads);
-    case Fault::LastInNoSync: return spec.second != Second::InLoss && spec.mode == Mode::Strict;
+    case Fault::LastInNoSync:
+      if (found_later && fault.step + 2 >= spec.steps) return false;
+      return spec.second != Second::InLoss && spec.mode == Mode::Strict;
     // With several micro-batches the other ones are reduced.
     case Fault::ConstantLoss: return spec.micro_batches == 1 && spec.second != Second::InLoss;
     case Fault::EditedGradient:
       // If both of two ranks edit, neither can be identified as the wrong one.
       if (spec.ranks == 2 && does_any(spec, Extra::ScaleGrads)) return false;
+      if (found_later && fault.step + 1 == spec.steps) return false;
       return wanted.contains(fault.layer);
     case Fault::WrittenWeight:
       if (spec.ranks == 2 && does_any(spec, Extra::SwapsBack)) return false;  // as above
       return wanted.contains(fault.layer);
-    case Fault::OwnGradient: return wanted.contains(fault.layer);
+    case Fault::OwnGradient:
+      if (found_later && fault.step + 1 == spec.steps) return false;
+      [[fallthrough]];
+    case Fault::ScalingHook:
+    case Fault::ReplacedBefore: return wanted.contains(fault.layer);
     case Fault::ThawedLayer:
       // An optimizer that holds no other reduced parameter is stopped on its own rank only.
       return spec.mode == Mode::Strict && contains(spec.frozen, fault.layer) && !spec.two_optimizers &&
-             reached(spec, fault).contains(fault.layer);
+             reached(spec, fault).contains(fault.layer) && spec.layers[fault.layer].kind != Kind::Adapter;
     case Fault::DroppedHead:
       if (spec.second == Second::InLoss && fault.layer == spec.heads.back()) return false;
       [[fallthrough]];
@@ -167,11 +213,20 @@ Expected expected_of(const Spec& spec) {
   for (const size_t module : wanted) {
     if (!reached(spec, fault).contains(module)) missing.insert(module);
   }
-  const auto unused = [&](const char* cause) { return Expected{"unused_parameters", cause, names_of(missing), ranks}; };
-  const std::vector<std::string> all = names_of(wanted);
+  const auto unused = [&](const char* cause) { return Expected{"unused_parameters", cause, names_of(spec, missing), ranks}; };
+  const std::vector<std::string> all = names_of(spec, wanted);
   // The step of the first optimizer reports its own parameters only.
   const std::vector<std::string> of_first = spec.two_optimizers ? std::vector<std::string>() : all;
-  const std::vector<std::string> weight = names_of({fault.layer}, true);
+  const std::vector<std::string> weight = names_of(spec, {fault.layer}, true);
+  // Of two ranks, either may be right.
+  const std::vector<int> odd = spec.ranks > 2 ? ranks : std::vector<int>{0, 1};
+  Expected mismatch{.kind = "collective_mismatch",
+                          .cause = "collective_differs",
+                          .ranks = spec.ranks > 2 ? ranks : std::vector<int>{},
+                          .has_line = false};
+  // Without an optimizer, weights that have become different are found in the next reduced backward.
+  const bool by_hand = spec.rule == Rule::ByHand;
+  Expected apart{.kind = "parameters_written", .cause = "values_differ", .ranks = odd, .has_line = false, .later = 1};
   switch (fault.what) {
     case Fault::None: return {};
     case Fault::SkippedLayer: return unused("module_not_called");
@@ -183,27 +238,68 @@ Expected expected_of(const Spec& spec) {
     case Fault::DroppedHead: return unused("output_dropped");
     case Fault::FrozenLayer: return unused("frozen");
     case Fault::ReplacedLayer: return unused("replaced");
-    case Fault::ThawedLayer: return {"unmanaged_parameters", "thawed", names_of({fault.layer}), ranks};
+    case Fault::ThawedLayer: return {"unmanaged_parameters", "thawed", names_of(spec, {fault.layer}), ranks};
     case Fault::ConstantLoss:
       // The next collective of the rank is one of the second wrapper.
       if (spec.second == Second::After) return {"collective_mismatch", "collective_differs", {}, {}, false, false};
       return {"unused_parameters", "detached", all, ranks};
-    case Fault::EditedGradient: return {"gradients_edited", "edited_by_hand", weight, ranks};
-    case Fault::OwnGradient: return {"unreduced_gradients", "set_by_hand", weight, ranks};
+    case Fault::EditedGradient:
+      if (by_hand) return apart;
+      return {"gradients_edited", "edited_by_hand", weight, ranks};
+    case Fault::OwnGradient:
+      if (by_hand) return apart;
+      return {"unreduced_gradients", "set_by_hand", weight, ranks};
     case Fault::OtherLearningRate:  // of two ranks, either may have the right one
+      if (by_hand) return {.kind = apart.kind, .cause = apart.cause, .parameters = all, .ranks = odd, .later = 1};
       return {"optimizers_differ", "options_differ", {}, spec.ranks > 2 ? ranks : std::vector<int>{}};
-    case Fault::LastInNoSync: return {"unreduced_gradients", "not_reduced", of_first, ranks};
-    case Fault::WrittenWeight: return {"parameters_written", "values_differ", weight, ranks};
+    case Fault::LastInNoSync:
+      // The weights are still the same before the next forward after a reduced backward, as in meta-learning.
+      if (by_hand) apart.later = 2;
+      if (by_hand) return apart;
+      return {"unreduced_gradients", "not_reduced", of_first, ranks};
+    case Fault::WrittenWeight:
+      // Of two ranks, the other one's own update is named as well.
+      if (by_hand && spec.ranks == 2) {
+        apart.later = 0;
+        return apart;
+      }
+      return {"parameters_written", "values_differ", weight, ranks};
     case Fault::MoreMicroBatches:
+      if (meets(spec)) return mismatch;
       return {
-          "uneven_micro_batches", "uneven_batches", {}, spec.ranks > 2 ? ranks : std::vector<int>{0, 1}, true, false};
+          "uneven_micro_batches", "uneven_batches", {}, odd, true, false};
     case Fault::SummingHook: return {"hook_result", "wrong_scale", all, ranks, false, false};
     case Fault::NotCleared: {
       // Each wrapper reports what it averages; the second one may average the shared module.
       std::set<size_t> own = wanted;
       if (spec.shared) own.erase(*spec.shared);
-      return {"gradients_accumulate", "not_cleared", spec.two_optimizers ? of_first : names_of(own), {}, true, false};
+      return {"gradients_accumulate", "not_cleared", spec.two_optimizers ? of_first : names_of(spec, own), {}, true, false};
     }
+    case Fault::CaughtException:
+      if (meets(spec)) return mismatch;
+      return {"batch_skipped", "exception", {}, ranks, true};
+    case Fault::IdleExpert: {
+      const std::string second = fmt::format("layer{}.second.", spec.layers[fault.layer].module);
+      return {"unused_parameters", "module_not_called", {second + "bias", second + "weight"}, ranks};
+    }
+    case Fault::LoadedWeights: return {"parameters_written", "values_differ", of_first, ranks};
+    case Fault::ClippedGradients:
+      if (by_hand) return apart;
+      return {"gradients_edited", "edited_by_hand", of_first, ranks};
+    case Fault::OtherSchedule:
+      return {.kind = "optimizers_differ", .cause = "options_differ", .has_line = false, .later = 1};
+    case Fault::LoneCollective:
+      if (does_any(spec, Extra::Decision)) return mismatch;
+      mismatch.ahead = ~fault.ranks;
+      return mismatch;
+    case Fault::SkippedStep:
+      if (!does_any(spec, Extra::Decision)) mismatch.ahead = fault.ranks;
+      return mismatch;
+    case Fault::RepeatedBackward:
+      return {.kind = "backward_repeated", .cause = "not_cleared", .ranks = ranks, .is_warning = true, .later = 1};
+    case Fault::EarlyStop: return {"rank_lost", "rank_gone", {}, ranks, false, false, fault.ranks};
+    case Fault::ScalingHook: return {"gradient_outlier", "hook_differs", weight, ranks, true, false};
+    case Fault::ReplacedBefore: return {"stale_optimizer", "replaced", {}, {}, true, false};
     case Fault::Exception: return {"rank_lost", "exception", {}, ranks, false, false, fault.ranks};
   }
   return {};

@@ -29,7 +29,18 @@ constexpr const char* kFaultNames[] = {"none",
                                        "more micro-batches",
                                        "summing hook",
                                        "no zero_grad",
-                                       "exception"};
+                                       "exception",
+                                       "caught exception",
+                                       "idle expert",
+                                       "loaded weights",
+                                       "clipped gradients",
+                                       "other schedule",
+                                       "skipped step",
+                                       "repeated backward",
+                                       "lone collective",
+                                       "early stop",
+                                       "scaling hook",
+                                       "layer replaced before wrapping"};
 static_assert(std::size(kFaultNames) == kFaults);
 constexpr const char* kExtraNames[] = {"logs a result",
                                        "a metric",
@@ -40,19 +51,38 @@ constexpr const char* kExtraNames[] = {"logs a result",
                                        "scales alike",
                                        "clips by nothing",
                                        "trains another model after backward",
-                                       "swaps weights and back"};
+                                       "swaps weights and back",
+                                       "logs weights",
+                                       "a histogram of weights",
+                                       "logs gradients",
+                                       "averages weights",
+                                       "a teacher",
+                                       "evaluates without the wrapper",
+                                       "evaluates before training",
+                                       "evaluates through the wrapper",
+                                       "accuracy",
+                                       "saves and loads",
+                                       "keeps losses",
+                                       "catches an error",
+                                       "trains without the wrapper's forward",
+                                       "catches an error of an evaluation",
+                                       "averages a metric",
+                                       "a barrier",
+                                       "a decision of rank 0"};
 static_assert(std::size(kExtraNames) == kExtras);
 constexpr const char* kFormNames[] = {"tanh", "own tanh", "sorted", "split", "scaled by a number", "on a thread"};
 static_assert(std::size(kFormNames) == kForms);
-constexpr const char* kRuleNames[] = {"SGD", "Adam", "RMSprop", "Adagrad"};
+constexpr const char* kRuleNames[] = {"SGD", "Adam", "RMSprop", "Adagrad", "by hand"};
 static_assert(std::size(kRuleNames) == kRules);
+constexpr const char* kKindNames[] = {"linear", "affine", "adapter", "experts"};
+static_assert(std::size(kKindNames) == kKinds);
 constexpr const char* kModeNames[] = {"strict", "unused allowed", "static graph"};
 constexpr const char* kSecondNames[] = {"no second wrapper", "a second wrapper in the loss",
                                         "a second wrapper trained after"};
 
 std::string planted_in_words(const char* title, const Planted& fault, int ranks) {
-  return fmt::format("  {}: {} at {} on ranks {} in step {}\n", title, name(fault.what), fault.layer,
-                     ranks_in(fault.ranks, ranks), fault.step);
+  return fmt::format("  {}: {} at {} on ranks {} in step {}{}\n", title, name(fault.what), fault.layer,
+                     ranks_in(fault.ranks, ranks), fault.step, fault.repeats ? " and after" : "");
 }
 
 }  // namespace
@@ -68,8 +98,8 @@ std::string in_words(const Spec& spec) {
       spec.own_hook ? ", own hook" : "", kSecondNames[static_cast<size_t>(spec.second)], spec.heads, spec.frozen);
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     const Layer& layer = spec.layers[i];
-    text += fmt::format("  node {} = layer{}(node {}), {}{}\n", i + 1, layer.module, layer.input,
-                        kFormNames[static_cast<size_t>(layer.form)], layer.checkpointed ? ", checkpointed" : "");
+    text += fmt::format("  node {} = layer{}(node {}), {}, {}{}\n", i + 1, layer.module, layer.input,
+                        kKindNames[static_cast<size_t>(spec.layers[layer.module].kind)], kFormNames[static_cast<size_t>(layer.form)], layer.checkpointed ? ", checkpointed" : "");
   }
   if (spec.shared) text += fmt::format("  the second has layer{} as well\n", *spec.shared);
   if (spec.wrapped_again > 0)
@@ -112,6 +142,7 @@ std::vector<Spec> simpler(const Spec& spec) {
   }
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     offer([&](Spec& other) { other.layers[i].checkpointed = false; });
+    offer([&](Spec& other) { other.layers[i].kind = Kind::Linear; });
     offer([&](Spec& other) { other.layers[i].form = Form::Tanh; });
   }
   for (size_t i = 0; i < spec.heads.size() && spec.heads.size() > 1; ++i)

@@ -21,10 +21,20 @@ enum class Form : uint8_t {
 };
 inline constexpr size_t kForms = 6;
 
+// What the module of a layer is.
+enum class Kind : uint8_t {
+  Linear,
+  Affine,   // a factor and a summand
+  Adapter,  // a frozen linear layer and a trained one of low rank
+  Experts   // two linear layers, mixed by a gate
+};
+inline constexpr size_t kKinds = 4;
+
 // Node 0 is the batch, node i + 1 the result of layer i.
 struct Layer {
   size_t input = 0;
   size_t module = 0;  // whose weights it uses: its own, or those of an earlier layer
+  Kind kind = Kind::Linear;
   bool checkpointed = false;
   Form form = Form::Tanh;
 };
@@ -40,9 +50,27 @@ enum class Extra : uint8_t {
   ScaleGrads,     // changes the reduced gradients alike on every rank
   Clip,           // clips by a norm that is never reached
   LaterBackward,  // of another model, between backward and step
-  SwapsBack       // swaps in other weights for an evaluation, and back
+  SwapsBack,      // swaps in other weights for an evaluation, and back
+  LogWeights,     // reads the norm of each weight, recorded
+  Histogram,      // reads the elements of each weight
+  LogGradients,   // reads the norm of each gradient
+  AverageWeights, // keeps a moving average of the weights
+  Teacher,        // evaluates a copy of the net that follows its weights
+  EvaluateBare,   // without the wrapper, under no_grad, in evaluation mode
+  SanityCheck,    // the same before training
+  EvaluateWrapped,// through the wrapper, under no_grad
+  Accuracy,       // compares results that no gradient can pass
+  SaveAndLoad,    // loads the state that it has saved before
+  KeepsLosses,    // of all steps, with their graphs
+  CaughtError,    // throws in a log, and catches it
+  BareForward,    // of the training, around the wrapper, which still averages the gradients
+  CaughtForward,  // the forward of an evaluation throws, and is caught
+  ReduceMetric,   // averages a metric over the ranks; the ranks do this and the following together
+  Barrier,
+  Decision        // that rank 0 sends to all
 };
-inline constexpr size_t kExtras = 10;
+inline constexpr size_t kExtras = 27;
+inline constexpr bool is_collective(Extra extra) { return extra >= Extra::ReduceMetric; }
 
 struct Beside {
   Extra what;
@@ -58,8 +86,8 @@ enum class Second : uint8_t {
 };
 
 enum class Mode : uint8_t { Strict, UnusedAllowed, StaticGraph };
-enum class Rule : uint8_t { SGD, Adam, RMSprop, Adagrad };
-inline constexpr size_t kRules = 4;
+enum class Rule : uint8_t { SGD, Adam, RMSprop, Adagrad, ByHand };
+inline constexpr size_t kRules = 5;
 
 enum class Fault : uint8_t {
   None,
@@ -81,15 +109,27 @@ enum class Fault : uint8_t {
   MoreMicroBatches,   // on one rank
   SummingHook,        // a communication hook does not divide
   NotCleared,         // a step without zero_grad
-  Exception           // one rank throws in its forward
+  Exception,          // one rank throws in its forward
+  CaughtException,    // one rank throws in its forward, and goes on with the next batch
+  IdleExpert,         // one of two experts is not called
+  LoadedWeights,      // on one rank
+  ClippedGradients,   // on one rank, after the reduction
+  OtherSchedule,      // one rank schedules twice
+  SkippedStep,        // one rank leaves out a step of its optimizers
+  RepeatedBackward,   // the same loss goes backward twice
+  LoneCollective,     // one rank averages a metric
+  EarlyStop,          // one rank ends its training
+  ScalingHook,        // one rank has a gradient hook that multiplies
+  ReplacedBefore      // a layer is replaced before wrapping, but after the optimizer is made
 };
-inline constexpr size_t kFaults = 20;
+inline constexpr size_t kFaults = 31;
 const char* name(Fault fault);
 // Whether the fault leaves weights without a gradient, which is correct where unused parameters are allowed.
 bool leaves_unused(Fault fault);
 
 struct Planted {
   Fault what = Fault::None;
+  bool repeats = false;  // in each later step, too
   size_t layer = 0;    // or module, or node for a dropped head
   uint32_t ranks = 0;  // bit r: on rank r
   int step = 0;
@@ -126,6 +166,8 @@ struct Expected {
   bool is_warning = false;
   bool has_line = true;
   uint32_t silent = 0;  // bit r: rank r ends by the fault itself
+  int later = 0;        // steps until it is found
+  uint32_t ahead = 0;   // bit r: rank r is a step ahead of the others then
 };
 
 // A program with a fault that can be detected, or without one; never a loss without any gradient.

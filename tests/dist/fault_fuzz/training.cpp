@@ -1,6 +1,7 @@
 // The training loop of a random program, on a rank and in one process. Notes the line of the planted fault.
 #include "training.h"
 
+#include "activities.h"
 #include "net.h"
 
 #include <brigade/autograd/functional.h>
@@ -22,30 +23,6 @@ namespace brigade::test::fuzz {
 
 namespace {
 
-Tensor batch_of(int rank, int step, int micro_batch) {
-  RandomGenerator generator(1000 + 17 * static_cast<uint64_t>(rank) + 101 * static_cast<uint64_t>(step) +
-                            1009 * static_cast<uint64_t>(micro_batch));
-  return randn({5, kWidth}, kFloat64, &generator);
-}
-
-Tensor loss_of(const std::vector<Tensor>& results) {
-  Tensor loss;
-  for (const Tensor& result : results) {
-    if (!result.defined()) continue;  // dropped
-    const Tensor term = mean(square(result - 1.0));
-    loss = loss.defined() ? loss + term : term;
-  }
-  return loss;
-}
-
-void train_other_model(const Tensor& input) {
-  nn::Linear other(kWidth, 1);
-  other->to(kFloat64);
-  optim::SGD optimizer(other->parameters(), {.lr = 0.1});
-  mean(square(other(input))).backward();
-  optimizer.step();
-}
-
 Critic critic_of(const Spec& spec, const Net& net) {
   return spec.second == Second::None ? Critic(nullptr) : Critic(spec, net);
 }
@@ -58,8 +35,12 @@ class Optimizers {
     const std::vector<Tensor> parameters = net->parameters();
     const auto middle = parameters.begin() +
                         static_cast<std::ptrdiff_t>(spec.two_optimizers ? parameters.size() / 2 : parameters.size());
-    all_.push_back(made(spec.rule, {parameters.begin(), middle}));
-    if (spec.two_optimizers) all_.push_back(made(spec.rule, {middle, parameters.end()}));
+    if (spec.rule == Rule::ByHand) {
+      written_ = parameters;
+    } else {
+      all_.push_back(made(spec.rule, {parameters.begin(), middle}));
+      if (spec.two_optimizers) all_.push_back(made(spec.rule, {middle, parameters.end()}));
+    }
     if (spec.scheduler) {
       for (const auto& optimizer : all_)
         schedulers_.push_back(std::make_unique<optim::StepLR>(*optimizer, 1, 0.5));
@@ -70,6 +51,8 @@ class Optimizers {
   void zero_grad() const {
     for (const auto& optimizer : all_)
       optimizer->zero_grad();
+    for (const Tensor& parameter : written_)
+      parameter.set_grad(Tensor());
     if (critic_) critic_->zero_grad();
   }
   void step(Now& now) const {
@@ -77,11 +60,17 @@ class Optimizers {
       now.blame_next_line({Fault::OtherLearningRate});
       optimizer->step();
     }
+    step_by_hand(now);
     if (critic_) critic_->step();
-    for (const auto& scheduler : schedulers_)
+    for (const auto& scheduler : schedulers_) {
       scheduler->step();
+      now.blame_next_line({Fault::OtherSchedule});
+      if (now.is_faulty(Fault::OtherSchedule)) scheduler->step();
+    }
   }
-  optim::Optimizer& first() const { return *all_.front(); }
+  void change_rate() const {
+    if (!all_.empty()) all_.front()->set_lr(0, 0.07);
+  }
 
  private:
   static std::unique_ptr<optim::Optimizer> made(Rule rule, const std::vector<Tensor>& parameters) {
@@ -90,11 +79,23 @@ class Optimizers {
       case Rule::Adam: return std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = 0.01});
       case Rule::RMSprop: return std::make_unique<optim::RMSprop>(parameters, optim::RMSpropOptions{.lr = 0.01});
       case Rule::Adagrad: return std::make_unique<optim::Adagrad>(parameters, optim::AdagradOptions{.lr = 0.01});
+      case Rule::ByHand: break;
     }
     return nullptr;
   }
 
+  void step_by_hand(Now& now) const {
+    const NoGradGuard no_grad;
+    const double rate = now.is_faulty(Fault::OtherLearningRate) ? 0.07 : 0.1;
+    for (const Tensor& parameter : written_) {
+      if (!parameter.grad().defined()) continue;
+      now.blame_next_line({Fault::OtherLearningRate});
+      parameter.sub_(parameter.grad(), rate);
+    }
+  }
+
   std::vector<std::unique_ptr<optim::Optimizer>> all_;
+  std::vector<Tensor> written_;  // without an optimizer
   std::unique_ptr<optim::Optimizer> critic_;
   std::vector<std::unique_ptr<optim::StepLR>> schedulers_;
 };
@@ -132,17 +133,21 @@ class Trainer {
         net_(spec),
         critic_(critic_of(spec, net_)),
         group_(group),
-        optimizers_(spec, net_, critic_) {
+        optimizers_(spec, net_, critic_),
+        activities_(now_, net_, group) {
     net_->now = &now_;
+    if (now_.is_faulty(Fault::ReplacedBefore)) net_->replace(spec.fault.layer);
     wrap();
     if (critic_) ddp_of_critic_.emplace(critic_, group);
     if (now_.does(Extra::LookingHook)) trainable().front().register_hook([](const Tensor&) { return Tensor(); });
+    if (now_.is_faulty(Fault::ScalingHook)) marked().register_hook([](const Tensor& grad) { return grad * 1e4; });
   }
 
   std::string run() {
     std::string result;
     try {
-      for (now_.step = 0; now_.step < spec_.steps; ++now_.step)
+      activities_.before_training();
+      for (now_.step = 0; now_.step < steps(); ++now_.step)
         step();
       result = values_of(net_, critic_);
     } catch (const dist::ReductionError& error) {
@@ -202,6 +207,16 @@ class Trainer {
     return found;
   }
 
+  // A rank that skips a batch takes another one.
+  int steps() const {
+    const Planted& fault = spec_.fault;
+    if (!(fault.ranks >> now_.rank & 1U)) return spec_.steps;
+    if (fault.what == Fault::EarlyStop) return fault.step;
+    return spec_.steps + (fault.what == Fault::CaughtException ? 1 : 0);
+  }
+
+  Tensor marked() const { return net_->layers[std::min(spec_.fault.layer, net_->layers.size() - 1)]->marked(); }
+
   void step() {
     if (now_.step > 0 && now_.step == spec_.wrapped_again) wrap();
     if (!now_.is_faulty(Fault::NotCleared)) optimizers_.zero_grad();
@@ -213,23 +228,37 @@ class Trainer {
       const bool last = m + 1 == micro_batches;
       if (!last && spec_.second == Second::InLoss) critic_is_local.emplace(ddp_of_critic_->no_sync());
       if (!last || now_.is_faulty(Fault::LastInNoSync)) local.emplace(ddp_->no_sync());
-      micro_batch(m);
+      try {
+        micro_batch(m);
+      } catch (const BadSample&) {
+        if (spec_.fault.what != Fault::CaughtException) throw;
+        return;  // with the next batch
+      }
     }
     if (spec_.second == Second::After)
       mean(square((*ddp_of_critic_)(batch_of(now_.rank, now_.step, 0)) - 1.0)).backward();
     after_backward();
-    if (now_.is_faulty(Fault::OtherLearningRate)) optimizers_.first().set_lr(0, 0.07);
-    optimizers_.step(now_);
+    if (now_.is_faulty(Fault::OtherLearningRate)) optimizers_.change_rate();
+    if (!now_.is_faulty(Fault::SkippedStep)) optimizers_.step(now_);
+    now_.blame_next_line({Fault::LoneCollective});
+    if (now_.is_faulty(Fault::LoneCollective)) group_->all_reduce(ones({1}))->wait();
+    activities_.after_step();
   }
 
   // Changes that a program makes to the net after wrapping.
   void change_net() {
     const size_t module = std::min(spec_.fault.layer, net_->layers.size() - 1);
-    if (now_.does(Extra::SwapsBack)) evaluate_with_other_weights();
     if (now_.is_faulty(Fault::WrittenWeight)) {
       const NoGradGuard no_grad;
       now_.blame_next_line({Fault::WrittenWeight});
-      net_->layers[module]->weight.mul_(1.5);
+      marked().mul_(1.5);
+    }
+    if (now_.is_faulty(Fault::LoadedWeights)) {
+      nn::Named<Tensor> state = net_->state_dict();
+      for (auto& [name, tensor] : state)
+        tensor = tensor * 1.25 + 0.1;
+      now_.blame_next_line({Fault::LoadedWeights});
+      net_->load_state_dict(state);
     }
     if (now_.is_faulty(Fault::FrozenLayer)) {
       for (const Tensor& parameter : net_->layers[module]->parameters()) {
@@ -246,56 +275,50 @@ class Trainer {
     if (now_.is_faulty(Fault::ReplacedLayer)) net_->replace(module);
   }
 
-  void evaluate_with_other_weights() {
-    const NoGradGuard no_grad;
-    const Tensor weight = net_->layers.front()->weight;
-    const Tensor own = weight.clone();
-    weight.zero_();
-    loss_of(net_->forward(batch_of(now_.rank, 99, 0))).item<double>();
-    weight.copy_(own);
-  }
-
   void micro_batch(int m) {
-    std::vector<Tensor> heads = (*ddp_)(batch_of(now_.rank, now_.step, m));
-    if (now_.does(Extra::Probe)) train_other_model(batch_of(now_.rank, now_.step, m) + heads_or_zero(heads).detach());
-    if (now_.does(Extra::Evaluation)) loss_of((*ddp_)(batch_of(now_.rank, 99, m))).item<double>();
+    const auto wrapped = [this](const Tensor& x) { return (*ddp_)(x); };
+    activities_.before_forward(wrapped);
+    const Tensor x = batch_of(now_.rank, now_.step, m);
+    std::vector<Tensor> heads;
+    if (now_.does(Extra::BareForward)) {
+      heads = net_(x);
+    } else {
+      now_.blame_next_line({Fault::CaughtException});
+      heads = (*ddp_)(x);
+    }
+    activities_.after_forward(heads, wrapped, m);
     if (now_.is_faulty(Fault::ConstantLoss) && m + 1 == spec_.micro_batches) {
       Tensor all = heads.front();
       for (size_t h = 1; h < heads.size(); ++h)
         all = all + heads[h];
+      activities_.after_loss(mean(all));
       now_.blame_next_line({Fault::ConstantLoss});
       train_other_model(all.detach());
       return;
     }
     if (spec_.second == Second::InLoss) heads.back() = (*ddp_of_critic_)(heads.back());
     const Tensor loss = loss_of(heads) / static_cast<double>(spec_.micro_batches);
-    now_.blame_next_line({Fault::SkippedLayer, Fault::LastInNoSync});
+    activities_.after_loss(loss);
+    if (now_.is_faulty(Fault::RepeatedBackward)) loss.backward({.retain_graph = true});
+    now_.blame_next_line({Fault::SkippedLayer, Fault::LastInNoSync, Fault::IdleExpert, Fault::RepeatedBackward});
     loss.backward();
   }
 
-  static Tensor heads_or_zero(const std::vector<Tensor>& heads) {
-    return heads.front().defined() ? heads.front() : zeros({5, kWidth}, kFloat64);
-  }
-
   void after_backward() {
-    if (now_.does(Extra::LaterBackward)) train_other_model(batch_of(now_.rank, now_.step, 7));
     const std::vector<Tensor> parameters = trainable();
-    for (const Tensor& parameter : parameters) {
-      if (!parameter.grad().defined()) continue;
-      if (now_.does(Extra::CloneGrads) && spec_.fault.what != Fault::LastInNoSync)
-        parameter.set_grad(parameter.grad().clone());
-      if (now_.does(Extra::ScaleGrads)) parameter.grad().mul_(2.0).mul_(0.5);
+    activities_.after_backward(parameters);
+    if (now_.is_faulty(Fault::ClippedGradients)) {
+      now_.blame_next_line({Fault::ClippedGradients});
+      optim::clip_grad_norm_(parameters, 1e-3);
     }
-    if (now_.does(Extra::Clip)) optim::clip_grad_norm_(parameters, 1e9);
-    const Tensor weight = net_->layers[std::min(spec_.fault.layer, net_->layers.size() - 1)]->weight;
     if (now_.is_faulty(Fault::EditedGradient)) {
       now_.blame_next_line({Fault::EditedGradient});
-      weight.grad().mul_(1.5);
+      marked().grad().mul_(1.5);
     }
     if (now_.is_faulty(Fault::OwnGradient)) {
-      const Tensor own = weight.grad() * (1.0 + now_.rank);
+      const Tensor own = marked().grad() * (1.0 + now_.rank);
       now_.blame_next_line({Fault::OwnGradient});
-      weight.set_grad(own);
+      marked().set_grad(own);
     }
   }
 
@@ -318,6 +341,7 @@ class Trainer {
   std::unique_ptr<Ddp> old_, ddp_;
   std::optional<DdpOfCritic> ddp_of_critic_;
   Optimizers optimizers_;
+  Activities activities_;
   std::string warnings_;
   uint64_t backwards_before_ = 0;  // made by previous wrappers
 };

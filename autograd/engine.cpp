@@ -274,6 +274,7 @@ void Engine::run() {
     plan.graph_ = &graph_;
     plan.where_ = where_;
     plan.number_ = backwards_started;
+    plan.keeps_graph_ = retain_graph_;
     planned = true;
     for (const auto& observer : observers_)
       observer->on_gathered(graph_);

@@ -35,6 +35,8 @@ class Plan {
   // The call of backward, and its number on this thread (from 1).
   SourceLocation where() const noexcept { return where_; }
   uint64_t number() const noexcept { return number_; }
+  // Whether another backward may follow on the same graph (retain_graph).
+  bool keeps_graph() const noexcept { return keeps_graph_; }
 
   // Calls f(tag) for each planned leaf that `listener` observes.
   template <class F>
@@ -48,6 +50,7 @@ class Plan {
   size_t nodes_ = 0;
   SourceLocation where_;
   uint64_t number_ = 0;
+  bool keeps_graph_ = false;
 };
 
 // A loss scaler's knowledge of an optimizer's step. Listeners that ask other ranks update it.

@@ -100,6 +100,7 @@ class Node : public GradFnBase {
   uint64_t sequence = 0;
   SourceLocation where;                 // the user's line
   uint32_t scope = 0;                   // module call on the tape, 0 when none
+  bool adds_samples = false;            // a loss with Reduction::Sum
   InlineVector<Edge, 3> edges;          // one per input
   InlineVector<OutputInfo, 1> outputs;  // one per output
 

@@ -196,10 +196,15 @@ Fate BackwardOnTape::trace(uint64_t id) const {
     const auto outputs = tape_.outputs(record);
     if (std::ranges::find(outputs, id) != outputs.end()) continue;  // a write to the tensor does not use it
     const Scope scope = scopes_[i];
+    const auto inputs = tape_.inputs(record);
+    // An update of another parameter by its value (an adapter that is merged, an average) is no use in forward.
+    const bool updates = record.sequence == 0 && scope.call == 0 && !outputs.empty() && outputs[0] <= newest_ &&
+                         std::ranges::find(inputs, outputs[0]) != inputs.end();
+    if (updates) continue;
     const bool belongs = all_belong_ || belongs_[i] || (scope.is_own && calls_.contains(scope.call));
     Taint result;
     bool depends = false;
-    for (const uint64_t input : tape_.inputs(record)) {
+    for (const uint64_t input : inputs) {
       const auto found = taints.find(input);
       // The average of weights of another model is not a use of these weights.
       if (found == taints.end() || (found->second.is_copy && scope.call != 0 && !scope.is_own)) continue;
@@ -222,6 +227,7 @@ Fate BackwardOnTape::trace(uint64_t id) const {
     if (!depends) continue;
     if (record.cut != Cut::None) {
       if (result.live() && result.counts) last_cut = i;
+      if (result.live() && result.counts && scope.is_own && record.cut == Cut::ReadAsNumber) cuts.push_back(i);
       if (result.live() && holds_one_of(ids_, outputs)) cuts.push_back(i);
       // A collective counts as the cut even behind a detach(): without the detach() it would still send no gradient
       // back.

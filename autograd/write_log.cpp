@@ -71,7 +71,7 @@ void for_each_followed(const Tensor& tensor, F&& f) {
 // Adds a write to the latest ones.
 void add(std::vector<WriteByHand>& writes, const char* op, SourceLocation where) {
   constexpr size_t kMost = 8;
-  if (!writes.empty() && Place(writes.back().where) == Place(where)) return;
+  if (!writes.empty() && Place(writes.back().where) == Place(where)) writes.pop_back();
   if (writes.size() == kMost) writes.erase(writes.begin());
   writes.push_back({op, where});
 }

@@ -43,6 +43,7 @@ struct ClassLossNode : Node {
   void save(const Tensor& classes, const Tensor& divisor, const ClassLossOptions& how) {
     target.save_input(*this, classes);
     denominator = divisor;
+    adds_samples = how.reduction == Reduction::Sum;
     options = {how.reduction, how.ignore_index, {}, how.label_smoothing};
     weight.save_input(*this, how.weight);
   }

@@ -115,21 +115,29 @@ const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
 const Tensor& Tensor::fill_(Scalar value, SourceLocation where) const { return fill_all("fill_", *this, value, where); }
 const Tensor& Tensor::zero_(SourceLocation where) const { return fill_all("zero_", *this, 0, where); }
 
-const Tensor& Tensor::add_(const Tensor& other, Scalar alpha, SourceLocation where) const {
-  check_inplace(*this, other.requires_grad(), where);
-  located(where, [&] { check_sum(*this, other, alpha); });
-  const DType common = kernels::result_type({*this, other});
-  if (common != dtype()) {  // computed in the wider dtype, and rounded once
-    return write_back("add_", *this, other.requires_grad(), where, [&](const Tensor& value) {
-      const Tensor operand = as_it_is(other, *this).to(common, where);
+namespace {
+
+const Tensor& add_as(const char* op, const Tensor& x, const Tensor& other, Scalar alpha, SourceLocation where) {
+  check_inplace(x, other.requires_grad(), where);
+  located(where, [&] { check_sum(x, other, alpha); });
+  const DType common = kernels::result_type({x, other});
+  if (common != x.dtype()) {  // computed in the wider dtype, and rounded once
+    return write_back(op, x, other.requires_grad(), where, [&](const Tensor& value) {
+      const Tensor operand = as_it_is(other, x).to(common, where);
       return add(value, alpha.to<double>() == 1 ? operand : mul(operand, alpha, where), where);
     });
   }
-  const Tensor operand = as_it_is(other, *this);
-  located(where, [&] { kernels::add_inplace(*this, operand, alpha); });
-  if (auto* node = record_inplace<AddInplaceNode>({.op = "add_", .where = where}, {*this, operand}, *this))
+  const Tensor operand = as_it_is(other, x);
+  located(where, [&] { kernels::add_inplace(x, operand, alpha); });
+  if (auto* node = record_inplace<AddInplaceNode>({.op = op, .where = where}, {x, operand}, x))
     node->alpha = alpha.to<double>();
-  return *this;
+  return x;
+}
+
+}  // namespace
+
+const Tensor& Tensor::add_(const Tensor& other, Scalar alpha, SourceLocation where) const {
+  return add_as("add_", *this, other, alpha, where);
 }
 
 const Tensor& Tensor::mul_(const Tensor& other, SourceLocation where) const {
@@ -163,7 +171,7 @@ const Tensor& Tensor::mul_(Scalar factor, SourceLocation where) const {
 
 const Tensor& sub_(const Tensor& x, const Tensor& other, Scalar alpha, SourceLocation where) {
   located(where, [&] { kernels::check_difference(x.dtype(), other.dtype()); });
-  return x.add_(other, -alpha, where);
+  return add_as("sub_", x, other, -alpha, where);
 }
 const Tensor& div_(const Tensor& x, const Tensor& other, SourceLocation where) {
   const Tensor operand = as_it_is(other, x);

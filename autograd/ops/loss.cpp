@@ -106,6 +106,7 @@ Tensor pair_loss(const OpInfo& info, const PairLoss& loss, const Tensor& x, cons
     node->target.save_input(*node, target);
     node->loss = loss;
     node->reduction = reduction;
+    node->adds_samples = reduction == Reduction::Sum;
   }
   return y;
 }

@@ -350,7 +350,7 @@ void StepCheck::operator()(const autograd::Update& update) {
   inner_.begin(reducer_.past().rounds);
   agree(update);
   if (!update.moves || update.scale_fault) return;
-  if (!update.scaled || !update.scaled->found_inf) inner_.end(update.optimizer, reducer_.past().rounds);
+  if (!update.scaled || !update.scaled->found_inf) inner_.end(update, reducer_.past().rounds);
   log_.timeline.add(StepEvents{.optimizer = update.name,
                                .number = update.number,
                                .where = update.where,

@@ -204,6 +204,7 @@ class StepCheck {
     const void *optimizer = nullptr, *outer = nullptr;  // identities: whose steps, and who holds the same weights
     std::vector<Verdict> now, found;  // what the audit found in this step, if it is one, and in the latest: the fault
     bool is_due = false;              // this step first compares all weights
+    Place latest_at;                  // the latest step
 
     bool is_now() const noexcept { return !now.empty(); }
     void begin(uint64_t reduced) noexcept {
@@ -211,7 +212,7 @@ class StepCheck {
       is_due = count > 0 && reduced > rounds;
     }
     // The step is taken.
-    void end(const void* stepping, uint64_t reduced);
+    void end(const autograd::Update& update, uint64_t reduced);
   };
   InnerSteps inner_;
   std::unordered_map<const void*, Steps> steps_;  // by the identity of the optimizer

@@ -23,7 +23,7 @@ namespace brigade::dist {
 namespace {
 
 // Optimizers may take turns: after this many backwards each has had one.
-constexpr uint64_t kBackwardsWithoutHolder = 32;
+constexpr uint64_t kBackwardsWithoutHolder = 8;
 // Consecutive steps without a gradient: if nothing else moves, if other modules move, and if unused parameters are
 // allowed.
 constexpr uint64_t kStepsAlone = 2;
@@ -59,7 +59,14 @@ void StepHabits::warn(Verdict verdict) {
   log_.advisories.add_own(verdict.kind + " " + name(verdict.cause.kind), std::move(verdict));
 }
 
+void StepHabits::note_first_step() {
+  if (first_step_at_ != 0) return;
+  first_step_at_ = reducer_.past().rounds + 1;
+  writes_at_first_step_ = autograd::writes_by_hand();
+}
+
 void StepHabits::look_at(const autograd::Update& update) {
+  note_first_step();
   look_for_backward(update);
   look_for_second_average(update);
   look_for_gone(update);
@@ -126,6 +133,7 @@ void StepHabits::look_for_cleared(const autograd::Update& update) {
 // single such step is ignored: with several wrappers each loss may have its own step. More are if the backward reaches
 // only another wrapper, which may take turns with this one.
 void StepHabits::look_for_unreached(const autograd::Update& update) {
+  auto& [steps, forward, ever] = unreached_[update.optimizer];
   std::vector<NamedParameter> waiting;
   bool others_move = false;
   for (const Tensor& parameter : update.parameters) {
@@ -136,12 +144,12 @@ void StepHabits::look_for_unreached(const autograd::Update& update) {
       others_move = others_move || has_gradient;
     } else if (has_gradient) {
       waiting.clear();
+      ever = true;
       break;
     } else if (parameter.requires_grad()) {
       waiting.push_back(reducer_.parameters()[static_cast<size_t>(position)]);
     }
   }
-  auto& [steps, forward] = unreached_[update.optimizer];
   const std::optional<TracedBackward> backward = reducer_.forwards().unreached_by();
   const bool is_new = std::exchange(forward, reducer_.forwards().waiting()) != reducer_.forwards().waiting();
   if (waiting.empty() || !backward || !is_new) {
@@ -149,9 +157,10 @@ void StepHabits::look_for_unreached(const autograd::Update& update) {
     return;
   }
   const ReducerOptions& options = reducer_.options();
-  const bool may_be_unused = options.find_unused_parameters || options.static_graph ||
-                             (reducer_.forwards().others_were_reached() && !others_move);
-  if (++steps != (may_be_unused ? kStepsOfUnused : others_move ? kStepsBesideOthers : kStepsAlone)) return;
+  const bool others_reached = reducer_.forwards().others_were_reached() && !others_move;  // wrappers may take turns
+  const bool may_be_unused = options.find_unused_parameters || options.static_graph || (others_reached && ever);
+  const bool beside_others = others_move || others_reached;
+  if (++steps != (may_be_unused ? kStepsOfUnused : beside_others ? kStepsBesideOthers : kStepsAlone)) return;
   std::vector<ParameterVerdict> parameters;
   for (const NamedParameter& each : waiting)
     parameters.push_back(about(each, {}, {}));
@@ -268,10 +277,6 @@ std::vector<NamedParameter> StepHabits::unheld(const autograd::Update& update) c
 
 void StepHabits::look_for_unheld(const autograd::Update& update) {
   if (looked_for_unheld_) return;
-  if (first_step_at_ == 0) {
-    first_step_at_ = reducer_.past().rounds + 1;
-    writes_at_first_step_ = autograd::writes_by_hand();
-  }
   if (reducer_.past().rounds < first_step_at_ + kBackwardsWithoutHolder) return;
   looked_for_unheld_ = true;
   std::vector<ParameterVerdict> parameters;

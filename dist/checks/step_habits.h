@@ -29,11 +29,13 @@ class StepHabits {
   void look_at(const autograd::Update& update);
   // Called before a step of an optimizer that holds none.
   void look_at_other(const autograd::Update& update) {
+    note_first_step();
     look_for_gone_modules(update);
     look_for_unheld(update);
   }
 
  private:
+  void note_first_step();
   void look_for_backward(const autograd::Update& update);
   void look_for_cleared(const autograd::Update& update);
   void look_for_unreached(const autograd::Update& update);
@@ -54,6 +56,7 @@ class StepHabits {
   struct Unreached {
     uint64_t steps = 0;
     uint64_t forward = 0;  // Reducer::waiting_forward() at the latest step
+    bool ever = false;     // it had a gradient before
   };
   std::unordered_map<const void*, Unreached> unreached_;
   uint64_t first_step_at_ = 0;         // backwards before the first step, plus one

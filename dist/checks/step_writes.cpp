@@ -9,6 +9,8 @@
 #include <brigade/dist/reducer/reducer.h>
 #include <brigade/optim/optimizer.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace brigade::dist {
@@ -25,12 +27,13 @@ bool StepCheck::Steps::may_be_written(size_t position, const Tensor& parameter) 
   return position >= versions.size() || parameter.version() - versions[position] != (has_moved ? 1 : 0);
 }
 
-void StepCheck::InnerSteps::end(const void* stepping, uint64_t reduced) {
-  if (is_due && (stepping == optimizer || stepping == outer)) count = 0;
+void StepCheck::InnerSteps::end(const autograd::Update& update, uint64_t reduced) {
+  if (is_due && (update.optimizer == optimizer || update.optimizer == outer)) count = 0;
   if (!is_now()) return;
   ++count;
   rounds = reduced;
-  optimizer = stepping;
+  optimizer = update.optimizer;
+  latest_at = update.where;
   found = now;
 }
 
@@ -41,8 +44,13 @@ std::vector<Verdict> StepCheck::not_taken_back(std::span<const Verdict> verdicts
       names.insert(parameter.name);
   }
   std::vector<Verdict> found = inner_.found;
-  for (Verdict& verdict : found)
+  for (Verdict& verdict : found) {
     std::erase_if(verdict.parameters, [&](const ParameterVerdict& each) { return !names.contains(each.name); });
+    verdict.cause.place = inner_.latest_at;
+    verdict.cause.text = fmt::format("the step at {} moved them by this rank's own gradients, and they were not put back",
+                                     to_string(inner_.latest_at));
+    verdict.advice = "put all of them back before the next step on averages";
+  }
   std::erase_if(found, [](const Verdict& verdict) { return verdict.parameters.empty(); });
   return found;
 }

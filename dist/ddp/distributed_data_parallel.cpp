@@ -269,7 +269,7 @@ void DistributedDataParallelBase::look_at_buffers(SourceLocation where) {
 
 void DistributedDataParallelBase::note_failed_forward(const char* error, const Tensor* batch) {
   group_->note_failure(error);
-  if (!autograd::GradMode::is_enabled() || log_->forwards.count == 0) return;
+  if (!autograd::GradMode::is_enabled() || log_->forwards.lines.empty()) return;
   log_->forwards.error = error;
   if (batch) failed_batch_ = *batch;
 }
@@ -292,7 +292,7 @@ void DistributedDataParallelBase::pre_forward(const Tensor* batch, SourceLocatio
   const bool again = failed.defined() && has_batch && batch->storage() == failed.storage();  // or a part of it
   if (again) forwards.error.clear();
   if (forwards.error.empty()) forwards.where = where;
-  forwards.count += !again;
+  if (!again) forwards.add(where);
   if (options_.diagnosis) {
     look_at_buffers(where);
     if (step_check_) step_check_->look_at_modes();

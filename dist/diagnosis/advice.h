@@ -34,9 +34,15 @@ struct KeptBackwards {
 
 // Forwards that record gradients, since the latest backward that was reduced.
 struct BegunForwards {
-  int64_t count = 0;  // those that were run again count once
-  std::string error;  // that one of them threw
-  Place where;        // of that one
+  struct AtLine {
+    SourceLocation where;
+    int64_t count = 0;  // those that were run again count once
+  };
+  std::vector<AtLine> lines;
+  std::string error;     // that one of them threw
+  SourceLocation where;  // of that one
+
+  void add(SourceLocation at);
 };
 
 // What a rank knows when a backward that it reduces begins.
@@ -57,6 +63,18 @@ class Statistic : public SentWord {
   // Called when a backward begins that this rank reduces, before any bucket is sent.
   virtual void begin(const StartedBackward& backward) = 0;
 };
+
+// The product of the numbers that a loss was last multiplied by, and the operation before them. Leaves out the factor of a
+// loss scaler, which is the same on all ranks.
+struct LossFactor {
+  double factor = 1;
+  Place at;        // of the latest multiplication; no line: there was none
+  std::string of;  // the operation that made the multiplied tensor
+  Place of_at;
+  int64_t rows = 0;           // samples in the batch, 0 when not known
+  bool adds_samples = false;  // it is a sum over the samples
+};
+LossFactor factor_of(const autograd::Plan& plan, int64_t rows);
 
 // --- Advice
 

@@ -23,6 +23,8 @@ struct RankReport {
   std::vector<bool> elsewhere;       // per parameter: another wrapper averages its gradient
   std::vector<bool> recorded;        // static_graph: what its first backward used; else empty
   Place recorded_at;                 // of that backward
+  bool keeps_graph = false;          // another backward may follow on the same graph
+  bool shares_optimizer = false;     // one optimizer holds a parameter that was ready and one that was not
   std::map<uint32_t, Cause> causes;  // of the parameters that were not ready
   std::map<uint32_t, Place> called;  // of ready ones that a peer misses: where their module was called
 };

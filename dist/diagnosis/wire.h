@@ -16,6 +16,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepOnRank, name, where, options, gradients, 
                                    modes_are_known, evaluating, in_join, since_join, optimizer, made_at, autocast,
                                    moved_by_others)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankReport, rank, round, backward, failure, ready, reached, elsewhere, recorded,
-                                   recorded_at, causes, called)
+                                   recorded_at, keeps_graph, shares_optimizer, causes, called)
 
 }  // namespace brigade::dist

@@ -27,7 +27,7 @@ class UseHistory {
   void add(uint64_t backward);
   // "used in backwards 1 to 3 and 7 to 9, not in 4 to 6 and since 10", from the view of `backward`, in which the
   // parameter is not used; `verb` is "used". "" if there was no use.
-  std::string in_words(std::string_view verb, uint64_t backward) const;
+  std::string in_words(uint64_t backward) const;
 
  private:
   static constexpr size_t kRanges = 3;  // the latest

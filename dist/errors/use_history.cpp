@@ -32,7 +32,7 @@ void UseHistory::add(uint64_t backward) {
   ranges_.emplace_back(backward, backward);
 }
 
-std::string UseHistory::in_words(std::string_view verb, uint64_t backward) const {
+std::string UseHistory::in_words(uint64_t backward) const {
   if (ranges_.empty()) return "";
   std::vector<std::string> used, gaps;
   for (size_t i = 0; i < ranges_.size(); ++i) {
@@ -40,7 +40,7 @@ std::string UseHistory::in_words(std::string_view verb, uint64_t backward) const
     if (i > 0) gaps.push_back(range(ranges_[i - 1].second + 1, ranges_[i].first - 1));
   }
   const bool is_one = ranges_.size() == 1 && ranges_[0].first == ranges_[0].second;
-  std::string text = fmt::format("{}{} in {} {}, not ", has_forgotten_ ? "lately " : "", verb,
+  std::string text = fmt::format("{}used in {} {}, not ", has_forgotten_ ? "lately " : "",
                                  is_one ? "backward" : "backwards", joined(used));
   const uint64_t missing = ranges_.back().second + 1;
   const bool only_since = gaps.empty() && missing < backward;

@@ -214,7 +214,7 @@ std::string advice_for(CauseKind kind, bool some_ranks_only, bool by_fabric) {
   switch (kind) {
     case CauseKind::ModuleNotCalled: return "call it in forward, remove it" + flag;
     case CauseKind::NotUsed: return "use it in forward, remove it" + flag;
-    case CauseKind::OutputDropped: return "add it to the loss, do not compute it" + flag;
+    case CauseKind::OutputDropped: return "add it to the loss" + flag;
     case CauseKind::Detached:
       return fmt::format("remove the detach(), or call {}(optimizer) before this backward",
                          by_fabric ? "fabric.toggle_optimizer" : "ddp.expect");
@@ -224,7 +224,7 @@ std::string advice_for(CauseKind kind, bool some_ranks_only, bool by_fabric) {
     case CauseKind::ReadAsNumber: return "use the tensor itself in the loss, or register a constant as a buffer";
     case CauseKind::Collective:
       return "put this rank's own result in place of its part of what is gathered, or leave that out of the loss";
-    case CauseKind::Frozen: return "freeze it before wrapping, or wrap again afterwards";
+    case CauseKind::Frozen: return "unfreeze it (a copied handle is the same module), or freeze it before wrapping";
     case CauseKind::LossNotConnected:
       return "compute the loss from the module's output on every rank (a zero loss: 0 * output.sum())";
     case CauseKind::Replaced: return "wrap again after replacing a module or a parameter";

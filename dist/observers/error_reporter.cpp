@@ -4,6 +4,7 @@
 #include <brigade/autograd/meta.h>
 #include <brigade/dist/diagnosis/wire.h>
 #include <brigade/dist/reducer/round.h>
+#include <brigade/optim/optimizer.h>
 
 #include <fmt/format.h>
 
@@ -26,10 +27,22 @@ Cause replaced(const NamedParameter& named, const Tensor& successor) {
   return cause;
 }
 
+// Whether an optimizer holds parameters of both kinds.
+bool shares_optimizer(const std::vector<bool>& ready, const ReducerSetup& setup) {
+  return std::ranges::any_of(optim::optimizers_of_this_thread(), [&](const optim::Optimizer* optimizer) {
+    bool holds[2] = {false, false};
+    for (const Tensor& parameter : optimizer->parameters()) {
+      const auto known = std::ranges::find_if(
+          setup.parameters, [&](const NamedParameter& each) { return each.tensor.is_same(parameter); });
+      if (known != setup.parameters.end()) holds[ready[static_cast<size_t>(known - setup.parameters.begin())]] = true;
+    }
+    return holds[0] && holds[1];
+  });
+}
+
 // Puts the history of uses in front of the existing note: when the parameter last worked precedes where.
 void note_uses(Cause& cause, const UseHistory& history, uint64_t backward) {
-  const bool is_not_taken = cause.kind == CauseKind::ModuleNotCalled || cause.kind == CauseKind::NotUsed;
-  const std::string uses = history.in_words(is_not_taken ? "used" : "ready", backward);
+  const std::string uses = history.in_words(backward);
   if (uses.empty()) return;
   cause.note = cause.note.empty() ? uses : uses + "; " + cause.note;
 }
@@ -90,6 +103,8 @@ RankReport ErrorReporter::own_report(const Round& round, const TracedBackward* b
     if (!used_.empty()) note_uses(cause, used_[i], round.number());
     mine.causes.emplace(i, std::move(cause));
   }
+  mine.keeps_graph = backward && backward->keeps_graph();
+  mine.shares_optimizer = shares_optimizer(mine.ready, setup);
   return mine;
 }
 

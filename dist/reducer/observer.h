@@ -24,7 +24,7 @@ struct NamedParameter;
 class TracedBackward {
  public:
   explicit TracedBackward(const autograd::Plan& plan)
-      : roots_(plan.roots()), where_(plan.where()), number_(plan.number()) {}
+      : roots_(plan.roots()), where_(plan.where()), number_(plan.number()), keeps_graph_(plan.keeps_graph()) {}
   // Plan::where and Plan::number.
   TracedBackward(SourceLocation where, uint64_t number) : where_(where), number_(number) {}
 
@@ -32,11 +32,13 @@ class TracedBackward {
   bool has_ended() const noexcept { return roots_.empty(); }
   std::span<const Tensor> roots() const noexcept { return roots_; }
   uint64_t number() const noexcept { return number_; }
+  bool keeps_graph() const noexcept { return keeps_graph_; }
 
  private:
   std::span<const Tensor> roots_;
   SourceLocation where_;
   uint64_t number_;
+  bool keeps_graph_ = false;
 };
 
 class ReducerObserver {

@@ -9,21 +9,46 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 namespace brigade::dist {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BegunForwards, count, error, where)
+void BegunForwards::add(SourceLocation at) {
+  const auto known = std::ranges::find_if(lines, [&](const AtLine& each) {
+    return each.where.line() == at.line() && each.where.file_name() == at.file_name();
+  });
+  (known == lines.end() ? lines.emplace_back(AtLine{at}) : *known).count += 1;
+}
 
 namespace {
 
-// Ranks that agree to leave out a batch have begun as many forwards as the others.
-std::optional<Verdict> batch_skipped(std::span<const BegunForwards> by_rank, const Moment& moment) {
-  const auto threw = std::ranges::find_if(by_rank, [](const BegunForwards& each) { return !each.error.empty(); });
+// What a rank sends: its forwards by line, and the one that threw.
+struct OfRank {
+  std::map<std::string, int64_t> lines;
+  std::string error;
+  Place where;
+
+  explicit OfRank(const BegunForwards& forwards) : error(forwards.error), where(forwards.where) {
+    for (const BegunForwards::AtLine& each : forwards.lines)
+      lines[to_string(Place(each.where))] += each.count;
+  }
+  OfRank() = default;
+  int64_t begun_at(const Place& line) const {
+    const auto known = lines.find(to_string(line));
+    return known == lines.end() ? 0 : known->second;
+  }
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OfRank, lines, error, where)
+
+// Ranks that agree to leave out a batch have begun as many forwards at the line as the others.
+std::optional<Verdict> batch_skipped(std::span<const OfRank> by_rank, const Moment& moment) {
+  const auto threw = std::ranges::find_if(by_rank, [](const OfRank& each) { return !each.error.empty(); });
   if (threw == by_rank.end()) return std::nullopt;
   const int rank = static_cast<int>(threw - by_rank.begin());
   std::vector<int> behind;
   for (size_t r = 0; r < by_rank.size(); ++r)
-    if (by_rank[r].count < threw->count) behind.push_back(static_cast<int>(r));
+    if (by_rank[r].begun_at(threw->where) < threw->begun_at(threw->where)) behind.push_back(static_cast<int>(r));
   if (behind.empty()) return std::nullopt;
   Verdict verdict = verdict_at(moment, "batch_skipped", Severity::Warning, CauseKind::Exception);
   verdict.ranks = {rank};
@@ -44,9 +69,9 @@ class BatchSkipped final : public Advice, private Statistic {
   Statistic* statistic() override { return this; }
   std::optional<Verdict> examine(FinishedBackward& backward) override {
     if (!std::exchange(any_, false) || said_) return std::nullopt;
-    std::vector<BegunForwards> by_rank;
-    for (const std::string& text : backward.exchange(to_text(own_), "forwards of which one threw"))
-      by_rank.push_back(decoded<BegunForwards>(text));
+    std::vector<OfRank> by_rank;
+    for (const std::string& text : backward.exchange(to_text(OfRank(own_)), "forwards of which one threw"))
+      by_rank.push_back(decoded<OfRank>(text));
     std::optional<Verdict> found = batch_skipped(by_rank, backward.moment());
     said_ = found.has_value();
     return found;

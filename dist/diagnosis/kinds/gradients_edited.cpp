@@ -103,11 +103,11 @@ void blame(std::span<const StepOnRank> steps, std::span<const EditsOfRank> blame
     for (const EditsOfRank& each : blamed)
       ranks.push_back(static_cast<int>(each.rank));
     cause.text =
-        fmt::format("{} changed it after the reduction, on {}", in_words(first.edits),
+        fmt::format("{} changed values after the reduction, on {}", in_words(first.edits),
                     ranks.size() == steps.size() ? "every rank to other values"
                                                  : ranks_in_words(ranks) + " to other values than on the others");
   } else if (blamed.size() == 1) {
-    cause.text = fmt::format("{} changed it on rank {} only, after the reduction", in_words(first.edits), first.rank);
+    cause.text = fmt::format("{} changed values on rank {} only, after the reduction", in_words(first.edits), first.rank);
   } else {
     std::vector<std::pair<std::string, std::vector<int>>> ranks;  // by what they did
     for (const EditsOfRank& each : blamed) {
@@ -120,7 +120,7 @@ void blame(std::span<const StepOnRank> steps, std::span<const EditsOfRank> blame
     for (const auto& [words, those] : ranks)
       parts.push_back(fmt::format("{} ({})", words, ranks_in_words(those)));
     cause.text =
-        fmt::format("{} changed it after the reduction, and not on every rank alike", first_of(parts, 4, ", "));
+        fmt::format("{} changed values after the reduction, and not on every rank alike", first_of(parts, 4, ", "));
   }
 }
 

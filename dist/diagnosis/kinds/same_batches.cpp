@@ -2,7 +2,7 @@
 //
 // Severity: warning
 // When: end of backward
-// Causes: `same_batches`: ten backwards in a row
+// Causes: `same_batches`: six backwards in a row
 #include <brigade/dist/diagnosis/advice.h>
 
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ class SameBatches final : public Advice {
   }
 
  private:
-  static constexpr int kInARow = 10;
+  static constexpr int kInARow = 6;
 
   int in_a_row_ = 0;
   bool said_ = false;

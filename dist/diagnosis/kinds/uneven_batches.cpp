@@ -30,7 +30,7 @@ bool averages_over(const autograd::Plan& plan, int64_t rows) {
                                                 "nll_loss"};
   if (plan.roots().size() != 1 || rows == 0) return false;
   const autograd::Node* node = autograd::grad_fn(plan.roots().front());
-  if (!node || node->edges.empty() || std::ranges::find(kMeans, node->op) == std::end(kMeans)) return false;
+  if (!node || node->edges.empty() || node->adds_samples || std::ranges::find(kMeans, node->op) == std::end(kMeans)) return false;
   const autograd::Edge& edge = node->edges[0];
   if (!edge.defined()) return false;
   const Shape& sizes = edge.node ? edge.node->outputs[edge.output].sizes : edge.leaf->sizes;

@@ -18,19 +18,8 @@
 
 namespace brigade::dist {
 
-// The product of the numbers that a loss was last multiplied by, and the operation before them.
-struct LossFactor {
-  double factor = 1;
-  Place at;        // of the latest multiplication; no line: there was none
-  std::string of;  // the operation that made the multiplied tensor
-  Place of_at;
-  int64_t rows = 0;  // samples in the batch, 0 when not known
-};
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LossFactor, factor, at, of, of_at, rows)
 
-namespace {
-
-// Leaves out the factor of a loss scaler, which is the same on all ranks.
 LossFactor factor_of(const autograd::Plan& plan, int64_t rows) {
   LossFactor found{.rows = rows};
   if (plan.roots().size() != 1) return found;
@@ -45,8 +34,11 @@ LossFactor factor_of(const autograd::Plan& plan, int64_t rows) {
   if (!node) return found;
   found.of = node->op;
   found.of_at = node->where;
+  found.adds_samples = node->adds_samples || found.of == "sum";
   return found;
 }
+
+namespace {
 
 std::string in_words(const LossFactor& each) {
   return each.at ? fmt::format("by {:.4g} at {}", each.factor, to_string(each.at)) : "by no number";

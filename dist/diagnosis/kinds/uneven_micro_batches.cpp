@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace brigade::dist {
 
@@ -16,9 +17,11 @@ namespace brigade::dist {
 struct GatheredBackwards {
   int64_t count = 0;
   KeptBackwards kept;
+  double share = 0;           // of the rank's data that a backward counts for, times `count`
+  bool adds_samples = false;  // a sum over samples, which the program divides by what it likes
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KeptBackwards, count, at)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatheredBackwards, count, kept)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatheredBackwards, count, kept, share, adds_samples)
 
 namespace {
 
@@ -50,14 +53,23 @@ Verdict uneven_micro_batches(std::span<const GatheredBackwards> by_rank, const M
   return verdict;
 }
 
+// Whether the losses make up for it: each is divided by the number of its rank, or a sum.
+bool are_meant(std::span<const GatheredBackwards> by_rank) {
+  const double share = by_rank.front().share;
+  return std::ranges::all_of(by_rank, [&](const GatheredBackwards& each) {
+    return each.kept.count == 0 && (each.adds_samples || std::abs(each.share - share) <= 1e-6 * std::abs(share));
+  });
+}
+
 class UnevenMicroBatches final : public Advice, private Statistic {
  public:
   Statistic* statistic() override { return this; }
   std::optional<Verdict> examine(FinishedBackward& backward) override {
-    if (!differs_ || said_) return std::nullopt;
+    if (!differs_ || said_ || looks_++ >= kLooks) return std::nullopt;
     std::vector<GatheredBackwards> by_rank;
     for (const std::string& of_rank : backward.exchange(to_text(own_), "numbers of micro-batches"))
       by_rank.push_back(decoded<GatheredBackwards>(of_rank));
+    if (are_meant(by_rank)) return std::nullopt;
     said_ = true;
     return uneven_micro_batches(by_rank, backward.moment());
   }
@@ -66,12 +78,18 @@ class UnevenMicroBatches final : public Advice, private Statistic {
   Kind kind() const override { return Kind::Number; }
   void begin(const StartedBackward& backward) override {
     own_ = {.count = backward.gathered, .kept = backward.kept};
+    const LossFactor loss = backward.plan ? factor_of(*backward.plan, backward.rows) : LossFactor();
+    own_.share = loss.factor * static_cast<double>(own_.count);
+    own_.adds_samples = loss.adds_samples;
     differs_ = false;
   }
   uint64_t value() override { return static_cast<uint64_t>(own_.count); }
   void read(const WordReading& reading) override { differs_ = differs_ || !reading.all_equal; }
 
+  static constexpr int kLooks = 8;
+
   GatheredBackwards own_;
+  int looks_ = 0;
   bool differs_ = false;
   bool said_ = false;
 };

@@ -2,7 +2,7 @@
 //
 // Severity: warning
 // When: before `step()`
-// Causes: `not_held`: after 32 backwards
+// Causes: `not_held`: after eight backwards
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

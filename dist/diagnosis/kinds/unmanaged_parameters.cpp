@@ -33,7 +33,7 @@ Verdict unmanaged_parameters(const UnmanagedParameter& found) {
         fmt::format("the wrapper holds the old object, {} moves the new one, registered at {}", found.optimizer, at);
     verdict.advice = "wrap again after replacing a module or a parameter";
   } else if (found.kind == CauseKind::Thawed) {
-    verdict.cause.text = fmt::format("it is trainable since {}, after wrapping", at);
+    verdict.cause.text = fmt::format("trainable since {}, after wrapping", at);
     verdict.advice = "unfreeze it before wrapping, or wrap again afterwards";
   } else {
     verdict.cause.text = fmt::format("it was added after wrapping, at {}", at);

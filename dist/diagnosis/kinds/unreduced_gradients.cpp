@@ -33,10 +33,11 @@ Verdict unreduced_gradients(const UnreducedGradient& found, ParameterVerdict par
   }
   verdict.cause.place = found.last_local;
   verdict.cause.text =
-      fmt::format("{} of {} micro-batches were reduced: the last backward, at {}, ran under no_sync (opened at {})",
-                  found.backwards - std::min(found.local, found.backwards), found.backwards,
+      fmt::format("{}the last backward, at {}, ran under no_sync (opened at {})",
+                  found.backwards < 2 ? "" : fmt::format("{} of {} micro-batches were reduced: ",
+                                                         found.backwards - std::min(found.local, found.backwards), found.backwards),
                   to_string(found.last_local), to_string(found.no_sync_at));
-  verdict.advice = "run the last backward before step() outside no_sync: it reduces what has gathered";
+  verdict.advice = "leave no_sync before the last backward of each step, which then reduces them all";
   return verdict;
 }
 

@@ -58,6 +58,11 @@ std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std:
     verdict.iteration = reports.front().round;
     verdict.ranks = parameter.missing_ranks;
     verdict.advice = advice_for(cause.kind, !parameter.ready_ranks.empty(), context.by_fabric);
+    const RankReport& of_rank = reports[static_cast<size_t>(parameter.missing_ranks.front())];
+    if (cause.kind == CauseKind::Detached && of_rank.shares_optimizer)
+      verdict.advice = "remove the detach(), or compute the loss that has to train it from the tensor before it";
+    if (cause.kind == CauseKind::OutputDropped && of_rank.keeps_graph)
+      verdict.advice = "call backward() once, on the sum of the losses: this one keeps its graph for another";
     if (cause.kind == CauseKind::NotUsed && !cause.op.empty())
       verdict.advice = fmt::format("make random choices before the {}: its segment has to run twice alike", cause.op);
     verdict.cause = std::move(cause);

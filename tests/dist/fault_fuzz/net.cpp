@@ -153,8 +153,8 @@ Tensor NetImpl::result_of(size_t i, const Tensor& in) {
   const bool dropped = now->is_faulty(Fault::DroppedHead, i + 1);
   Tensor out;
   if (layer.checkpointed) {
-    if (dropped) now->blame_next_line({Fault::DroppedHead});
     const bool idle = now->is_faulty(Fault::IdleExpert, i);
+    if (dropped) now->blame_next_line({Fault::DroppedHead});
     out = autograd::checkpoint([this, i, idle](const Tensor& x) { return brigade::tanh(layers[i]->forward(x, idle)); },
                                in);
   } else {

@@ -39,12 +39,15 @@ std::vector<std::string> names_of(const Spec& spec, const std::set<size_t>& modu
   return names;
 }
 
-bool does_any(const Spec& spec, Extra extra);
-bool meets(const Spec& spec) {  // in collectives of the program, beside those of the wrapper
-  return does_any(spec, Extra::Barrier) || does_any(spec, Extra::ReduceMetric);
-}
 bool does_any(const Spec& spec, Extra extra) {
   return std::any_of(spec.beside.begin(), spec.beside.end(), [&](const Beside& each) { return each.what == extra; });
+}
+
+// Whether the weights are also written to by some ranks only.
+bool writes_alone(const Spec& spec) {
+  return std::any_of(spec.beside.begin(), spec.beside.end(), [&](const Beside& each) {
+    return (each.what == Extra::SaveAndLoad || each.what == Extra::SwapsBack) && each.ranks + 1 != 1U << spec.ranks;
+  });
 }
 
 // A gradient that the second model contributes too is neither missing nor local.
@@ -61,7 +64,9 @@ bool is_allowed(const Spec& spec) {
   if (allowed.what == Fault::None) return true;
   if (spec.mode != Mode::UnusedAllowed || reached(spec, allowed).empty()) return false;
   // The fault must not be planted in the step of the omission.
-  if (spec.fault.what != Fault::None && spec.fault.step == allowed.step) return false;
+  if (spec.fault.what != Fault::None &&
+      (allowed.repeats ? spec.fault.step >= allowed.step : spec.fault.step == allowed.step))
+    return false;
   return !(spec.second == Second::InLoss && allowed.what == Fault::DroppedHead && allowed.layer == spec.heads.back());
 }
 
@@ -141,7 +146,8 @@ bool is_telling(const Spec& spec) {
       if (!spec.scheduler || spec.rule == Rule::ByHand || fault.step + 1 == spec.steps) return false;
       [[fallthrough]];
     case Fault::OtherLearningRate: {
-      if (spec.rule == Rule::ByHand) return fault.step + 1 < spec.steps;
+      if (spec.rule == Rule::ByHand) return fault.step + 1 < spec.steps && !does_any(spec, Extra::BareForward);
+      if (spec.two_optimizers && spec.layers.front().kind == Kind::Adapter) return false;  // the first may hold its base
       // The first optimizer has the other rate, and may hold no trained parameter.
       std::set<size_t> modules;
       for (const Layer& layer : spec.layers)
@@ -154,14 +160,17 @@ bool is_telling(const Spec& spec) {
     case Fault::Exception:
     case Fault::MoreMicroBatches:
     case Fault::SummingHook:
-    case Fault::EarlyStop:
-    case Fault::LoadedWeights: return true;
-    case Fault::ClippedGradients: return !found_later || fault.step + 1 < spec.steps;
+    case Fault::EarlyStop: return true;
+    case Fault::LoadedWeights: return spec.rule != Rule::ByHand || !does_any(spec, Extra::BareForward);
+    case Fault::ClippedGradients:
+      if (does_any(spec, Extra::ScaleGrads)) return false;  // which of two edits is wrong is not known
+      return !found_later || fault.step + 1 < spec.steps;
     case Fault::RepeatedBackward: return spec.micro_batches == 1 && fault.ranks + 1 == 1U << spec.ranks;
     case Fault::LoneCollective:
     case Fault::SkippedStep: return fault.step + 1 < spec.steps && spec.rule != Rule::ByHand;
     // An exception of the module itself, called without the wrapper, is not seen.
-    case Fault::CaughtException: return spec.second == Second::None && !does_any(spec, Extra::BareForward);
+    case Fault::CaughtException:
+      return spec.second == Second::None && spec.wrapped_again == 0 && !does_any(spec, Extra::BareForward);
     case Fault::IdleExpert: {
       const size_t module = spec.layers[fault.layer].module;
       const auto users = std::count_if(spec.layers.begin(), spec.layers.end(),
@@ -174,26 +183,35 @@ bool is_telling(const Spec& spec) {
       if (spec.rule == Rule::ByHand) return false;
       return fault.step > 0 && spec.allowed.what == Fault::None && !does_any(spec, Extra::CloneGrads);
     case Fault::LastInNoSync:
-      if (found_later && fault.step + 2 >= spec.steps) return false;
+      if (found_later && (fault.step + 2 >= spec.steps || does_any(spec, Extra::BareForward))) return false;
       return spec.second != Second::InLoss && spec.mode == Mode::Strict;
     // With several micro-batches the other ones are reduced.
-    case Fault::ConstantLoss: return spec.micro_batches == 1 && spec.second != Second::InLoss;
+    case Fault::ConstantLoss:
+      // A rank without an optimizer does not read gradients; one without the wrapper's forward need not take part.
+      if (spec.rule == Rule::ByHand || does_any(spec, Extra::BareForward)) return false;
+      return spec.micro_batches == 1 && spec.second != Second::InLoss;
     case Fault::EditedGradient:
-      // If both of two ranks edit, neither can be identified as the wrong one.
-      if (spec.ranks == 2 && does_any(spec, Extra::ScaleGrads)) return false;
+      if (does_any(spec, Extra::ScaleGrads)) return false;  // as above
       if (found_later && fault.step + 1 == spec.steps) return false;
       return wanted.contains(fault.layer);
     case Fault::WrittenWeight:
-      if (spec.ranks == 2 && does_any(spec, Extra::SwapsBack)) return false;  // as above
+      if (spec.rule == Rule::ByHand && does_any(spec, Extra::BareForward)) return false;  // they are read in its forward
       return wanted.contains(fault.layer);
     case Fault::OwnGradient:
       if (found_later && fault.step + 1 == spec.steps) return false;
       [[fallthrough]];
+    case Fault::ReplacedBefore:
+      // Without an optimizer, an old layer is held by nobody.
+      // Gradients of the new one that only some ranks have put in place by hand are not cleared, and add up.
+      return wanted.contains(fault.layer) && spec.rule != Rule::ByHand && spec.wrapped_again == 0 &&
+             spec.shared != fault.layer && !does_any(spec, Extra::CloneGrads) &&
+             !(does_any(spec, Extra::SaveAndLoad) && does_any(spec, Extra::Probe));
     case Fault::ScalingHook:
-    case Fault::ReplacedBefore: return wanted.contains(fault.layer);
+      if (spec.wrapped_again > 0) return false;  // each wrapper tells
+      return wanted.contains(fault.layer);
     case Fault::ThawedLayer:
       // An optimizer that holds no other reduced parameter is stopped on its own rank only.
-      return spec.mode == Mode::Strict && contains(spec.frozen, fault.layer) && !spec.two_optimizers &&
+      return spec.mode == Mode::Strict && spec.rule != Rule::ByHand && contains(spec.frozen, fault.layer) && !spec.two_optimizers &&
              reached(spec, fault).contains(fault.layer) && spec.layers[fault.layer].kind != Kind::Adapter;
     case Fault::DroppedHead:
       if (spec.second == Second::InLoss && fault.layer == spec.heads.back()) return false;
@@ -218,6 +236,11 @@ Expected expected_of(const Spec& spec) {
   // The step of the first optimizer reports its own parameters only.
   const std::vector<std::string> of_first = spec.two_optimizers ? std::vector<std::string>() : all;
   const std::vector<std::string> weight = names_of(spec, {fault.layer}, true);
+  // A rank that alone saves and loads, or swaps, has written twice; the last of these writes is blamed.
+  const bool is_written_again = writes_alone(spec);
+  const std::vector<int> writers = is_written_again && spec.ranks == 2 ? std::vector<int>() : ranks;
+  // A shared module is compared by the wrapper that averages it.
+  const std::vector<std::string> own_names = spec.shared ? std::vector<std::string>() : of_first;
   // Of two ranks, either may be right.
   const std::vector<int> odd = spec.ranks > 2 ? ranks : std::vector<int>{0, 1};
   Expected mismatch{.kind = "collective_mismatch",
@@ -250,7 +273,7 @@ Expected expected_of(const Spec& spec) {
       if (by_hand) return apart;
       return {"unreduced_gradients", "set_by_hand", weight, ranks};
     case Fault::OtherLearningRate:  // of two ranks, either may have the right one
-      if (by_hand) return {.kind = apart.kind, .cause = apart.cause, .parameters = all, .ranks = odd, .later = 1};
+      if (by_hand) return {.kind = apart.kind, .cause = apart.cause, .ranks = odd, .later = 1};
       return {"optimizers_differ", "options_differ", {}, spec.ranks > 2 ? ranks : std::vector<int>{}};
     case Fault::LastInNoSync:
       // The weights are still the same before the next forward after a reduced backward, as in meta-learning.
@@ -258,17 +281,16 @@ Expected expected_of(const Spec& spec) {
       if (by_hand) return apart;
       return {"unreduced_gradients", "not_reduced", of_first, ranks};
     case Fault::WrittenWeight:
-      // Of two ranks, the other one's own update is named as well.
-      if (by_hand && spec.ranks == 2) {
-        apart.later = 0;
-        return apart;
-      }
-      return {"parameters_written", "values_differ", weight, ranks};
+      return {.kind = "parameters_written",
+              .cause = "values_differ",
+              .parameters = weight,
+              .ranks = writers,
+              .has_line = !is_written_again};
     case Fault::MoreMicroBatches:
-      if (meets(spec)) return mismatch;
+      if (does_any(spec, Extra::Barrier) || does_any(spec, Extra::ReduceMetric)) return mismatch;
       return {
           "uneven_micro_batches", "uneven_batches", {}, odd, true, false};
-    case Fault::SummingHook: return {"hook_result", "wrong_scale", all, ranks, false, false};
+    case Fault::SummingHook: return {"hook_result", "wrong_scale", spec.shared ? std::vector<std::string>() : all, ranks, false, false};
     case Fault::NotCleared: {
       // Each wrapper reports what it averages; the second one may average the shared module.
       std::set<size_t> own = wanted;
@@ -276,16 +298,24 @@ Expected expected_of(const Spec& spec) {
       return {"gradients_accumulate", "not_cleared", spec.two_optimizers ? of_first : names_of(spec, own), {}, true, false};
     }
     case Fault::CaughtException:
-      if (meets(spec)) return mismatch;
+      if (does_any(spec, Extra::Barrier)) {
+        mismatch.ahead = fault.ranks;
+        return mismatch;
+      }
       return {"batch_skipped", "exception", {}, ranks, true};
     case Fault::IdleExpert: {
       const std::string second = fmt::format("layer{}.second.", spec.layers[fault.layer].module);
       return {"unused_parameters", "module_not_called", {second + "bias", second + "weight"}, ranks};
     }
-    case Fault::LoadedWeights: return {"parameters_written", "values_differ", of_first, ranks};
+    case Fault::LoadedWeights:
+      return {.kind = "parameters_written",
+              .cause = "values_differ",
+              .parameters = own_names,
+              .ranks = writers,
+              .has_line = !is_written_again};
     case Fault::ClippedGradients:
       if (by_hand) return apart;
-      return {"gradients_edited", "edited_by_hand", of_first, ranks};
+      return {"gradients_edited", "edited_by_hand", own_names, ranks};
     case Fault::OtherSchedule:
       return {.kind = "optimizers_differ", .cause = "options_differ", .has_line = false, .later = 1};
     case Fault::LoneCollective:

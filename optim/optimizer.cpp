@@ -216,7 +216,12 @@ void Optimizer::follow_handed_out(const OptimizerState& state) const {
 }
 
 double Optimizer::lr(size_t) const { throw_without(name(), "learning rate"); }
-void Optimizer::set_lr(size_t, double) { throw_without(name(), "learning rate"); }
+void Optimizer::do_set_lr(size_t, double) { throw_without(name(), "learning rate"); }
+void Optimizer::set_lr(size_t group, double rate, SourceLocation where, std::string by) {
+  const bool changes = lr(group) != rate;
+  do_set_lr(group, rate);
+  if (changes) rate_changes_.insert_or_assign(group, RateChange{rate, where, std::move(by)});
+}
 double Optimizer::momentum(size_t) const { throw_without(name(), "momentum"); }
 void Optimizer::set_momentum(size_t, double) { throw_without(name(), "momentum"); }
 

@@ -104,7 +104,9 @@ class Optimizer {
   // The values that schedules change between steps (optim/lr_scheduler.h). For an optimizer without groups of options,
   // these throw ValueError. They throw std::out_of_range for a group that does not exist.
   virtual double lr(size_t group = 0) const;
-  virtual void set_lr(size_t group, double lr);
+  // In a capturable group this also reaches captured steps; a change of options() reaches only the next step that is
+  // not a replay. `by`: for messages, the function that `where` calls.
+  void set_lr(size_t group, double lr, SourceLocation where = SourceLocation::current(), std::string by = "set_lr()");
   // `momentum`, or otherwise the first of `betas`.
   virtual bool has_momentum() const noexcept { return false; }
   virtual double momentum(size_t group = 0) const;
@@ -112,6 +114,15 @@ class Optimizer {
   // The learning rate from which schedules start: the rate at the first call, unless one was set.
   double initial_lr(size_t group);
   void set_initial_lr(size_t group, double lr);
+  // The latest change of a group's rate by set_lr().
+  struct RateChange {
+    double lr;
+    SourceLocation where;
+    std::string by;  // "StepLR.step()"
+  };
+  const std::map<size_t, RateChange>& rate_changes() const noexcept { return rate_changes_; }
+  // options_text() as the groups were made, if known.
+  const std::string& made_with() const noexcept { return made_with_; }
 
   virtual OptimizerState state_dict() const = 0;
   // Copies the state to the parameters' devices, so that training continues bit for bit. Throws a ValueError that names
@@ -131,6 +142,7 @@ class Optimizer {
 
  protected:
   virtual void do_step() = 0;
+  virtual void do_set_lr(size_t group, double lr);
   // The line of the step that is being taken.
   SourceLocation stepping_at() const noexcept { return stepping_at_; }
   // For load_state_dict(): listeners learn of it with the next step.
@@ -157,6 +169,7 @@ class Optimizer {
   // Throws autograd::ScalerError for gradients that have to be unscaled first.
   void check_scale(std::span<const Tensor> parameters, SourceLocation where) const;
   virtual const std::vector<Tensor>& group_parameters(size_t group) const = 0;
+  std::string made_with_;
   // The gradient, contiguous; undefined if there is none.
   static Tensor dense_gradient(const Tensor& parameter);
   // Requires at least one parameter; all are leaves of a floating dtype, of any strides, that are not in the optimizer
@@ -186,6 +199,7 @@ class Optimizer {
   uint64_t steps_ = 0, skipped_ = 0;
   SourceLocation skipped_at_;
   std::map<size_t, double> initial_lrs_;
+  std::map<size_t, RateChange> rate_changes_;
 };
 
 // The living optimizers that this thread has made, in the order of creation; used to find the optimizer that holds a
@@ -244,11 +258,7 @@ class GroupedOptimizer : public Optimizer {
 
   // Adds a group, with the options of the constructor (of its first group) unless given. Throws like the constructors.
   void add_param_group(std::vector<Tensor> parameters) { add_param_group(std::move(parameters), defaults_); }
-  void add_param_group(std::vector<Tensor> parameters, const Options& options) {
-    options.check();
-    check_new_parameters(parameters);
-    groups_.push_back({std::move(parameters), options});
-  }
+  void add_param_group(std::vector<Tensor> parameters, const Options& options);
   size_t groups() const noexcept override { return groups_.size(); }
   // Moves those of `parameters` that have a gradient, as a part of an enclosing optimizer's step: no hook is called,
   // and nothing is announced. Gradients are multiplied by `grad_factor` as they are read. Throws autograd::ScalerError
@@ -261,9 +271,6 @@ class GroupedOptimizer : public Optimizer {
   const Options& options(size_t group = 0) const { return groups_.at(group).options; }
 
   double lr(size_t group = 0) const override { return options(group).lr; }
-  // In a capturable group this also reaches captured steps; a change of options() reaches only the next step that is
-  // not a replay.
-  void set_lr(size_t group, double lr) override;
   bool has_momentum() const noexcept override { return kHasMomentum; }
   double momentum(size_t group = 0) const override;
   void set_momentum(size_t group, double momentum) override;
@@ -276,6 +283,7 @@ class GroupedOptimizer : public Optimizer {
   void load_state_dict(const OptimizerState& state, SourceLocation where = SourceLocation::current()) override;
 
  protected:
+  void do_set_lr(size_t group, double lr) override;
   std::vector<autograd::KeptState> kept_state() const override;
   const std::vector<Tensor>& group_parameters(size_t group) const override { return groups_[group].parameters; }
   // Creates the state if it is missing: call it only for a parameter that is about to move.

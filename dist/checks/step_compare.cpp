@@ -71,6 +71,16 @@ std::vector<std::string> moved_by_others(const autograd::Update& update, const R
   return names;
 }
 
+// The calls that gave the groups the rates that they still have.
+std::vector<StepOnRank::Edit> rates_set(const optim::Optimizer& optimizer) {
+  std::vector<StepOnRank::Edit> found;
+  for (const auto& [group, change] : optimizer.rate_changes()) {
+    if (optimizer.lr(group) == change.lr)
+      found.push_back({fmt::format("lr of group {}", group), "set by " + change.by, change.where});
+  }
+  return found;
+}
+
 // Converts to a dtype that values_of() accepts: buffers may be integers.
 Tensor numbers_of(const Tensor& tensor) {
   if (!tensor.defined()) return tensor;
@@ -83,6 +93,7 @@ Tensor numbers_of(const Tensor& tensor) {
 
 StepOnRank StepCheck::own_step(const autograd::Update& update) const {
   const Count count = count_of(update);
+  const auto& optimizer = *static_cast<const optim::Optimizer*>(update.optimizer);
   StepOnRank step{.name = count.of_all ? fmt::format("step {} of {}", update.number, update.name)
                                        : fmt::format("step {} of {}", count.since, update.name),
                   .where = update.where,
@@ -104,7 +115,9 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
                   .optimizer = update.name,
                   .made_at = update.made_at,
                   .autocast = autocast_.seen(reducer_.past().rounds),
-                  .moved_by_others = {}};
+                  .moved_by_others = moved_by_others(update, reducer_),
+                  .options_set = rates_set(optimizer),
+                  .made_with = optimizer.made_with()};
   GroupAt group(update.groups);
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const Tensor& parameter = update.parameters[i];
@@ -123,7 +136,6 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
   }
   for (const auto& [i, writes] : written_by_hand(update))
     step.writes.insert(step.writes.end(), writes.begin(), writes.end());
-  step.moved_by_others = moved_by_others(update, reducer_);
   return step;
 }
 

@@ -175,12 +175,6 @@ class ZeroRedundancyOptimizer final : public ZeroRedundancyOptimizerBase {
   bool takes_grad_factor() const override { return !overlaps() && (!inner_ || inner_->takes_grad_factor()); }
 
   double lr(size_t group = 0) const override { return options(group).lr; }
-  // Reaches captured steps of this rank's part (optim/optimizer.h).
-  void set_lr(size_t group, double lr) override {
-    options(group).lr = lr;
-    const auto shard = std::ranges::find(group_of_shard_, group);
-    if (shard != group_of_shard_.end()) inner_->set_lr(static_cast<size_t>(shard - group_of_shard_.begin()), lr);
-  }
   bool has_momentum() const noexcept override { return optim::detail::momentum_of(defaults_) != nullptr; }
   double momentum(size_t group = 0) const override {
     const auto* const found = optim::detail::momentum_of(options(group));
@@ -193,6 +187,12 @@ class ZeroRedundancyOptimizer final : public ZeroRedundancyOptimizerBase {
   }
 
  protected:
+  // Reaches captured steps of this rank's part (optim/optimizer.h).
+  void do_set_lr(size_t group, double lr) override {
+    options(group).lr = lr;
+    const auto shard = std::ranges::find(group_of_shard_, group);
+    if (shard != group_of_shard_.end()) inner_->set_lr(static_cast<size_t>(shard - group_of_shard_.begin()), lr);
+  }
   const std::vector<Tensor>& group_parameters(size_t group) const override { return groups_[group].parameters; }
   std::unique_ptr<optim::Optimizer> plain() const override { return std::make_unique<Inner>(groups_); }
   optim::Optimizer* inner() override {

@@ -166,6 +166,8 @@ struct StepOnRank {
   Place made_at;
   AutocastOnRank autocast;
   std::vector<std::string> moved_by_others;  // what other optimizers of the rank hold and have already updated
+  std::vector<Edit> options_set;             // of options ("lr of group 0"), in force: "set by set_lr()"
+  std::string made_with;                     // the options at construction, if known
 };
 // Finds steps, hyperparameters, or sets of gradients that differ between ranks; returns nothing if
 // all are alike. `steps`: one per rank. `optimizer`: its name; `parameters`: those that it updates.

@@ -88,17 +88,19 @@ int64_t steps_of(const State& state) {
     return state.step;
   }
 }
+template <class Options>
+void add_group_text(std::string& text, size_t group, Options options) {
+  begin_group_text(text, group);
+  options.for_each(
+      [&](const std::string& name, auto& value) { add_option_text(text, name, static_cast<double>(value)); });
+  if (in_copies(options)) add_option_text(text, kMasterWeights, 1);
+  // `capturable` is left out: it only selects where steps are counted and does not change how a parameter moves.
+}
 template <class Groups>
 std::string options_text(const Groups& groups) {
   std::string text;
-  for (size_t g = 0; g < groups.size(); ++g) {
-    begin_group_text(text, g);
-    auto options = groups[g].options;
-    options.for_each(
-        [&](const std::string& name, auto& value) { add_option_text(text, name, static_cast<double>(value)); });
-    if (in_copies(options)) add_option_text(text, kMasterWeights, 1);
-    // `capturable` is left out: it only selects where steps are counted and does not change how a parameter moves.
-  }
+  for (size_t g = 0; g < groups.size(); ++g)
+    add_group_text(text, g, groups[g].options);
   return text;
 }
 // Throws ValueError.
@@ -122,6 +124,14 @@ inline std::string group_key(size_t group, const std::string& name) {
 }
 
 }  // namespace detail
+
+template <class Options, class State>
+void GroupedOptimizer<Options, State>::add_param_group(std::vector<Tensor> parameters, const Options& options) {
+  options.check();
+  check_new_parameters(parameters);
+  detail::add_group_text(made_with_, groups_.size(), options);
+  groups_.push_back({std::move(parameters), options});
+}
 
 template <class Options, class State>
 std::string GroupedOptimizer<Options, State>::options_text() const {
@@ -229,7 +239,7 @@ void GroupedOptimizer<Options, State>::step_part(std::span<const Tensor> paramet
 }
 
 template <class Options, class State>
-void GroupedOptimizer<Options, State>::set_lr(size_t group, double lr) {
+void GroupedOptimizer<Options, State>::do_set_lr(size_t group, double lr) {
   options(group).lr = lr;
   if (group < device_lrs_.size()) device_lrs_[group].set(lr);
 }

@@ -68,7 +68,7 @@ void LRScheduler::set_lr(const std::vector<double>& rates) {
                      name(), optimizer_->groups(), base_lrs_.size());
   }
   for (size_t g = 0; g < rates.size(); ++g)
-    optimizer_->set_lr(g, rates[g]);
+    optimizer_->set_lr(g, rates[g], called_at_, name() + (is_initial_ ? "" : ".step()"));
   last_lr_ = rates;
 }
 

@@ -47,7 +47,7 @@ void ReduceLROnPlateau::step(double metric, SourceLocation where) {
   for (size_t g = 0; g < last_lr_.size(); ++g) {
     const double old = optimizer_->lr(g);
     const double fresh = std::max(old * options_.factor, options_.min_lr[g]);
-    if (reduce && old - fresh > options_.eps) optimizer_->set_lr(g, fresh);
+    if (reduce && old - fresh > options_.eps) optimizer_->set_lr(g, fresh, where, "ReduceLROnPlateau.step()");
     last_lr_[g] = optimizer_->lr(g);
   }
   if (!reduce) return;

@@ -169,7 +169,26 @@ TEST_CASE("optimizers_differ: of two ranks none is blamed, and both are reported
   CHECK(verdicts[0].what == "lr of group 0, momentum of group 0 differs between the ranks");
   CHECK(verdicts[0].cause.text ==
         "lr of group 0: rank 0 has 0.07639320225002104 at a.cpp:5, rank 1 has 0.07639320225002105 at a.cpp:9");
+  // The line that gave the value, if it is known.
+  steps = std::vector<dist::StepOnRank>(2, {"step 3 of SGD", {"a.cpp", 5}, "group 0: lr 0.1", "111", {}});
+  steps[1].options = "group 0: lr 0.2";
+  steps[1].options_set = {{"lr of group 0", "set by StepLR.step()", {"a.cpp", 7}}};
+  verdicts = dist::optimizers_differ(steps, "SGD", parameters);
+  CHECK(verdicts[0].cause.text == "rank 0 has 0.1, rank 1 has 0.2 (set by StepLR.step() at a.cpp:7)");
+  CHECK(verdicts[0].cause.place == Place("a.cpp", 7));
+  steps[0].options_set = steps[1].options_set;
+  CHECK(dist::optimizers_differ(steps, "SGD", parameters)[0].cause.text ==
+        "rank 0 has 0.1, rank 1 has 0.2; set by StepLR.step() at a.cpp:7");
+  for (dist::StepOnRank& step : steps)
+    step.options_set.clear(), step.optimizer = "SGD", step.made_at = {"a.cpp", 2}, step.made_with = step.options;
+  CHECK(dist::optimizers_differ(steps, "SGD", parameters)[0].cause.text ==
+        "rank 0 has 0.1, rank 1 has 0.2; SGD made at a.cpp:2");
+  steps[1].made_with = steps[0].options;  // written since, by a line that is not known
+  verdicts = dist::optimizers_differ(steps, "SGD", parameters);
+  CHECK(verdicts[0].cause.text == "rank 0 has 0.1, rank 1 has 0.2");
+  CHECK(verdicts[0].cause.place == Place("a.cpp", 5));
   steps[1].options = steps[0].options;
+  steps[1].where = {"a.cpp", 9};
   steps[1].gradients = "101";
   verdicts = dist::optimizers_differ(steps, "SGD", parameters);
   REQUIRE(verdicts.size() == 1);

@@ -67,12 +67,28 @@ std::vector<Option> differing_options(const std::string& a, const std::string& b
   return found;
 }
 
-// The value of that option; "" if the rank has none.
-std::string value_of(const StepOnRank& step, const Option& option) {
-  const auto groups = options_in(step.options);
+// The value of that option; "" if there is none.
+std::string value_of(const std::string& options, const Option& option) {
+  const auto groups = options_in(options);
   if (option.group >= groups.size() || option.place >= groups[option.group].size()) return "";
   const std::string& text = groups[option.group][option.place];
   return text.substr(std::min(text.size(), text.find(' ') + 1));
+}
+
+// For each rank, the line that gave it the option's value, if known: the call that set it or, if none did, the
+// construction.
+std::vector<StepOnRank::Edit> origins(std::span<const StepOnRank> steps, const Option& option) {
+  std::vector<StepOnRank::Edit> set(steps.size()), made;
+  bool any_set = false;
+  for (size_t r = 0; r < steps.size(); ++r) {
+    const StepOnRank& step = steps[r];
+    const auto found = std::ranges::find(step.options_set, option.name, &StepOnRank::Edit::parameter);
+    if (found != step.options_set.end()) set[r] = *found;
+    any_set = any_set || set[r].where;
+    if (step.made_at && value_of(step.made_with, option) == value_of(step.options, option))
+      made.push_back({option.name, step.optimizer + " made", step.made_at});
+  }
+  return !any_set && made.size() == steps.size() ? made : set;
 }
 
 // The values with few digits, if that tells them apart.
@@ -179,11 +195,22 @@ Verdict different_options(std::span<const StepOnRank> steps, const std::vector<i
   verdict.what = verdict.cause.op + " differs between the ranks";
   std::vector<std::string> held;
   for (const StepOnRank& step : steps)
-    held.push_back(one_is_scaled || options.empty() ? step.options : value_of(step, options.front()));
+    held.push_back(one_is_scaled || options.empty() ? step.options : value_of(step.options, options.front()));
   held = shortened(held);
-  for (size_t r = 0; r < steps.size(); ++r)
+  const auto from = one_is_scaled || options.empty() ? std::vector<StepOnRank::Edit>(steps.size())
+                                                     : origins(steps, options.front());
+  const bool from_one_line = std::ranges::all_of(
+      from, [&](const auto& each) { return each.where == from[0].where && each.op == from[0].op; });
+  for (size_t r = 0; r < steps.size(); ++r) {
     held[r] = "has " + held[r] + (are_apart(steps) ? " at " + to_string(steps[r].where) : "");
+    if (from[r].where && !from_one_line) held[r] += " (" + from[r].in_words() + ")";
+  }
   verdict.cause.text = by_rank_in_words(held);
+  if (from[0].where && from_one_line) verdict.cause.text += "; " + from[0].in_words();
+  const auto named = std::ranges::find_if(from, [&](const StepOnRank::Edit& each) {
+    return each.where && (verdict.ranks.empty() || &each == &from[static_cast<size_t>(odd_ranks.front())]);
+  });
+  if (named != from.end()) verdict.cause.place = named->where;
   if (options.size() > 1) verdict.cause.text = options.front().name + ": " + verdict.cause.text;
   verdict.advice =
       one_is_scaled ? "step by the scaler on every rank, scaler.step(optimizer), or on none"

@@ -272,9 +272,12 @@ Expected expected_of(const Spec& spec) {
     case Fault::OwnGradient:
       if (by_hand) return apart;
       return {"unreduced_gradients", "set_by_hand", weight, ranks};
-    case Fault::OtherLearningRate:  // of two ranks, either may have the right one
+    case Fault::OtherLearningRate:  // of two ranks, either may have the right one, set by a schedule
       if (by_hand) return {.kind = apart.kind, .cause = apart.cause, .ranks = odd, .later = 1};
-      return {"optimizers_differ", "options_differ", {}, spec.ranks > 2 ? ranks : std::vector<int>{}};
+      return {.kind = "optimizers_differ",
+              .cause = "options_differ",
+              .ranks = spec.ranks > 2 ? ranks : std::vector<int>{},
+              .has_line = spec.ranks > 2};
     case Fault::LastInNoSync:
       // The weights are still the same before the next forward after a reduced backward, as in meta-learning.
       if (by_hand) apart.later = 2;

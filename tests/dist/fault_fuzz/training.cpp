@@ -57,7 +57,6 @@ class Optimizers {
   }
   void step(Now& now) const {
     for (const auto& optimizer : all_) {
-      now.blame_next_line({Fault::OtherLearningRate});
       optimizer->step();
     }
     step_by_hand(now);
@@ -68,8 +67,10 @@ class Optimizers {
       if (now.is_faulty(Fault::OtherSchedule)) scheduler->step();
     }
   }
-  void change_rate() const {
-    if (!all_.empty()) all_.front()->set_lr(0, 0.07);
+  void change_rate(Now& now) const {
+    if (all_.empty()) return;
+    now.blame_next_line({Fault::OtherLearningRate});
+    all_.front()->set_lr(0, 0.07);
   }
 
  private:
@@ -238,7 +239,7 @@ class Trainer {
     if (spec_.second == Second::After)
       mean(square((*ddp_of_critic_)(batch_of(now_.rank, now_.step, 0)) - 1.0)).backward();
     after_backward();
-    if (now_.is_faulty(Fault::OtherLearningRate)) optimizers_.change_rate();
+    if (now_.is_faulty(Fault::OtherLearningRate)) optimizers_.change_rate(now_);
     if (!now_.is_faulty(Fault::SkippedStep)) optimizers_.step(now_);
     now_.blame_next_line({Fault::LoneCollective});
     if (now_.is_faulty(Fault::LoneCollective)) group_->all_reduce(ones({1}))->wait();

@@ -308,7 +308,12 @@ TEST_CASE("a rate can be set by hand between steps of a schedule that multiplies
   const auto optimizer = two_groups();
   ExponentialLR scheduler(*optimizer, 0.5);
   optimizer->set_lr(0, 8);
+  CHECK(optimizer->rate_changes().at(0).by == "set_lr()");
+  CHECK(optimizer->rate_changes().at(0).where.line() == __LINE__ - 2);
+  CHECK(!optimizer->rate_changes().contains(1));
   scheduler.step();
+  CHECK(optimizer->rate_changes().at(0).by == "ExponentialLR.step()");
+  CHECK(optimizer->rate_changes().at(1).where.line() == __LINE__ - 2);
   CHECK(optimizer->lr(0) == 4);
   CHECK(optimizer->options(0).lr == 4);
   CHECK_THROWS_AS(optimizer->lr(7), std::out_of_range);

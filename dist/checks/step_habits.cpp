@@ -173,15 +173,26 @@ void StepHabits::look_for_unreached(const autograd::Update& update) {
 
 void StepHabits::look_for_second_average(const autograd::Update& update) {
   if (!reducer_.past().backward.sent) return;  // a communication hook left the gradients local: this is their average
+  std::optional<SecondReduction> found;
+  std::vector<ParameterVerdict> parameters;
   for (const Tensor& parameter : update.parameters) {
     const int64_t position = reducer_.find(parameter);
     const autograd::AutogradMeta* meta = autograd::meta(parameter);
-    if (position < 0 || !meta->grad.defined() || meta->stamp.by_hand || !was_reduced_by_hand(meta->grad)) continue;
+    const ReducedByHand* const again =
+        position < 0 || !meta->grad.defined() || meta->stamp.by_hand ? nullptr : reduced_by_hand(meta->grad);
+    if (!again) continue;
     const auto managed = static_cast<uint32_t>(position);
     // The user averages what stayed local under no_sync.
     if (reducer_.accumulation().local(managed).backwards > 0 || reducer_.past().users[managed] == 0) continue;
-    return warn(averaged_twice(update.where, about(reducer_.parameters()[managed], {}, {})));
+    parameters.push_back(about(reducer_.parameters()[managed], {}, {}));
+    if (found) continue;
+    found = SecondReduction{again->op, again->ranks, again->where, update.where, ""};
+    for (const autograd::Write& write : autograd::writes_to(meta->grad, again->writes)) {
+      const std::string_view op = write.op;
+      if (op == "div_" || op == "mul_") found->scaled_by = fmt::format("{} at {}", op, to_string(write.where));
+    }
   }
+  if (found) warn(averaged_twice(*found, std::move(parameters)));
 }
 
 // Checks whether the module still holds the parameters that the optimizer holds and no backward reaches.

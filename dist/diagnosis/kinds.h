@@ -5,6 +5,7 @@
 
 #include <brigade/autograd/gradient_scale.h>
 #include <brigade/dist/diagnosis/report.h>
+#include <brigade/dist/errors/collective_info.h>
 #include <brigade/dist/errors/named_parameter.h>
 #include <brigade/dist/errors/verdict.h>
 
@@ -87,8 +88,14 @@ struct IdleStep {
   SourceLocation cleared_at = {};  // where that is known
 };
 Verdict idle_step(const IdleStep& found);
-// A gradient that the wrapper averaged and that was then all-reduced by hand.
-Verdict averaged_twice(SourceLocation step_at, ParameterVerdict parameter);
+// Gradients that the wrapper averaged and that were then all-reduced by hand.
+struct SecondReduction {
+  ReduceOp op;
+  int ranks;  // that took part in it
+  Place at, step_at;
+  std::string scaled_by;  // "div_ at train.cpp:5" has scaled the result; "" if nothing has
+};
+Verdict averaged_twice(const SecondReduction& found, std::vector<ParameterVerdict> parameters);
 // The optimizer holds a parameter that the module no longer has; `renewed`: the module has another of that name.
 Verdict stale_optimizer(const std::string& optimizer, bool renewed, SourceLocation step_at, ParameterVerdict parameter);
 // The optimizer holds a parameter of a destroyed module, or only tensors of no module, and no optimizer holds

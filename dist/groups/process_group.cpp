@@ -182,7 +182,7 @@ WorkPtr ProcessGroup::all_reduce(const Tensor& tensor, CollectiveOptions options
   }
   options.where = where;
   note_on_tape("all_reduce", tensor, tensor, where);
-  note_all_reduce(tensor);
+  note_all_reduce(tensor, options.op, size(), where);
   return run({CollectiveKind::AllReduce, tensor, {}, options});
 }
 

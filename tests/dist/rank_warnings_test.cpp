@@ -155,22 +155,32 @@ TEST_CASE("steps without a backward are reported; those with one are not") {
 }
 
 TEST_CASE("a gradient that the wrapper has averaged is reported when it is all-reduced by hand") {
-  const auto train_by_hand = [](bool local) {
-    return told([local](const dist::ProcessGroupPtr& group) {
+  enum class Then { Nothing, Local, Divide };
+  const auto train_by_hand = [](dist::ReduceOp op, Then then) {
+    return told([op, then](const dist::ProcessGroupPtr& group) {
       nn::Linear net(3, 2);
       dist::DistributedDataParallel ddp(net, group);
       optim::SGD optimizer(net->parameters(), {.lr = 0.1});
       std::optional<dist::DistributedDataParallel<nn::Linear>::NoSync> no_sync;
-      if (local) no_sync.emplace(ddp.no_sync());
+      if (then == Then::Local) no_sync.emplace(ddp.no_sync());
       mean(square(ddp(batch_of(group)))).backward();
       for (const Tensor& parameter : net->parameters())
-        group->all_reduce(parameter.grad(), {.op = dist::ReduceOp::Avg})->wait();
+        group->all_reduce(parameter.grad(), {.op = op})->wait();
+      for (const Tensor& parameter : net->parameters())
+        if (then == Then::Divide) parameter.grad().div_(2);
       optimizer.step();
     });
   };
-  CHECK(contains(train_by_hand(false),
-                 "the wrapper averaged the gradient in backward, and an all_reduce by hand followed"));
-  CHECK(train_by_hand(true) == "");
+  using dist::ReduceOp;
+  const std::string averaged = train_by_hand(ReduceOp::Avg, Then::Nothing);
+  CHECK(contains(averaged, "Reduced twice: weight, bias, before the step at"));
+  CHECK(contains(averaged, "the program's all_reduce(avg) at line"));
+  CHECK(contains(averaged, "followed, which changes nothing but costs a collective"));
+  const std::string summed = train_by_hand(ReduceOp::Sum, Then::Nothing);
+  CHECK(contains(summed, "the program's all_reduce(sum) at line"));
+  CHECK(contains(summed, "followed: they are 2 times too large"));
+  CHECK(contains(train_by_hand(ReduceOp::Sum, Then::Divide), "followed, and div_ at line"));
+  CHECK(train_by_hand(ReduceOp::Avg, Then::Local) == "");
 }
 
 TEST_CASE("parameters that no optimizer holds are reported after 32 backwards, those of another optimizer are not") {

@@ -36,6 +36,11 @@ uint32_t places_of(const Tensor& parameter) {
   return meta ? meta->held_by_modules : 0;
 }
 
+Place registered_at(const Tensor& parameter) {
+  const autograd::AutogradMeta* const meta = autograd::meta(parameter);
+  return meta ? meta->registered_at : SourceLocation();
+}
+
 }  // namespace
 
 std::unordered_set<const TensorImpl*> held_by_optimizers() {
@@ -212,7 +217,9 @@ void StepHabits::look_for_gone(const autograd::Update& update) {
     const NamedParameter& known = reducer_.parameters()[static_cast<size_t>(position)];
     const auto same_name = std::find_if(current.begin(), current.end(),
                                         [&](const NamedParameter& each) { return each.name == known.name; });
-    return warn(stale_optimizer(update.name, same_name != current.end(), update.where, about(known, {}, {})));
+    StaleOptimizer found{update.name, update.made_at, update.where, known.name};
+    if (same_name != current.end()) found.is_renewed = true, found.since = registered_at(same_name->tensor);
+    return warn(stale_optimizer(found, about(known, {}, {})));
   }
   look_for_broken_ties(update);
   look_for_gone_modules(update);
@@ -231,7 +238,9 @@ void StepHabits::look_for_broken_ties(const autograd::Update& update) {
     if (!each.tensor.requires_grad() || reducer_.find(each.tensor) >= 0 || held.contains(each.tensor.impl())) continue;
     all_known = false;  // its first backward may be the next one
     if (each.tensor.grad().defined())
-      return warn(stale_optimizer(update.name, true, update.where, about(each, {}, {})));
+      return warn(stale_optimizer(
+          {update.name, update.made_at, update.where, each.name, true, registered_at(each.tensor), true},
+          about(each, {}, {})));
   }
   if (!all_known) return;
   for (size_t i = 0; i < places_.size(); ++i)
@@ -257,14 +266,13 @@ void StepHabits::look_for_gone_modules(const autograd::Update& update) {
   const std::vector<NamedParameter> unmoved = unheld(update);
   if (unmoved.empty()) return;
   std::vector<ParameterVerdict> parameters;
-  for (const NamedParameter& each : unmoved)
+  StaleOptimizer found{update.name, update.made_at, update.where,
+                       are_copies ? "" : autograd::meta(*gone)->registered_as};
+  for (const NamedParameter& each : unmoved) {
     parameters.push_back(about(each, {}, {}));
-  looked_for_unheld_ = true;  // this warning names them
-  GoneModule found{.optimizer = update.name, .step_at = update.where, .name = "", .registered_at = {}};
-  if (!are_copies) {
-    found.name = autograd::meta(*gone)->registered_as;
-    found.registered_at = autograd::meta(*gone)->registered_at;
+    if (each.name == found.name) found.is_renewed = true, found.since = registered_at(each.tensor);
   }
+  looked_for_unheld_ = true;  // this warning names them
   warn(optimizer_of_gone_module(found, std::move(parameters)));
 }
 

@@ -96,17 +96,18 @@ struct SecondReduction {
   std::string scaled_by;  // "div_ at train.cpp:5" has scaled the result; "" if nothing has
 };
 Verdict averaged_twice(const SecondReduction& found, std::vector<ParameterVerdict> parameters);
-// The optimizer holds a parameter that the module no longer has; `renewed`: the module has another of that name.
-Verdict stale_optimizer(const std::string& optimizer, bool renewed, SourceLocation step_at, ParameterVerdict parameter);
-// The optimizer holds a parameter of a destroyed module, or only tensors of no module, and no optimizer holds
-// `parameters`, which are averaged.
-struct GoneModule {
+// An optimizer that holds a parameter that the module no longer has.
+struct StaleOptimizer {
   std::string optimizer;
-  SourceLocation step_at;
-  std::string name;  // of the parameter in that module; "": it never was in one
-  SourceLocation registered_at;
+  Place made_at, step_at;
+  std::string name;         // of the parameter in the module; "": it never was in one
+  bool is_renewed = false;  // the module has another of that name,
+  Place since = {};         // from this line on
+  bool is_tied = false;     // and the old one under another name
 };
-Verdict optimizer_of_gone_module(const GoneModule& found, std::vector<ParameterVerdict> parameters);
+Verdict stale_optimizer(const StaleOptimizer& found, ParameterVerdict parameter);
+// The same, or it holds only tensors of no module, and no optimizer holds `parameters`, which are averaged.
+Verdict optimizer_of_gone_module(const StaleOptimizer& found, std::vector<ParameterVerdict> parameters);
 // Forward reads another tensor in place of a buffer of the module.
 Verdict stale_buffer(const NamedParameter& buffer, const std::string& title, SourceLocation forward);
 // `parameters` are averaged, but no optimizer of the thread holds them.

@@ -195,7 +195,10 @@ std::string check_gone_layer(const dist::ProcessGroupPtr& group) {
     if (adds_new_head) continue;
     const Verdict& verdict = ddp.advisories().front();
     if (verdict.parameters.size() != 2 || verdict.parameters[0].name != "c.weight") return verdict.message;
-    if (verdict.message.find("holds `c.weight` of a module that is gone") == std::string::npos) return verdict.message;
+    const bool names_lines = verdict.message.find("SGD (made at ") == 0 &&
+                             verdict.message.find("; no optimizer holds c.weight, c.bias") != std::string::npos &&
+                             verdict.message.find("has had another one since line ") != std::string::npos;
+    if (!names_lines) return verdict.message;
   }
   return "";
 }
@@ -225,7 +228,7 @@ std::string check_gone_head(const dist::ProcessGroupPtr& group) {
     if (kinds != (renewed ? "" : "stale_optimizer replaced;")) return fmt::format("renewed {}: {}", renewed, kinds);
     if (renewed) continue;
     const Verdict& verdict = ddp.advisories().front();
-    if (verdict.message.find("holds `c.weight` of a module that is gone") == std::string::npos ||
+    if (verdict.message.find("holds `c.weight`, which the module no longer has") == std::string::npos ||
         verdict.parameters.size() != 2 || verdict.iteration != 2)
       return verdict.message;
   }

@@ -197,10 +197,10 @@ Verdict different_options(std::span<const StepOnRank> steps, const std::vector<i
   for (const StepOnRank& step : steps)
     held.push_back(one_is_scaled || options.empty() ? step.options : value_of(step.options, options.front()));
   held = shortened(held);
-  const auto from = one_is_scaled || options.empty() ? std::vector<StepOnRank::Edit>(steps.size())
-                                                     : origins(steps, options.front());
-  const bool from_one_line = std::ranges::all_of(
-      from, [&](const auto& each) { return each.where == from[0].where && each.op == from[0].op; });
+  const auto from =
+      one_is_scaled || options.empty() ? std::vector<StepOnRank::Edit>(steps.size()) : origins(steps, options.front());
+  const bool from_one_line =
+      std::ranges::all_of(from, [&](const auto& each) { return each.where == from[0].where && each.op == from[0].op; });
   for (size_t r = 0; r < steps.size(); ++r) {
     held[r] = "has " + held[r] + (are_apart(steps) ? " at " + to_string(steps[r].where) : "");
     if (from[r].where && !from_one_line) held[r] += " (" + from[r].in_words() + ")";

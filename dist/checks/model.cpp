@@ -1,6 +1,7 @@
 // Compares the ranks' lists of parameters and buffers.
 #include <brigade/dist/checks/values.h>
 
+#include <brigade/autograd/meta.h>
 #include <brigade/dist/checks/wrapper_history.h>
 #include <brigade/dist/diagnosis/kinds.h>
 
@@ -64,19 +65,27 @@ void check_same_replicas(ProcessGroup& group, const Replica& replica, SourceLoca
   for (const ReplicaOption& each : replica.options)
     mine += fmt::format("option `{}`: {}\n", each.name, each.value);
   for (const ReplicaTensor& each : replica.tensors) {
-    mine += fmt::format("{} `{}` {} {}{}\n", each.kind, each.name, name(each.tensor.dtype()),
+    const autograd::AutogradMeta* const meta = autograd::meta(each.tensor);
+    mine += fmt::format("{} `{}` {} {}{}\t{}\n", each.kind, each.name, name(each.tensor.dtype()),
                         to_string(each.tensor.sizes()),
-                        each.kind == "parameter" && !each.tensor.requires_grad() ? " frozen" : "");
+                        each.kind == "parameter" && !each.tensor.requires_grad() ? " frozen" : "",
+                        meta ? to_string(meta->requires_grad_set_at) : "");
   }
   const std::vector<std::string> texts =
       group.all_gather_text(mine, Topic{Phase::Construction, Name("model check"), replica.wrapper}, where);
-  std::vector<std::vector<std::string>> lists;
+  std::vector<std::vector<std::string>> lists, set_at(texts.size());
   size_t longest = 0;
   std::vector<std::string> made_at;
   for (const std::string& text : texts) {
     lists.push_back(lines_of(text));
     made_at.push_back(lists.back().front());  // the first line is the call site
     lists.back().erase(lists.back().begin());
+    for (std::string& line : lists.back()) {
+      const size_t end = line.rfind('\t');
+      if (end == std::string::npos) continue;
+      set_at[lists.size() - 1].push_back(line.substr(end + 1));
+      line.resize(end);
+    }
   }
   check_same_order(group, replica, made_at, where);
   check_same_options(lists, replica, where);
@@ -86,10 +95,13 @@ void check_same_replicas(ProcessGroup& group, const Replica& replica, SourceLoca
   }
   for (size_t i = 0; i < longest; ++i) {
     if (are_alike(lists, i)) continue;
+    const std::optional<Verdict> frozen = frozen_on_some_ranks(lists, set_at, where);
+    Verdict verdict = frozen ? *frozen : model_mismatch(lists, i, where);
     std::vector<std::string> sizes;
     for (const auto& list : lists)
-      sizes.push_back(fmt::format("has {} entries", list.size()));
-    Verdict verdict = model_mismatch(lists, i, where);
+      sizes.push_back(fmt::format("has {} parameters", std::ranges::count_if(list, [](const std::string& line) {
+                                    return line.starts_with("parameter ");
+                                  })));
     if (std::ranges::adjacent_find(sizes, std::ranges::not_equal_to()) != sizes.end())
       verdict.cause.note = by_rank_in_words(sizes);
     raise(std::move(verdict),

@@ -216,6 +216,9 @@ std::vector<Verdict> gradients_set_by_hand(std::span<const StepOnRank> steps, st
 
 // `lists`: for each rank, one line per tensor, with its name in backquotes; the first difference is at `entry`.
 Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t entry, SourceLocation where);
+// The same if the lists differ only in what is frozen; `set_at`: the line that last set requires_grad, for each entry.
+std::optional<Verdict> frozen_on_some_ranks(std::span<const std::vector<std::string>> lists,
+                                            std::span<const std::vector<std::string>> set_at, SourceLocation where);
 // `rank` makes at `line`, as `title`, what rank `other` made as `others_title`.
 struct OtherOrder {
   int rank;

@@ -286,8 +286,7 @@ TEST_CASE("model_mismatch names what one rank has and most have not") {
   std::vector<std::vector<std::string>> lists{usual, {usual[0]}, usual};
   dist::Verdict verdict = dist::model_mismatch(lists, 1, {});
   CHECK(verdict.ranks == std::vector<int>{1});
-  CHECK(verdict.cause.text ==
-        "ranks 0 and 2 have parameter `b` float32 [4], rank 1 has nothing there (its list ends); missing on rank 1: b");
+  CHECK(verdict.cause.text == "only ranks 0 and 2 have parameter `b` float32 [4]");
   lists[1] = {usual[0], "parameter `b` float64 [4]"};
   verdict = dist::model_mismatch(lists, 1, {});
   CHECK(verdict.cause.text == "ranks 0 and 2 have parameter `b` float32 [4], rank 1 has parameter `b` float64 [4]");
@@ -296,6 +295,14 @@ TEST_CASE("model_mismatch names what one rank has and most have not") {
   verdict = dist::model_mismatch(lists, 1, {});
   CHECK(verdict.ranks.empty());
   CHECK(verdict.cause.text == "rank 0 has parameter `b` float32 [4], rank 1 has parameter `b` float64 [4]");
+  const std::vector<std::vector<std::string>> set_at{{"a.cpp:3", "a.cpp:4"}, {"a.cpp:7", "a.cpp:7"}};
+  CHECK(!dist::frozen_on_some_ranks(lists, set_at, {}));
+  lists[1] = {usual[0] + " frozen", usual[1] + " frozen"};
+  verdict = *dist::frozen_on_some_ranks(lists, set_at, {});
+  CHECK(verdict.cause.text ==
+        "`a` is trained on rank 0 (set at a.cpp:3) and frozen on rank 1 (set at a.cpp:7), and 1 more");
+  CHECK(verdict.advice.starts_with("freeze and unfreeze the same parameters on every rank"));
+  CHECK(verdict.parameters.size() == 2);
 }
 
 TEST_CASE("unmanaged_parameters: outside, replaced, thawed, added") {

@@ -30,7 +30,40 @@ std::set<std::string> names_of(const std::vector<std::string>& list) {
   return names;
 }
 
+constexpr std::string_view kFrozen = " frozen";  // ends the line of such a parameter
+std::vector<std::string> without_frozen(std::vector<std::string> list) {
+  for (std::string& line : list)
+    if (line.ends_with(kFrozen)) line.resize(line.size() - kFrozen.size());
+  return list;
+}
+
 }  // namespace
+
+std::optional<Verdict> frozen_on_some_ranks(std::span<const std::vector<std::string>> lists,
+                                            std::span<const std::vector<std::string>> set_at, SourceLocation where) {
+  const std::vector<std::string> usual = without_frozen(lists.front());
+  if (!std::ranges::all_of(lists, [&](const auto& list) { return without_frozen(list) == usual; })) return std::nullopt;
+  Verdict verdict = new_verdict("model_mismatch", Severity::Error, CauseKind::ModelDiffers, where);
+  verdict.ranks = outvoted(odd_ranks(lists), lists.size());
+  for (size_t i = 0; i < usual.size(); ++i) {
+    std::vector<int> trained, frozen;
+    for (size_t r = 0; r < lists.size(); ++r)
+      (lists[r][i].ends_with(kFrozen) ? frozen : trained).push_back(static_cast<int>(r));
+    if (trained.empty() || frozen.empty()) continue;
+    if (verdict.parameters.empty()) {
+      const auto on = [&](const std::vector<int>& ranks) {
+        const std::string& line = set_at[static_cast<size_t>(ranks.front())][i];
+        return ranks_in_words(ranks) + (line.empty() ? "" : fmt::format(" (set at {})", line));
+      };
+      verdict.cause.text =
+          fmt::format("`{}` is trained on {} and frozen on {}", name_in(usual[i]), on(trained), on(frozen));
+    }
+    verdict.parameters.push_back({name_in(usual[i]), 0, trained, frozen});
+  }
+  if (verdict.parameters.size() > 1) verdict.cause.text += fmt::format(", and {} more", verdict.parameters.size() - 1);
+  verdict.advice = "freeze and unfreeze the same parameters on every rank (decide by a value that all ranks share)";
+  return verdict;
+}
 
 Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t entry, SourceLocation where) {
   Verdict verdict = new_verdict("model_mismatch", Severity::Error, CauseKind::ModelDiffers, where);
@@ -41,9 +74,18 @@ Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t e
   const bool most_agree = 2 * odd_ones.size() < lists.size();
   if (most_agree) verdict.ranks = odd_ones;  // else no rank is more suspect than another
   std::vector<std::string> each;
-  for (const std::vector<std::string>& list : lists)
-    each.push_back(entry < list.size() ? "has " + list[entry] : "has nothing there (its list ends)");
-  verdict.cause.text = by_rank_in_words(each);
+  std::set<std::string> there;
+  std::vector<int> having;
+  for (size_t r = 0; r < lists.size(); ++r) {
+    each.push_back(entry < lists[r].size() ? "has " + lists[r][entry] : "has no more");
+    if (entry >= lists[r].size()) continue;
+    there.insert(lists[r][entry]);
+    having.push_back(static_cast<int>(r));
+  }
+  const bool is_extra = there.size() == 1;
+  verdict.cause.text = is_extra ? fmt::format("only {} {} {}", ranks_in_words(having),
+                                              having.size() == 1 ? "has" : "have", *there.begin())
+                                : by_rank_in_words(each);
   // The names that only one of the two ranks has; if there are none, those at the first entry that differs.
   std::set<std::string> named;
   const std::set<std::string> a = names_of(lists[usual]);
@@ -52,7 +94,7 @@ Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t e
   if (named.empty()) {
     for (const auto& list : lists)
       named.insert(name_in(list[entry]));
-  } else {
+  } else if (!is_extra || named.size() > 1) {
     const std::vector<std::string> names(named.begin(), named.end());
     verdict.cause.text += fmt::format("; {} on {}: {}", a.size() > b.size() ? "missing" : "only",
                                       ranks_in_words(odd_ones), first_of(names, 4, ", "));

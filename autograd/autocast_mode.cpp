@@ -65,8 +65,9 @@ const Tensor& AutocastCache::get(const Tensor& weight, DType dtype, SourceLocati
   // checkpoint's first run finds its parameters) and to the tape.
   const Tensor* used[] = {&weight};
   const Tensor* as[] = {&entry.cast};
-  if (!GradMode::is_enabled()) detail::collect_inputs(used);
-  if (Tape::current()) detail::note({.op = name_of_cast(dtype), .where = where}, used, as);
+  const OpInfo cast{.op = name_of_cast(dtype), .where = where};
+  if (detail::input_collector) detail::collect(cast, used);
+  if (Tape::current()) detail::note(cast, used, as);
   if (GradMode::is_enabled() || !entry.cast.requires_grad()) return entry.cast;
   if (!entry.without_history.defined()) entry.without_history = view::alias(entry.cast);
   return entry.without_history;

@@ -45,6 +45,10 @@ void BackwardContext::hand_over(uint32_t i, const Destination& to, Tensor result
   engine_.graph_.planned_leaf(*node_.edges[i].leaf).received = true;
 }
 
+void BackwardContext::fail_at_end(const AutogradError& error) {
+  if (!engine_.failure_) engine_.failure_ = std::make_exception_ptr(error);
+}
+
 void BackwardContext::run_inside(Node& inner, const Tensor* grads, std::vector<Tensor>& results) {
   BackwardContext context(engine_, inner, grads, results);
   inner.backward(context);

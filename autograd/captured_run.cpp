@@ -63,6 +63,7 @@ std::vector<Tensor> Engine::run_captured(std::span<const Tensor> inputs, bool en
   captured_.resize(inputs.size());
   run_nodes();
   graph_.unmark();
+  if (failure_) std::rethrow_exception(failure_);
   // A leaf that is requested twice is captured once.
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (size_t j = 0; !captured_[i].defined() && j < inputs.size(); ++j) {

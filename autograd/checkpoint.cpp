@@ -8,10 +8,15 @@
 #include <brigade/autograd/tape.h>
 #include <brigade/core/random.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 namespace brigade::autograd {
 
@@ -19,13 +24,36 @@ namespace {
 
 using Segment = std::function<Tensor(const std::vector<Tensor>&)>;
 
+bool is_in(const std::vector<Tensor>& list, const Tensor& tensor) {
+  return std::ranges::any_of(list, [&](const Tensor& each) { return each.is_same(tensor); });
+}
+
+// Up to 64 elements, spread evenly. Reads nothing back from the device.
+Tensor sample_of(const Tensor& tensor) {
+  const Tensor flat = view::flat(tensor.is_contiguous() ? tensor : kernels::clone(tensor));
+  return kernels::clone(view::slice(flat, 0, 0, flat.numel(), std::max<int64_t>(1, flat.numel() / 64)));
+}
+
+// Up to rounding, which a fused kernel does otherwise; NaN is like anything.
+bool are_alike(const Tensor& a, const Tensor& b) {
+  const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
+  double largest = 0, apart = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    largest = std::max(largest, std::abs(x[i]));
+    apart = std::max(apart, std::abs(x[i] - y[i]));
+  }
+  return apart <= (itemsize(a.dtype()) < 4 ? 3e-2 : 1e-3) * largest;
+}
+
 struct CheckpointNode final : Node {
   Segment segment;
   size_t input_count = 0;
   std::unique_ptr<SavedTensor[]> saved;
-  std::vector<Tensor> captured;  // other tensors that the segment used and that require grad: parameters, results
-  RandomGenerator generator;     // its state when forward began
-  AutocastState autocast;        // likewise
+  std::vector<Tensor> captured;    // other tensors that the segment used and that require grad: parameters, results
+  RandomGenerator generator;       // its state when forward began
+  AutocastState autocast;          // likewise
+  std::vector<OpInfo> operations;  // of the first run
+  Tensor sample;                   // of its result
 
   void backward(BackwardContext& context) override {
     std::vector<Tensor> inputs;
@@ -51,6 +79,8 @@ struct CheckpointNode final : Node {
       places.push_back(static_cast<uint32_t>(input_count + i));
     }
     Tensor result;
+    std::vector<Tensor> used;
+    std::vector<OpInfo> operations_again;
     // The tape of this run explains an input that receives no gradient.
     const auto tape = !context.create_graph() && Tape::is_kept() ? std::make_shared<Tape>() : nullptr;
     {
@@ -67,7 +97,13 @@ struct CheckpointNode final : Node {
       AutocastState again = autocast;
       again.cache = std::make_shared<AutocastCache>();
       const AutocastScope as_before(again);
+      InputCollector collector;
       result = segment(inputs);
+      const Tensor* returned[] = {&result};
+      if (result.defined()) detail::collect({.op = nullptr, .where = where}, returned);
+      used = collector.inputs();
+      std::erase_if(used, [&](const Tensor& each) { return is_in(inputs, each); });
+      operations_again = collector.operations();
     }
     const Tensor& gradient = context.grad();
     if (!result.defined() || result.sizes() != gradient.sizes() || result.dtype() != gradient.dtype()) {
@@ -76,6 +112,7 @@ struct CheckpointNode final : Node {
                           "same thing both times (recorded at {})",
                           result.defined() ? describe(result) : "nothing", describe(gradient), to_string(where));
     }
+    check_alike(context, operations_again, used.size(), result);
     if (!result.requires_grad()) {  // the segment cut the graph: no gradient flows
       for (size_t i = 0; i < wanted.size(); ++i)
         note_stopped(tape, places[i], wanted[i], result);
@@ -90,6 +127,26 @@ struct CheckpointNode final : Node {
     }
   }
 
+  // A log or a cache may run other operations; they matter if they give other values or depend on other tensors.
+  void check_alike(BackwardContext& context, const std::vector<OpInfo>& again, size_t used,
+                   const Tensor& result) const {
+    const auto [first, second] = std::ranges::mismatch(operations, again, [](const OpInfo& a, const OpInfo& b) {
+      return std::string_view(a.op) == b.op && a.where.line() == b.where.line() &&
+             std::string_view(a.where.file_name()) == b.where.file_name();
+    });
+    if (first == operations.end() && second == again.end()) return;
+    if (used == captured.size() && are_alike(sample, sample_of(result))) return;
+    const auto in_words = [](const std::vector<OpInfo>& run, auto at) -> std::string {
+      return at == run.end() ? "nothing more" : fmt::format("{} at {}", at->op, to_string(at->where));
+    };
+    context.fail_at_end(AutogradError(
+        where,
+        "checkpoint: the segment ran differently the second time: {} where the first run had {} (checkpoint at {}). Its "
+        "gradients are wrong: make random choices before the checkpoint or from Brigade's generator, and pass decisions "
+        "that may change in as inputs",
+        in_words(again, second), in_words(operations, first), to_string(where)));
+  }
+
   void note_stopped(const std::shared_ptr<const Tape>& tape, uint32_t input, const Tensor& wanted,
                     const Tensor& result) const {
     if (!tape) return;
@@ -102,9 +159,15 @@ struct CheckpointNode final : Node {
 
 Tensor checkpoint(const Segment& segment, const std::vector<Tensor>& inputs, SourceLocation where) {
   const RandomGenerator generator = default_generator();
-  if (!GradMode::is_enabled()) return segment(inputs);
+  if (!GradMode::is_enabled()) {
+    Tensor result = segment(inputs);
+    // An outer segment that runs again records this one as an operation.
+    if (detail::input_collector) detail::collect({.op = "checkpoint", .where = where}, {});
+    return result;
+  }
   std::vector<Tensor> all = inputs;
   Tensor result;
+  std::vector<OpInfo> operations;
   {
     const NoGradGuard no_grad(where);
     const Tape::Pause pause;  // the segment is one operation
@@ -112,17 +175,15 @@ Tensor checkpoint(const Segment& segment, const std::vector<Tensor>& inputs, Sou
     std::vector<Tensor> aliases;
     for (const Tensor& input : inputs)
       aliases.push_back(input.defined() ? view::alias(input) : input);
-    const auto is_in = [](const std::vector<Tensor>& list, const Tensor& tensor) {
-      return std::ranges::any_of(list, [&](const Tensor& each) { return each.is_same(tensor); });
-    };
     InputCollector collector;
     result = segment(aliases);
     if (!result.defined()) throw AutogradError("checkpoint: the segment returned an undefined tensor", where);
     const Tensor* returned[] = {&result};
-    detail::collect_inputs(returned);  // possibly no operation used it
+    detail::collect({.op = nullptr, .where = where}, returned);  // possibly no operation used it
+    operations = collector.operations();
     all.insert(all.end(), collector.inputs().begin(), collector.inputs().end());
     // Copy an input that is returned unchanged: it would become a result of itself.
-    if (is_in(aliases, result) || is_in(all, result)) result = result.clone(where).detach(where);
+    if (is_in(aliases, result) || is_in(all, result)) result = kernels::clone(result);
   }
   std::vector<const Tensor*> in;
   for (const Tensor& tensor : all)
@@ -137,6 +198,8 @@ Tensor checkpoint(const Segment& segment, const std::vector<Tensor>& inputs, Sou
     node->captured.assign(all.begin() + static_cast<int64_t>(inputs.size()), all.end());
     node->generator = generator;
     node->autocast = autocast_now();
+    node->operations = std::move(operations);
+    node->sample = sample_of(result);
   }
   return result;
 }

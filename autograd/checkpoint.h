@@ -20,7 +20,8 @@ namespace brigade::autograd {
 // `segment` must compute the same result both times and must not have side effects that are harmful when repeated
 // (batch norm's running statistics move twice). It runs again in backward: anything it captures by reference must live
 // until then. It returns one tensor. If nothing requires grad it just runs. Throws AutogradError in backward when the
-// second run returns another shape or dtype.
+// second run returns another shape or dtype, and at the end of backward (after a wrapper's own verdict on it) when the
+// second run took another way: other operations, with another result or other parameters.
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& segment, const std::vector<Tensor>& inputs,
                   SourceLocation where = SourceLocation::current());
 Tensor checkpoint(const std::function<Tensor(const Tensor&)>& segment, const Tensor& input,

@@ -303,7 +303,7 @@ void Engine::run() {
   }
   // The graph is free again before listeners run: they may take long, and may throw.
   graph_.unmark();
-  if (!outermost) return;
+  if (!outermost) listeners_.clear();
   std::exception_ptr first_error;
   for (Listener* listener : listeners_) {
     try {
@@ -312,7 +312,8 @@ void Engine::run() {
       if (!first_error) first_error = std::current_exception();
     }
   }
-  if (Tape* tape = Tape::current()) tape->finish_backward(plan.number(), where_, roots_);
+  if (Tape* tape = outermost ? Tape::current() : nullptr) tape->finish_backward(plan.number(), where_, roots_);
+  if (!first_error) first_error = failure_;
   if (first_error) std::rethrow_exception(first_error);
 }
 

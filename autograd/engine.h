@@ -17,6 +17,7 @@
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/node.h>
 
+#include <exception>
 #include <vector>
 
 namespace brigade::autograd {
@@ -65,6 +66,7 @@ class Engine {
   std::vector<Tensor> results_;
   std::vector<Listener*> listeners_;
   EngineObservers observers_;
+  std::exception_ptr failure_;  // BackwardContext::fail_at_end
   // For a captured run: the requested gradients, and those among them that are node outputs.
   bool capturing_ = false;
   std::vector<Tensor> captured_;

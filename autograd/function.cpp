@@ -151,6 +151,7 @@ void CustomCall::finish(std::vector<Tensor>& outputs) {
     dirty.bump_version();
   }
   const char* const op = intern(name_)->c_str();
+  if (detail::input_collector) detail::collect({.op = op, .where = where_}, in);
   if (recording) {
     detail::attach(NodePtr(owner_).detach(), {.op = op, .where = where_}, in, out);
     for (const Tensor& output : outputs) {
@@ -171,8 +172,6 @@ void CustomCall::finish(std::vector<Tensor>& outputs) {
         node_->saved_tensors_[i].save_input(*node_, tensor);
       }
     }
-  } else if (!GradMode::is_enabled()) {
-    detail::collect_inputs(in);
   }
   if (Tape::current()) detail::note({.op = op, .where = where_}, in, out);
   for (const Tensor& dirty : ctx.dirty_) {

@@ -210,6 +210,9 @@ class BackwardContext {
     if (needs_input_grad(j)) hand_over(j, second, std::move(b));
   }
 
+  // The backward throws this once it has ended and its listeners found nothing worse.
+  void fail_at_end(const AutogradError& error);
+
   // Runs the backward of `inner` within this one; it reads its gradients from `grads` and writes to `results`.
   void run_inside(Node& inner, const Tensor* grads, std::vector<Tensor>& results);
 

@@ -9,13 +9,9 @@
 
 namespace brigade::autograd {
 
-namespace {
-BRIGADE_INITIAL_EXEC constinit thread_local InputCollector* input_collector = nullptr;
-}  // namespace
-
 InputCollector::InputCollector() noexcept
-    : began_(detail::peek_sequence()), outer_(std::exchange(input_collector, this)) {}
-InputCollector::~InputCollector() { input_collector = outer_; }
+    : began_(detail::peek_sequence()), outer_(std::exchange(detail::input_collector, this)) {}
+InputCollector::~InputCollector() { detail::input_collector = outer_; }
 
 namespace detail {
 
@@ -62,10 +58,11 @@ void attach(Node* made, const OpInfo& info, TensorRefs inputs, TensorRefs output
   }
 }
 
-void collect_inputs(TensorRefs inputs) {
+void collect(const OpInfo& info, TensorRefs inputs) {
   InputCollector* const collector = input_collector;
-  if (!collector) [[likely]]
-    return;
+  for (InputCollector* each = info.op ? collector : nullptr; each; each = each->outer_) {
+    if (each->operations_.size() < InputCollector::kMaxOperations) each->operations_.push_back(info);
+  }
   for (const Tensor* input : inputs) {
     if (!input->requires_grad()) continue;
     const Node* made_by = grad_fn(*input);

@@ -32,20 +32,24 @@ struct OpInfo {
 // A borrowed list of inputs or outputs; undefined tensors are allowed among the inputs.
 using TensorRefs = std::span<const Tensor* const>;
 
+class InputCollector;
+
 namespace detail {
+BRIGADE_INITIAL_EXEC inline constinit thread_local InputCollector* input_collector = nullptr;  // the innermost
 bool any_requires_grad(TensorRefs inputs) noexcept;
 // Sets the sequence number, edges and output infos, and makes the outputs results of `made`, taking over one reference
 // to it.
 void attach(Node* made, const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
 // Appends to the tape, if it is on.
 void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
-// Hands the inputs that require grad to the InputCollector of this thread, if there is one.
-void collect_inputs(TensorRefs inputs);
+// Hands the operation to the InputCollectors of this thread; without a name, only its inputs.
+void collect(const OpInfo& info, TensorRefs inputs);
 }  // namespace detail
 
-// RAII: collects the tensors that require grad and that operations use while recording is off, except tensors recorded
-// after the collector was created. Activation checkpointing runs a segment under no_grad and uses this to find what the
-// segment depends on besides its inputs. Nests: an inner collector hides the outer one.
+// RAII: collects the operations that run, and the tensors that require grad and that they use, except tensors recorded
+// after the collector was created. Activation checkpointing uses this to find what a segment depends on besides its
+// inputs, and whether it runs alike again. Nests: an inner collector hides the inputs, not the operations, from the
+// outer one.
 class InputCollector {
  public:
   InputCollector() noexcept;
@@ -54,10 +58,14 @@ class InputCollector {
   InputCollector& operator=(const InputCollector&) = delete;
   // The collected tensors, each once, in the order of first use.
   const std::vector<Tensor>& inputs() const noexcept { return inputs_; }
+  // The first kMaxOperations operations.
+  const std::vector<OpInfo>& operations() const noexcept { return operations_; }
+  static constexpr size_t kMaxOperations = 512;
 
  private:
-  friend void detail::collect_inputs(TensorRefs inputs);
+  friend void detail::collect(const OpInfo& info, TensorRefs inputs);
   std::vector<Tensor> inputs_;
+  std::vector<OpInfo> operations_;
   uint64_t began_;  // the number of this thread's next node at construction
   InputCollector* outer_;
 };
@@ -65,12 +73,12 @@ class InputCollector {
 template <class N>
 N* record(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
   N* node = nullptr;
+  if (detail::input_collector) [[unlikely]]
+    detail::collect(info, inputs);
   if (GradMode::is_enabled() && info.differentiable && detail::any_requires_grad(inputs)) {
     node = new N;
     node->retain_new();
     detail::attach(node, info, inputs, outputs);  // the outputs keep the node alive
-  } else if (!GradMode::is_enabled()) {
-    detail::collect_inputs(inputs);
   }
   if (Tape::current()) detail::note(info, inputs, outputs);
   return node;

@@ -8,6 +8,7 @@
 #include <brigade/kernels/factory.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 
@@ -147,6 +148,62 @@ TEST_CASE("a checkpointed segment gives the same gradients, nested, shared, and 
       leaf({1, 2}));
   CHECK_THROWS_WITH_AS(odd.sum().backward(), doctest::Contains("must compute the same thing both times"),
                        AutogradError);
+}
+
+TEST_CASE("a checkpointed segment that takes another way when it runs again is refused, with the lines of both") {
+  const Tensor x = leaf({1, 2}), w = leaf({3, 4});
+  int runs = 0;
+  const auto refused = [&](const std::function<Tensor(const Tensor&)>& segment) -> std::string {
+    runs = 0;
+    x.set_grad(Tensor());
+    const Tensor y = autograd::checkpoint(segment, x);
+    try {
+      y.sum().backward();
+    } catch (const AutogradError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const unsigned line = __LINE__ + 3;
+  const std::string branch = refused([&](const Tensor& in) {
+    if (++runs == 1) return square(in) * w;
+    return brigade::exp(in);
+  });
+  CHECK(branch.find(fmt::format("ran differently the second time: exp at autograd/grad_test.cpp:{} where the first run "
+                                "had square at autograd/grad_test.cpp:{} (",
+                                line, line - 1)) != std::string::npos);
+  // Same values, but what the first run kept has no history; and no parameter is involved, but the values differ.
+  Tensor kept;
+  CHECK_FALSE(refused([&](const Tensor& in) {
+                if (++runs == 1) kept = w * 2.0;
+                return in * kept;
+              }).empty());
+  CHECK(refused([&](const Tensor& in) { return ++runs == 1 ? square(in) * 2.0 : square(in); }).find("nothing more") !=
+        std::string::npos);
+
+  // Other operations that change nothing: a cache of constants, a log, the value of a parameter that both runs use; and
+  // other values of the same operations.
+  Tensor mask;
+  CHECK(refused([&](const Tensor& in) {
+          if (++runs == 1) mask = ones({2}, kFloat64) * 0.5;
+          return in * mask;
+        }) == "");
+  CHECK(values(x.grad()) == std::vector<double>{0.5, 0.5});
+  CHECK(refused([&](const Tensor& in) {
+          if (++runs == 2) (void)sum(square(in * w)).item();
+          return in * w;
+        }) == "");
+  CHECK(refused([&](const Tensor& in) { return in * static_cast<double>(++runs); }) == "");
+  CHECK(values(x.grad()) == std::vector<double>{2, 2});
+  // What runs within: nested checkpoints, one of which returns its input, writes in place, copies and no_grad.
+  CHECK(refused([&](const Tensor& in) {
+          Tensor y = autograd::checkpoint([&](const Tensor& deep) { return deep * w; }, in).clone();
+          y.mul_(2.0).div_(w);
+          const NoGradGuard no_grad;
+          const Tensor scale = autograd::checkpoint([](const Tensor& same) { return same; }, w.detach()) + 1.0;
+          const EnableGradGuard grad_on;
+          return y * scale;
+        }) == "");
 }
 
 TEST_CASE("a graph that was kept for nothing is distinguished from one that was used again") {

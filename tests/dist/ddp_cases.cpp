@@ -339,14 +339,13 @@ void check_models_differ(const std::string& backend, int ranks) {
     std::function<void(nn::Module&)> change;  // on rank 1
     const char* expected;
   };
-  for (const Row& row :
-       std::vector<Row>{{[](nn::Module& m) { m.register_parameter("extra", ones({5})); },
-                         "rank 1 has parameter `extra` float32 [5]"},
-                        {[](nn::Module& m) { m.replace_module("a", nn::Linear(4, 7).ptr()); },
-                         "rank 1 has parameter `a.weight` float32 [7, 4]"},
-                        {[](nn::Module& m) { m.to(kFloat64); }, "rank 1 has parameter `a.weight` float64 [8, 4]"},
-                        {[](nn::Module& m) { m.parameters()[2].requires_grad_(false); },
-                         "rank 1 has parameter `b.weight` float32 [8, 8] frozen"}}) {
+  for (const Row& row : std::vector<Row>{
+           {[](nn::Module& m) { m.register_parameter("extra", ones({5})); },
+            "rank 1 has parameter `extra` float32 [5]"},
+           {[](nn::Module& m) { m.replace_module("a", nn::Linear(4, 7).ptr()); },
+            "rank 1 has parameter `a.weight` float32 [7, 4]"},
+           {[](nn::Module& m) { m.to(kFloat64); }, "rank 1 has parameter `a.weight` float64 [8, 4]"},
+           {[](nn::Module& m) { m.parameters()[2].requires_grad_(false); }, "and frozen on rank 1 (set at "}}) {
     CAPTURE(row.expected);
     const auto outcome = run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
       Net net;

@@ -221,9 +221,9 @@ TEST_CASE("an optimizer that holds a replaced parameter is reported where unused
     });
   };
   const std::string said = train_after(true);
-  CHECK(contains(said, "SGD (made at tests/dist/rank_warnings_test.cpp:"));
+  CHECK(contains(said, "SGD (made at "));
   CHECK(contains(said, "holds `1.weight`, which the module no longer has, before its step at line "));
-  CHECK(contains(said, "the module has had another one since line "));
+  CHECK(contains(said, "the module has had another one since "));
   CHECK(train_after(false) == "");
 }
 

@@ -229,7 +229,7 @@ std::string check_gone_head(const dist::ProcessGroupPtr& group) {
     if (renewed) continue;
     const Verdict& verdict = ddp.advisories().front();
     if (verdict.message.find("holds `c.weight`, which the module no longer has") == std::string::npos ||
-        verdict.parameters.size() != 2 || verdict.iteration != 2)
+        verdict.parameters.size() != 2 || verdict.iteration != 1)
       return verdict.message;
   }
   return "";

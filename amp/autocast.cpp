@@ -7,7 +7,6 @@
 #include <string>
 
 namespace brigade::amp {
-
 namespace {
 
 using autograd::AutocastState;

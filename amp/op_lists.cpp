@@ -6,7 +6,6 @@
 #include <string_view>
 
 namespace brigade::amp {
-
 namespace {
 
 using enum autograd::CastRule;

@@ -5,7 +5,6 @@
 #include <array>
 
 namespace brigade::amp {
-
 namespace {
 
 // float16 with float32 parameters needs a scaler: without one, small gradients become zero. bfloat16 has the range of

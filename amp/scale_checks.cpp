@@ -6,7 +6,6 @@
 #include <string>
 
 namespace brigade::amp {
-
 namespace {
 
 using autograd::ScaleKnown;

@@ -19,7 +19,6 @@
 #include <string_view>
 
 namespace brigade::autograd {
-
 namespace {
 
 using Segment = std::function<Tensor(const std::vector<Tensor>&)>;

@@ -16,7 +16,6 @@
 #include <utility>
 
 namespace brigade::autograd {
-
 namespace {
 
 // The number of backwards started on this thread.

@@ -14,7 +14,6 @@
 #include <cstdlib>
 
 namespace brigade::autograd {
-
 namespace {
 
 bool contains(const std::vector<Tensor>& tensors, const Tensor& tensor) {

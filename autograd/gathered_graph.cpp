@@ -8,7 +8,6 @@
 #include <utility>
 
 namespace brigade::autograd {
-
 namespace {
 // The backwards running on this thread, innermost last.
 thread_local std::vector<uint64_t> running_tasks;

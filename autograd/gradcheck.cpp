@@ -9,7 +9,6 @@
 #include <cmath>
 
 namespace brigade::autograd {
-
 namespace {
 
 // The worst of the pairs seen so far.

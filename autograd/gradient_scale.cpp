@@ -10,7 +10,6 @@
 #include <string_view>
 
 namespace brigade::autograd {
-
 namespace {
 
 std::atomic<uint64_t> scaler_numbers{0};

@@ -18,7 +18,6 @@
 extern char** environ;
 
 namespace brigade::autograd {
-
 namespace {
 
 // "node7", or "node7_2" if a thread other than the first recorded it.

@@ -8,7 +8,6 @@
 #include <algorithm>
 
 namespace brigade::autograd {
-
 namespace {
 thread_local int silent_updates = 0;
 thread_local std::vector<std::weak_ptr<Listener>> thread_listeners;

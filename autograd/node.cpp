@@ -9,7 +9,6 @@
 #include <utility>
 
 namespace brigade::autograd {
-
 namespace {
 // While this thread frees a node: the head of the list of nodes that die during that.
 BRIGADE_INITIAL_EXEC constinit thread_local const Node** dying = nullptr;

@@ -9,7 +9,6 @@
 #include <utility>
 
 namespace brigade::autograd {
-
 namespace {
 
 // No destructor: static objects that switch the tape off outlive the objects of their thread.

@@ -12,7 +12,6 @@
 #include <utility>
 
 namespace brigade::autograd {
-
 namespace {
 
 constexpr size_t kNone = ~size_t{0};

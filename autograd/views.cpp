@@ -10,7 +10,6 @@
 #include <algorithm>
 
 namespace brigade::autograd {
-
 namespace {
 
 // The history of a base that was written to through a view.

@@ -11,7 +11,6 @@
 #include <utility>
 
 namespace brigade::autograd {
-
 namespace {
 
 struct Log {

@@ -19,7 +19,6 @@
 #include <sys/mman.h>
 
 namespace brigade {
-
 namespace {
 
 constexpr size_t kAlignment = 64;

@@ -16,7 +16,6 @@
 #include <filesystem>
 
 namespace brigade {
-
 namespace {
 
 namespace fs = std::filesystem;

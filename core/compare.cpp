@@ -10,7 +10,6 @@
 #include <map>
 
 namespace brigade::check {
-
 namespace {
 
 double epsilon(DType dtype) noexcept {

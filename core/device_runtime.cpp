@@ -10,7 +10,6 @@
 #include <cstring>
 
 namespace brigade {
-
 namespace {
 
 constinit std::array<std::atomic<const DeviceRuntime*>, kDeviceTypes> registered{};

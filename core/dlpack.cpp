@@ -9,7 +9,6 @@
 #include <functional>
 
 namespace brigade {
-
 namespace {
 
 using namespace dlpack;

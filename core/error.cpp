@@ -41,7 +41,6 @@ std::string to_string(const std::source_location& where) {
 }
 
 namespace detail {
-
 namespace {
 
 // 100000 rather than 1e+05.

@@ -8,7 +8,6 @@
 #include <cstring>
 
 namespace brigade {
-
 namespace {
 
 [[noreturn, gnu::cold]] void throw_bad_sizes(const Shape& sizes) {

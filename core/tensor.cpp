@@ -10,7 +10,6 @@
 #include <ostream>
 
 namespace brigade {
-
 namespace {
 
 // Ids come in blocks per thread, so that making a tensor touches no shared cache line.
@@ -138,7 +137,6 @@ void Tensor::throw_dtype_mismatch(DType asked) const {
 }
 
 namespace detail {
-
 namespace {
 void note_reading(const char* method, const Tensor& tensor, SourceLocation where) {
   if (const ReadListener listener = read_listener; listener && tensor.defined()) listener(method, tensor, where);

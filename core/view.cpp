@@ -2,7 +2,6 @@
 #include <brigade/core/view.h>
 
 namespace brigade::view {
-
 namespace {
 
 // Without the bounds check: for views that are inside by construction.

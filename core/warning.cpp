@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 namespace brigade {
-
 namespace {
 
 // A program that replaces it may not show escape sequences.

@@ -5,7 +5,6 @@
 #include <brigade/kernels/indexing.h>
 
 namespace brigade::data {
-
 namespace {
 
 Tensor stacked(const std::vector<Tensor>& tensors, const char* what) {

@@ -9,7 +9,6 @@
 #include <utility>
 
 namespace brigade::data {
-
 namespace {
 
 std::vector<int64_t> count_up(int64_t size) {

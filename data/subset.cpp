@@ -7,7 +7,6 @@
 #include <numeric>
 
 namespace brigade::data::detail {
-
 namespace {
 
 std::vector<int64_t> counts_of(int64_t size, const std::vector<double>& lengths) {

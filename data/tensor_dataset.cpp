@@ -6,7 +6,6 @@
 #include <brigade/kernels/indexing.h>
 
 namespace brigade::data {
-
 namespace {
 
 const Tensor& checked(const Tensor& tensor, const char* what, SourceLocation where) {

@@ -4,7 +4,6 @@
 #include <optional>
 
 namespace brigade::kernels {
-
 namespace {
 
 // The dtype names in PyTorch's messages.

@@ -8,7 +8,6 @@
 #include <vector>
 
 namespace brigade::lab {
-
 namespace {
 
 namespace fs = std::filesystem;

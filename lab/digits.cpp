@@ -7,7 +7,6 @@
 #include <vector>
 
 namespace brigade::lab {
-
 namespace {
 
 Examples pick(const DigitsFile& file, bool test, DType dtype) {

@@ -9,7 +9,6 @@
 #include <limits>
 
 namespace brigade::lab {
-
 namespace {
 
 // One line: 64 pixels and the digit.

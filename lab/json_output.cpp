@@ -16,7 +16,6 @@
 #include <thread>
 
 namespace brigade::lab {
-
 namespace {
 
 #ifdef __clang__

@@ -13,7 +13,6 @@
 #include <regex>
 
 namespace brigade::lab {
-
 namespace {
 
 // `wrong(value)` returns an error message, or "".

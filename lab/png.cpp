@@ -14,7 +14,6 @@
 #endif
 
 namespace brigade::lab {
-
 namespace {
 
 struct Sheet {

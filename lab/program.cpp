@@ -16,7 +16,6 @@
 #include <string>
 
 namespace brigade::lab {
-
 namespace {
 
 // Writes in one call, since ranks share standard error.

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 namespace brigade::lab {
-
 namespace {
 
 std::map<std::string, RankJob>& jobs() {

@@ -4,7 +4,6 @@
 #include <brigade/autograd/functional.h>
 
 namespace brigade::lab {
-
 namespace {
 
 // No bias: the normalization that follows would cancel it.

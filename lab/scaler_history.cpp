@@ -12,7 +12,6 @@
 #include <vector>
 
 namespace brigade::lab {
-
 namespace {
 
 using nlohmann::json;

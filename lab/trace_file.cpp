@@ -14,7 +14,6 @@
 #include <utility>
 
 namespace brigade::lab {
-
 namespace {
 
 using nlohmann::json;

@@ -10,7 +10,6 @@
 #include <vector>
 
 namespace brigade::lab {
-
 namespace {
 
 using nlohmann::json;

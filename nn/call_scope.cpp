@@ -13,7 +13,6 @@
 #include <cxxabi.h>
 
 namespace brigade::nn {
-
 namespace {
 // The module whose call is running on this thread.
 thread_local const Module* innermost = nullptr;

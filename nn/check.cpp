@@ -5,7 +5,6 @@
 #include <map>
 
 namespace brigade::check {
-
 namespace {
 
 std::string numbered(const std::string& name, size_t i) { return name + "." + std::to_string(i); }

@@ -6,7 +6,6 @@
 #include <brigade/nn/init.h>
 
 namespace brigade::nn {
-
 namespace {
 
 detail::ConvDescription describe(const Conv1dImpl& m) {

@@ -2,7 +2,6 @@
 #include <brigade/nn/fold.h>
 
 namespace brigade::nn {
-
 namespace {
 
 void check_unfold(const char* layer, Size2 kernel_size, const FoldOptions& o) {

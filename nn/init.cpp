@@ -8,7 +8,6 @@
 #include <cmath>
 
 namespace brigade::nn::init {
-
 namespace {
 
 void check(const Tensor& tensor, const char* what) {

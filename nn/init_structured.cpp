@@ -15,7 +15,6 @@
 #include <vector>
 
 namespace brigade::nn::init {
-
 namespace {
 
 void check_dims(const Tensor& tensor, const char* what, int low, int high) {

@@ -6,7 +6,6 @@
 #include <brigade/nn/detail/options.h>
 
 namespace brigade::nn {
-
 namespace {
 
 void check_shape(const char* layer, const Shape& normalized_shape) {

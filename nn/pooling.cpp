@@ -6,7 +6,6 @@
 #include <algorithm>
 
 namespace brigade::nn {
-
 namespace {
 
 int64_t smallest(int64_t size) { return size; }

@@ -4,7 +4,6 @@
 #include <cstdio>
 
 namespace brigade::nn {
-
 namespace {
 
 std::string text(double factor) {

@@ -12,7 +12,6 @@
 #include <tuple>
 
 namespace brigade::optim {
-
 namespace {
 
 using brigade::detail::in_quotes;

@@ -20,7 +20,6 @@
 #include <optional>
 
 namespace brigade::optim {
-
 namespace {
 
 std::vector<detail::Batch> batches_of(const std::vector<Tensor>& tensors) {

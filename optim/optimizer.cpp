@@ -18,7 +18,6 @@
 #include <thread>
 
 namespace brigade::optim {
-
 namespace {
 
 // The living optimizers of all threads: one may be destroyed on another thread than the one that made it.

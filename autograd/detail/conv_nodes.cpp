@@ -8,7 +8,6 @@
 #include <brigade/kernels/reduce.h>
 
 namespace brigade::autograd::detail {
-
 namespace {
 
 using kernels::Conv2dParams;

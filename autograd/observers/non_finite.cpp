@@ -23,7 +23,6 @@
 #include <vector>
 
 namespace brigade::autograd::detail {
-
 namespace {
 
 bool can_be_read(const Tensor& tensor) {
@@ -140,7 +139,6 @@ FirstNonFinite first_non_finite(std::span<const Tensor> roots) {
 }  // namespace brigade::autograd::detail
 
 namespace brigade::autograd {
-
 namespace {
 
 bool finite(const Tensor& tensor) {

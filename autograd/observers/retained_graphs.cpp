@@ -10,7 +10,6 @@
 #include <vector>
 
 namespace brigade::autograd {
-
 namespace {
 
 // Backwards that retained their graph, except the oldest ones that were taken or dropped; the marks on nodes continue

@@ -8,7 +8,6 @@
 #include <algorithm>
 
 namespace brigade::autograd {
-
 namespace {
 
 class ScaleLabels final : public EngineObserver {

@@ -9,7 +9,6 @@
 #include <optional>
 
 namespace brigade::autograd {
-
 namespace {
 
 // The first nonzero element; nothing if all are zero, or on a device, where reading would wait.

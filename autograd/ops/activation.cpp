@@ -7,7 +7,6 @@
 #include <brigade/kernels/activation.h>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

@@ -11,7 +11,6 @@
 #include <brigade/kernels/factory.h>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

@@ -9,7 +9,6 @@
 #include <brigade/kernels/reduce.h>
 
 namespace brigade::autograd {
-
 namespace {
 
 // The number of elements from the first of the base to its last.

@@ -8,7 +8,6 @@
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

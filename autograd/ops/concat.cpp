@@ -11,7 +11,6 @@
 #include <brigade/kernels/indexing.h>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd;

@@ -10,7 +10,6 @@
 #include <string>
 
 namespace brigade {
-
 namespace {
 
 using autograd::OpInfo;

@@ -16,7 +16,6 @@
 #include <brigade/kernels/reduce.h>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

@@ -6,7 +6,6 @@
 #include <brigade/kernels/activation.h>
 
 namespace brigade {
-
 namespace {
 
 Tensor dropout_at(const Tensor& x, double p, const PhiloxState& state, SourceLocation where);

@@ -12,7 +12,6 @@
 #include <iterator>
 
 namespace brigade {
-
 namespace {
 
 // A letter's character code, or, for a dimension under an ellipsis, 256 + its distance from the

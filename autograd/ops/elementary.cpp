@@ -11,7 +11,6 @@
 #include <numbers>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

@@ -9,7 +9,6 @@
 #include <brigade/kernels/indexing.h>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

@@ -10,7 +10,6 @@
 #include <brigade/kernels/reduce.h>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

@@ -8,7 +8,6 @@
 #include <brigade/kernels/conv.h>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd;

@@ -13,7 +13,6 @@
 #include <brigade/kernels/indexing.h>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd;

@@ -14,7 +14,6 @@
 #include <utility>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

@@ -12,7 +12,6 @@
 #include <brigade/kernels/factory.h>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

@@ -9,7 +9,6 @@
 #include <cmath>
 
 namespace brigade {
-
 namespace {
 
 using autograd::BackwardContext;

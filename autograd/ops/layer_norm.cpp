@@ -11,7 +11,6 @@
 #include <utility>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

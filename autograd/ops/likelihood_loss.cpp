@@ -15,7 +15,6 @@
 #include <numbers>
 
 namespace brigade {
-
 namespace {
 
 using autograd::detail::reduced;

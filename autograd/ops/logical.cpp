@@ -12,7 +12,6 @@
 #include <limits>
 
 namespace brigade {
-
 namespace {
 
 using autograd::record_without_node;

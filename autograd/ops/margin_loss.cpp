@@ -9,7 +9,6 @@
 #include <brigade/autograd/ops/reduce.h>
 
 namespace brigade {
-
 namespace {
 
 using autograd::detail::reduced;

@@ -16,7 +16,6 @@
 #include <limits>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

@@ -15,7 +15,6 @@
 #include <algorithm>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

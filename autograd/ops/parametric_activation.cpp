@@ -10,7 +10,6 @@
 #include <brigade/kernels/activation.h>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

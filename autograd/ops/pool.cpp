@@ -7,7 +7,6 @@
 #include <brigade/kernels/common/arguments.h>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd;

@@ -13,7 +13,6 @@
 #include <limits>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

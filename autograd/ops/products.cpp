@@ -9,7 +9,6 @@
 #include <algorithm>
 
 namespace brigade {
-
 namespace {
 
 [[noreturn]] void throw_shapes(const char* what, const char* expected, const Tensor& a, const Tensor& b,

@@ -20,7 +20,6 @@
 #include <limits>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

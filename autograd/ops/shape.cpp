@@ -11,7 +11,6 @@
 #include <algorithm>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd;

@@ -9,7 +9,6 @@
 #include <brigade/kernels/activation.h>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

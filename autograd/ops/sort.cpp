@@ -7,7 +7,6 @@
 #include <brigade/kernels/indexing.h>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail;

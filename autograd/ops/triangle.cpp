@@ -6,7 +6,6 @@
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade {
-
 namespace {
 
 using kernels::Triangle;

@@ -10,7 +10,6 @@
 #include <algorithm>
 
 namespace brigade {
-
 namespace {
 
 using namespace autograd::detail::algebra;

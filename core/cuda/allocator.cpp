@@ -13,7 +13,6 @@
 #include <mutex>
 
 namespace brigade::cuda {
-
 namespace {
 
 using detail::Block;

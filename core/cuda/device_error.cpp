@@ -11,7 +11,6 @@
 #include <new>
 
 namespace brigade::cuda {
-
 namespace {
 
 constexpr int kMaxDevices = 64;

@@ -2,7 +2,6 @@
 #include <brigade/core/cuda/error.h>
 
 namespace brigade::cuda {
-
 namespace {
 
 struct Launch {

@@ -15,7 +15,6 @@
 #include <vector>
 
 namespace brigade::cuda {
-
 namespace {
 
 // The Graph that this thread captures; at most one per thread.

@@ -12,7 +12,6 @@
 #include <vector>
 
 namespace brigade::cuda {
-
 namespace {
 
 struct PinnedBlock {

@@ -12,7 +12,6 @@
 #include <optional>
 
 namespace brigade::cuda {
-
 namespace {
 
 class SideStream final : public DeviceStream {
@@ -176,5 +175,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-
 }  // namespace brigade::cuda

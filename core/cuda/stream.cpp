@@ -10,7 +10,6 @@
 #include <vector>
 
 namespace brigade::cuda {
-
 namespace {
 
 // Per device; a device without an entry uses its default stream.

@@ -5,7 +5,6 @@
 #include <new>
 
 namespace brigade::detail {
-
 namespace {
 
 struct AtThreadEnd {

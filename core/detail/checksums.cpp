@@ -10,7 +10,6 @@
 #include <string_view>
 
 namespace brigade::detail {
-
 namespace {
 
 constexpr size_t kDigits = 16;

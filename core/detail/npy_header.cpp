@@ -7,7 +7,6 @@
 #include <charconv>
 
 namespace brigade::detail {
-
 namespace {
 
 // Reads only the part of Python that the format uses: a dictionary of a text, a truth value and a

@@ -12,7 +12,6 @@
 #include <unordered_set>
 
 namespace brigade::detail {
-
 namespace {
 
 using nlohmann::json;

@@ -4,7 +4,6 @@
 #include <brigade/core/error.h>
 
 namespace brigade::data::detail {
-
 namespace {
 
 // The last word separates these streams from the program's own streams of the same seed.

@@ -4,7 +4,6 @@
 #include <brigade/core/error.h>
 
 namespace brigade::data::detail {
-
 namespace {
 
 uint32_t big_endian(std::string_view bytes) {

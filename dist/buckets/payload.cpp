@@ -11,7 +11,6 @@
 #include <cmath>
 
 namespace brigade::dist {
-
 namespace {
 
 void write(const Tensor& tail, int64_t position, double value) {

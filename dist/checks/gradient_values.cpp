@@ -11,7 +11,6 @@
 #include <limits>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr double kSizeOfNonFinite = 1e6;

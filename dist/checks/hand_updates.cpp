@@ -16,7 +16,6 @@
 #include <iterator>
 
 namespace brigade::dist {
-
 namespace {
 
 // Of a device only the first elements: an update changes all alike, and the rest would have to be copied.

@@ -11,7 +11,6 @@
 #include <sstream>
 
 namespace brigade::dist {
-
 namespace {
 
 std::vector<std::string> lines_of(const std::string& text) {

@@ -9,7 +9,6 @@
 #include <map>
 
 namespace brigade::dist {
-
 namespace {
 
 // Handles held by the module's list of buffers and by the wrapper's.

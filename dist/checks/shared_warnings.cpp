@@ -11,7 +11,6 @@
 #include <vector>
 
 namespace brigade::dist {
-
 namespace {
 
 // Message and advice.

@@ -23,7 +23,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 using LivingChecks = brigade::detail::Living<StepCheck>;  // the checks of all wrappers
@@ -426,7 +425,7 @@ void StepCheck::agree(const autograd::Update& update) {
     if (were_moved_by_step(differing)) return raise_of_all(update, not_taken_back(differing), topic);
     if (!differing.empty()) raise(update, differing);
   }
-  const bool moves = update.moves && values[3] != kHere;               // not skipped
+  const bool moves = update.moves && values[3] != kHere;  // not skipped
   log_.of_steps.end_row();
   if (update.moves) steps_[update.optimizer].compared(update, moves);  // otherwise nothing was compared
   if (update.scaled) answer_scaler(update, static_cast<Found>(values[3]));

@@ -19,7 +19,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 // Optimizers may take turns: after this many backwards each has had one.

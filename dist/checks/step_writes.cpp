@@ -47,8 +47,9 @@ std::vector<Verdict> StepCheck::not_taken_back(std::span<const Verdict> verdicts
   for (Verdict& verdict : found) {
     std::erase_if(verdict.parameters, [&](const ParameterVerdict& each) { return !names.contains(each.name); });
     verdict.cause.place = inner_.latest_at;
-    verdict.cause.text = fmt::format("the step at {} moved them by this rank's own gradients, and they were not put back",
-                                     to_string(inner_.latest_at));
+    verdict.cause.text =
+        fmt::format("the step at {} moved them by this rank's own gradients, and they were not put back",
+                    to_string(inner_.latest_at));
     verdict.advice = "put all of them back before the next step on averages";
   }
   std::erase_if(found, [](const Verdict& verdict) { return verdict.parameters.empty(); });

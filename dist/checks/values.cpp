@@ -15,7 +15,6 @@
 #include <cstring>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr int64_t kChunk = 16384;  // elements; hashes narrow the search to one chunk

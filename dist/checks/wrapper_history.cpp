@@ -7,7 +7,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 Owner wrapper_of(const std::string& module, size_t number) {

@@ -13,7 +13,6 @@
 #include <vector>
 
 namespace brigade::dist {
-
 namespace {
 
 class ThenWork final : public Work {

@@ -29,7 +29,6 @@
 #include <map>
 
 namespace brigade::dist {
-
 namespace {
 
 // The state of a compressed gradient, n x m.

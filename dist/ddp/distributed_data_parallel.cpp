@@ -23,7 +23,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 // Converts a cap; values beyond any memory size mean no cap.

@@ -11,7 +11,6 @@
 #include <unordered_map>
 
 namespace brigade::dist {
-
 namespace {
 
 // The ranks that used a parameter, if this rank's own use and the number of users determine them.

@@ -12,7 +12,6 @@
 #include <tuple>
 
 namespace brigade::dist {
-
 namespace {
 
 using Row = std::array<std::string, 6>;

@@ -10,7 +10,6 @@
 #include <set>
 
 namespace brigade::dist {
-
 namespace {
 
 void add_parameters(const Reducer& reducer, LoggingData& data) {

@@ -7,7 +7,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 void check_sampler_rank(const char* what, int rank, int world_size) {

@@ -14,7 +14,6 @@
 #include <numeric>
 
 namespace brigade::dist {
-
 namespace {
 
 // "SyncBatchNorm `features.1`"; a layer that is not part of a module tree has no name.

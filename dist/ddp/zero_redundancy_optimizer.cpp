@@ -25,7 +25,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr int64_t kPieceBytes = 25 << 20;

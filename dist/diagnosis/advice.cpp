@@ -4,7 +4,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 std::map<std::string, AdviceMaker>& known_advice() {
   static std::map<std::string, AdviceMaker> makers;

@@ -5,7 +5,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 thread_local AdvisoryCollector* collector = nullptr;

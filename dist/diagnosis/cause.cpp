@@ -16,7 +16,6 @@
 #include <unordered_set>
 
 namespace brigade::dist {
-
 namespace {
 
 using autograd::BackwardOnTape;

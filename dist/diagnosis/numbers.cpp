@@ -11,7 +11,6 @@
 #include <algorithm>
 
 namespace brigade::dist {
-
 namespace {
 
 // Names the dtype in a text if it is a half type, whose range may have been exceeded.

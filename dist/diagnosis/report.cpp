@@ -7,7 +7,6 @@
 #include <cstdlib>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr const char* kAfterwards =

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 namespace brigade::dist {
-
 namespace {
 
 // Names in the Linux abstract socket namespace: there is no file, and the name disappears with the socket.

@@ -8,7 +8,6 @@
 #include <algorithm>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr size_t kMostSizes = 8;

@@ -8,7 +8,6 @@
 #include <string_view>
 
 namespace brigade::dist {
-
 namespace {
 
 std::string sizes_in_words(const CollectiveInfo& info) {

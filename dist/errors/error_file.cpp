@@ -16,7 +16,6 @@
 #include <sstream>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr const char* kFileVariable = "BRIGADE_ERROR_FILE";

@@ -13,7 +13,6 @@
 #include <fstream>
 
 namespace brigade::dist {
-
 namespace {
 
 std::string file_name(const RecordedGroup& group) {

@@ -6,7 +6,6 @@
 #include <limits>
 
 namespace brigade::dist {
-
 namespace {
 
 // JSON cannot represent these numbers: they travel as strings that no other text of ours equals.

@@ -11,7 +11,6 @@
 #include <set>
 
 namespace brigade::dist {
-
 namespace {
 
 // The part of the program that a collective belongs to, for the rules below.

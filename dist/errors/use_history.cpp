@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 namespace brigade::dist {
-
 namespace {
 
 std::string range(uint64_t first, uint64_t last) {

@@ -15,7 +15,6 @@
 #include <unordered_set>
 
 namespace brigade::dist {
-
 namespace {
 
 std::unordered_set<const TensorImpl*> held_by(const optim::Optimizer& optimizer) {

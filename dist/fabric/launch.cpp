@@ -9,7 +9,6 @@
 #include <optional>
 
 namespace brigade::dist {
-
 namespace {
 
 bool names_one_gpu(const std::string& accelerator) { return accelerator.starts_with("cuda:"); }

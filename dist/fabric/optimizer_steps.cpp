@@ -12,7 +12,6 @@
 #include <exception>
 
 namespace brigade::dist {
-
 namespace {
 
 // Advice for Fabric, which calls the scaler itself; empty if the scaler's own message suffices.

@@ -7,7 +7,6 @@
 #include <type_traits>
 
 namespace brigade::dist {
-
 namespace {
 
 template <class C>

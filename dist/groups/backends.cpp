@@ -10,7 +10,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 using Milliseconds = std::chrono::milliseconds;

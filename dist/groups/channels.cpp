@@ -23,7 +23,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 // Distinguishes channels from each other and from the groups of new_group, which are numbered by collective sequence.

@@ -16,7 +16,6 @@
 #include <vector>
 
 namespace brigade::dist {
-
 namespace {
 
 std::string variable(const char* name) {

@@ -14,7 +14,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr const char* kKind = "new_group";

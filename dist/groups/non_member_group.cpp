@@ -10,7 +10,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 class NonMemberGroup final : public ProcessGroup {

@@ -6,7 +6,6 @@
 #include <array>
 
 namespace brigade::dist {
-
 namespace {
 
 // The most recent tensors that this thread has all-reduced. A step looks up each of its gradients; a table that counts

@@ -5,7 +5,6 @@
 #include <brigade/dist/groups/channels.h>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr int kLastTag = 65535;

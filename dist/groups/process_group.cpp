@@ -18,7 +18,6 @@
 #include <cstring>
 
 namespace brigade::dist {
-
 namespace {
 
 void check_tensor(const Tensor& tensor, const char* what, SourceLocation where) {

@@ -8,7 +8,6 @@
 #include <cstring>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr size_t kCacheLine = 64;

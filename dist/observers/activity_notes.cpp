@@ -7,7 +7,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 using How = RankActivity::Missed::How;
 }  // namespace

@@ -17,7 +17,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 // Presents a round to advice.

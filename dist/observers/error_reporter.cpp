@@ -12,7 +12,6 @@
 #include <optional>
 
 namespace brigade::dist {
-
 namespace {
 
 // `named`: what the wrapper holds; `successor`: what the module now has under that name.

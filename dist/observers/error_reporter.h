@@ -17,7 +17,8 @@ namespace brigade::dist {
 class ErrorReporter final : public ReducerObserver {
  public:
   // `diagnosis`: a tape is kept, and errors say when each missing parameter was used before.
-  ErrorReporter(bool diagnosis, std::shared_ptr<WrapperLog> log) noexcept : diagnosis_(diagnosis), log_(std::move(log)) {}
+  ErrorReporter(bool diagnosis, std::shared_ptr<WrapperLog> log) noexcept
+      : diagnosis_(diagnosis), log_(std::move(log)) {}
   // Advice uses the words of Fabric, which has made the wrapper.
   void speak_for_fabric() noexcept { by_fabric_ = true; }
 

@@ -10,7 +10,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 // kernels::probe(); waits for a device.

@@ -16,7 +16,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 // Positions of the words. The four from kNorm on are as kernels::bucket_words writes them. Where the all-reduce

@@ -9,7 +9,6 @@
 #include <algorithm>
 
 namespace brigade::dist {
-
 namespace {
 
 using LivingReducers = brigade::detail::Living<Reducer>;

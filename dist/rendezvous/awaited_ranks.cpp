@@ -9,7 +9,6 @@
 #include <cstdlib>
 
 namespace brigade::dist {
-
 namespace {
 
 using Clock = std::chrono::steady_clock;

@@ -10,7 +10,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 // A store that rank 0 hosts; on rank 0 it owns the server.

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr size_t kLeastSecretBytes = 16;

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 namespace brigade::dist {
-
 namespace {
 struct Span {
   int64_t began, ended;

@@ -8,7 +8,6 @@
 #include <algorithm>
 
 namespace brigade::dist {
-
 namespace {
 
 // Lanes of a rank. To a viewer a rank is a process and a lane is one of its threads.

@@ -10,7 +10,6 @@
 #include <memory>
 
 namespace brigade::differential {
-
 namespace {
 
 std::string read_gzipped(const std::string& path) {

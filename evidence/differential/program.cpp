@@ -4,7 +4,6 @@
 #include <brigade/core/error.h>
 
 namespace brigade::differential {
-
 namespace {
 
 std::vector<std::string> names(const nlohmann::json& line, const char* key) {

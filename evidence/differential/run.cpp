@@ -6,7 +6,6 @@
 #include <brigade/core/error.h>
 
 namespace brigade::differential {
-
 namespace {
 
 std::string kind_of(const Error& error) {

@@ -8,7 +8,6 @@
 #include <cstring>
 
 namespace brigade::differential {
-
 namespace {
 
 constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

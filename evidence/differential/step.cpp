@@ -2,7 +2,6 @@
 #include "differential/step.h"
 
 namespace brigade::differential {
-
 namespace {
 
 std::map<std::string, Step>& registry() {

@@ -6,7 +6,6 @@
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade::kernels::cuda {
-
 namespace {
 
 using test::require;

@@ -10,7 +10,6 @@
 #include <vector>
 
 namespace brigade::kernels::cuda {
-
 namespace {
 
 using test::require;

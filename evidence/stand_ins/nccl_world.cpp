@@ -8,7 +8,6 @@
 #include <span>
 
 namespace brigade::test::nccl {
-
 namespace {
 
 thread_local std::string last_error;

@@ -12,7 +12,6 @@
 #include <string>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr const char* kName = "scaled_dot_product_attention";

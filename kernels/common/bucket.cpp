@@ -8,7 +8,6 @@
 #include <vector>
 
 namespace brigade::kernels {
-
 namespace {
 
 void check_floating(const char* what, const std::string& role, const Tensor& tensor) {

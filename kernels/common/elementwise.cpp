@@ -7,7 +7,6 @@
 #include <brigade/kernels/common/elementwise.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 const char* name(BinaryOp op) {

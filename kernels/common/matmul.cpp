@@ -7,7 +7,6 @@
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 void check_operands(const Tensor& a, const Tensor& b, const char* what) {

@@ -11,7 +11,6 @@
 #include <algorithm>
 
 namespace brigade::kernels {
-
 namespace {
 
 DimSet set_of(const Shape& dims, int count) {

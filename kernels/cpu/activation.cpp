@@ -7,7 +7,6 @@
 #include <brigade/kernels/cpu/vector/elementwise.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 // `cost`: the work per element, relative to a cheap element.

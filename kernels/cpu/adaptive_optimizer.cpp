@@ -6,7 +6,6 @@
 #include <brigade/kernels/cpu/detail/multi_tensor.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 void foreach_rmsprop_step_cpu(TensorList params, TensorList grads, TensorList square_avgs, TensorList grad_avgs,

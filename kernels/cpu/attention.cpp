@@ -15,7 +15,6 @@
 #include <limits>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int64_t kQueryTile = 128;

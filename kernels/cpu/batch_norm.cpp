@@ -11,7 +11,6 @@
 #include <vector>
 
 namespace brigade::kernels {
-
 namespace {
 
 // Element c of a per-channel tensor of any floating dtype; `otherwise` when it is undefined.

@@ -7,7 +7,6 @@
 #include <brigade/kernels/factory.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 void compute(const Tensor& a, const Tensor& b, const Tensor& out, BinaryFunction f) {

@@ -17,7 +17,6 @@
 #include <type_traits>
 
 namespace brigade::kernels {
-
 namespace {
 
 template <class T>

@@ -4,7 +4,6 @@
 #include <brigade/kernels/cpu/vector/elementwise.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 Tensor clamp_cpu(const Tensor& x, const Borders& borders) {

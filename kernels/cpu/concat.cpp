@@ -9,7 +9,6 @@
 #include <cstring>
 
 namespace brigade::kernels {
-
 namespace {
 
 Tensor cat_cpu(std::span<const Tensor> tensors, int dim) {

@@ -12,7 +12,6 @@
 #include <cstring>
 
 namespace brigade::kernels {
-
 namespace {
 
 bool is_pointwise(const ConvShape& s) {

@@ -23,7 +23,6 @@ bool onednn_conv_backward_weight(const ConvShape&, const Tensor&, const Tensor&,
 #include <unordered_map>
 
 namespace brigade::kernels::cpu {
-
 namespace {
 
 using Memory = dnnl::memory;

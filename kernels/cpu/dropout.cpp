@@ -6,7 +6,6 @@
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 Tensor dropout_cpu(const Tensor& x, double p, PhiloxState state) {

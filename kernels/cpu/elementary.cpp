@@ -8,7 +8,6 @@
 #include <iterator>
 
 namespace brigade::kernels {
-
 namespace {
 
 const char* name(Function f) {

@@ -9,7 +9,6 @@
 #include <brigade/kernels/factory.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 using cpu::is_computed_in_float;

@@ -11,7 +11,6 @@
 #include <vector>
 
 namespace brigade::kernels {
-
 namespace {
 
 Tensor embedding_cpu(const Tensor& weight, const Tensor& indices) {

@@ -12,7 +12,6 @@
 namespace brigade {
 
 namespace kernels {
-
 namespace {
 
 template <class F>

@@ -8,7 +8,6 @@
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 cpu::ColumnsOfPlane plane_of(const FoldPlan& plan) {

@@ -14,7 +14,6 @@
 #include <cmath>
 
 namespace brigade::kernels {
-
 namespace {
 
 double number_in(const Tensor& scalar) { return detail::element_as_double(scalar, 0); }

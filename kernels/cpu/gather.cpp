@@ -11,7 +11,6 @@
 #include <vector>
 
 namespace brigade::kernels {
-
 namespace {
 
 Tensor gather_cpu(const Tensor& x, int dim, const Tensor& index) {

@@ -12,7 +12,6 @@
 #include <cmath>
 
 namespace brigade::kernels {
-
 namespace {
 
 // Half types are computed in float32.

@@ -10,7 +10,6 @@
 #include <cstring>
 
 namespace brigade::kernels {
-
 namespace {
 
 using cpu::parallel_for;

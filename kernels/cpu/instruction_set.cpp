@@ -11,7 +11,6 @@
 #include <string>
 
 namespace brigade::kernels {
-
 namespace {
 
 struct Level {

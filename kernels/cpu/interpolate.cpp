@@ -9,7 +9,6 @@
 #include <vector>
 
 namespace brigade::kernels {
-
 namespace {
 
 template <class Axis>

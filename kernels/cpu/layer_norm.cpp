@@ -14,7 +14,6 @@
 #include <vector>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int64_t kPart = 32;  // rows whose parameter gradients are summed in the compute type

@@ -11,7 +11,6 @@
 #include <vector>
 
 namespace brigade::kernels {
-
 namespace {
 
 // The state of a row: its largest element so far, and the sum of exp(x - largest).

@@ -14,7 +14,6 @@
 #include <vector>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int64_t kBlock = 4096;  // losses that are summed in the compute type

@@ -12,7 +12,6 @@
 #include <type_traits>
 
 namespace brigade::kernels {
-
 namespace {
 
 // Integer products, in unsigned arithmetic, which wraps around.

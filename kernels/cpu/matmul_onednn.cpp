@@ -14,7 +14,6 @@ bool onednn_matmul(const Tensor&, const Tensor&, const MatmulOptions&, const Mat
 #include <memory>
 
 namespace brigade::kernels::cpu {
-
 namespace {
 
 using Memory = dnnl::memory;

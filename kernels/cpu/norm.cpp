@@ -5,7 +5,6 @@
 #include <brigade/kernels/cpu/detail/reduce_slices.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr cpu::Fold fold_of(NormKind kind) {

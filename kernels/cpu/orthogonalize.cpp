@@ -5,7 +5,6 @@
 #include <brigade/kernels/common/matmul.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 struct AllRows {

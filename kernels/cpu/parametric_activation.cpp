@@ -7,7 +7,6 @@
 #include <brigade/kernels/cpu/vector/elementwise.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 Tensor parametric_activation_cpu(const Tensor& x, Activation kind, const ActivationParams& params) {

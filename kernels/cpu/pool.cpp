@@ -14,7 +14,6 @@
 #include <vector>
 
 namespace brigade::kernels {
-
 namespace {
 
 using Plane = PoolPlane<int64_t>;

@@ -5,7 +5,6 @@
 #include <brigade/kernels/cpu/detail/reduce_slices.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 Tensor prod_cpu(const Tensor& x, const Shape& dims, bool keepdim) {

@@ -11,7 +11,6 @@
 #include <type_traits>
 
 namespace brigade::kernels {
-
 namespace {
 
 // The sum of a row; add_row adds a row to the running sums of columns.

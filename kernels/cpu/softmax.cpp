@@ -14,7 +14,6 @@
 #include <vector>
 
 namespace brigade::kernels {
-
 namespace {
 
 // [outer, n, inner], softmax along the middle.

@@ -11,7 +11,6 @@
 #include <vector>
 
 namespace brigade::kernels {
-
 namespace {
 
 // A key of 32 bits above a position of 32 bits, in one number.

@@ -4,7 +4,6 @@
 #include <brigade/kernels/cpu/vector/elementwise.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 Tensor ternary_cpu(const Tensor& a, const Tensor& b, const Tensor& c, TernaryOp op, double number) {

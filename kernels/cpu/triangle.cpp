@@ -7,7 +7,6 @@
 #include <cstring>
 
 namespace brigade::kernels {
-
 namespace {
 
 // The bits of 0 are zero in every dtype.

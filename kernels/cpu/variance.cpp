@@ -9,7 +9,6 @@
 #include <cmath>
 
 namespace brigade::kernels {
-
 namespace {
 
 // Moments from sums of distances around a center near the mean; the distance of the center from the mean is corrected.

@@ -4,7 +4,6 @@
 #include <brigade/kernels/cpu/detail/conversion.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 // A number is one word with a step of 0.

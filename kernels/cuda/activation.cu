@@ -7,7 +7,6 @@
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 template <class F>
@@ -68,5 +67,4 @@ const AddKernel add_silu(silu, kCUDA, &silu_cuda);
 const AddKernel add_silu_backward(silu_backward, kCUDA, &silu_backward_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

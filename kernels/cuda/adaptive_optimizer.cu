@@ -6,7 +6,6 @@
 #include <brigade/kernels/cuda/detail/update_rows.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 void foreach_rmsprop_step_cuda(TensorList params, TensorList grads, TensorList square_avgs, TensorList grad_avgs,
@@ -82,5 +81,4 @@ const AddKernel add_foreach_nadam_step(foreach_nadam_step, kCUDA, &foreach_nadam
 const AddKernel add_foreach_lion_step(foreach_lion_step, kCUDA, &foreach_lion_step_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

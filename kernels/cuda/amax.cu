@@ -3,7 +3,6 @@
 #include <brigade/kernels/reduce.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 template <bool largest>
@@ -22,5 +21,4 @@ const AddKernel add_amax(amax, kCUDA, &amax_cuda);
 const AddKernel add_amin(amin, kCUDA, &amin_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -9,7 +9,6 @@
 #include <cmath>
 
 namespace brigade::kernels {
-
 namespace {
 
 using cuda::kTileSide;
@@ -370,5 +369,4 @@ const AddKernel add_attention(attention, kCUDA, &attention_cuda);
 const AddKernel add_attention_backward(attention_backward, kCUDA, &attention_backward_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

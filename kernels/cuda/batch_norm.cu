@@ -8,7 +8,6 @@
 #include <cmath>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kThreads = 256;
@@ -438,5 +437,4 @@ const AddKernel add_batch_norm_gradient_sums(batch_norm_gradient_sums, kCUDA, &b
 const AddKernel add_batch_norm_input_gradient(batch_norm_input_gradient, kCUDA, &batch_norm_input_gradient_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

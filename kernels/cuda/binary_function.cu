@@ -5,7 +5,6 @@
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 using cuda::map1;
@@ -53,5 +52,4 @@ const AddKernel add_binary_function(binary_function, kCUDA, &binary_function_cud
 const AddKernel add_binary_function_scalar(binary_function_scalar, kCUDA, &binary_function_scalar_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -10,7 +10,6 @@
 #include <vector>
 
 namespace brigade::kernels {
-
 namespace {
 
 // Reads array 0 and writes array 1, which may be the same memory. With registers for four blocks per multiprocessor,
@@ -145,5 +144,4 @@ const AddKernel add_bucket_words(bucket_words, kCUDA, &bucket_words_cuda);
 const AddKernel add_bucket_probe(bucket_probe, kCUDA, &bucket_probe_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -4,7 +4,6 @@
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 Tensor clamp_cuda(const Tensor& x, const Borders& borders) {
@@ -32,5 +31,4 @@ const AddKernel add_clamp(clamp, kCUDA, &clamp_cuda);
 const AddKernel add_clamp_backward(clamp_backward, kCUDA, &clamp_backward_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -5,7 +5,6 @@
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 using cuda::map1;
@@ -36,5 +35,4 @@ const AddKernel add_compare(compare, kCUDA, &compare_cuda);
 const AddKernel add_compare_scalar(compare_scalar, kCUDA, &compare_scalar_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -11,7 +11,6 @@
 #include <algorithm>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kThreads = 256;
@@ -151,5 +150,4 @@ const AddKernel add_index_rows(index_rows, kCUDA, &index_rows_cuda);
 const AddKernel add_one_hot(one_hot, kCUDA, &one_hot_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

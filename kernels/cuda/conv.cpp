@@ -4,7 +4,6 @@
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 using cuda::convolution;
@@ -80,5 +79,4 @@ const AddKernel add_conv2d_backward_input(conv2d_backward_input, kCUDA, &conv2d_
 const AddKernel add_conv2d_backward_weight(conv2d_backward_weight, kCUDA, &conv2d_backward_weight_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

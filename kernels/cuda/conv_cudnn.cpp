@@ -6,7 +6,6 @@
 #include <array>
 
 namespace brigade::kernels::cuda {
-
 namespace {
 
 // More than the number of algorithms times math types.

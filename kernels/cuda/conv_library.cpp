@@ -8,7 +8,6 @@
 #include <limits>
 
 namespace brigade::kernels::cuda {
-
 namespace {
 
 using Plans = PlanCache<ConvolutionProblem, ConvolutionPlan>;

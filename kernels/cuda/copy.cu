@@ -7,7 +7,6 @@
 #include <brigade/kernels/cuda/detail/transpose.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 struct Identity {
@@ -87,5 +86,4 @@ void copy_cuda(const Tensor& out, const Tensor& x) {
 const AddKernel add_copy(copy, kCUDA, &copy_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -16,7 +16,6 @@
 #include <type_traits>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kThreads = 128;  // for columns
@@ -285,5 +284,4 @@ const AddKernel add_cross_entropy(cross_entropy, kCUDA, &cross_entropy_cuda);
 const AddKernel add_cross_entropy_backward(cross_entropy_backward, kCUDA, &cross_entropy_backward_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -7,7 +7,6 @@
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 // Called instead of inlined: a kernel computes many elements, and twenty inlined functions for each would bloat the
@@ -41,5 +40,4 @@ Tensor function_cuda(const Tensor& x, Function f) {
 const AddKernel add_function(function, kCUDA, &function_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -6,7 +6,6 @@
 #include <brigade/kernels/factory.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 Tensor binary_cuda(const Tensor& a, const Tensor& b, BinaryOp op) {
@@ -49,5 +48,4 @@ const AddKernel add_binary(binary, kCUDA, &binary_cuda);
 const AddKernel add_binary_scalar(binary_scalar, kCUDA, &binary_scalar_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

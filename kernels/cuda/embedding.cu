@@ -11,7 +11,6 @@
 #include <bit>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kThreads = 256;

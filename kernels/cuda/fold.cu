@@ -9,7 +9,6 @@
 #include <algorithm>
 
 namespace brigade::kernels {
-
 namespace {
 
 struct Columns {
@@ -100,5 +99,4 @@ const AddKernel add_unfold2d(unfold2d, kCUDA, &unfold2d_cuda);
 const AddKernel add_fold2d(fold2d, kCUDA, &fold2d_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -10,7 +10,6 @@
 #include <vector>
 
 namespace brigade::kernels {
-
 namespace {
 
 // A factor that may be in device memory: `number` times *single or *wide, if either is set.
@@ -177,5 +176,4 @@ const AddKernel add_foreach_clip(foreach_clip, kCUDA, &foreach_clip_cuda);
 const AddKernel add_foreach_scale(foreach_scale, kCUDA, &foreach_scale_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -15,7 +15,6 @@
 #include <cstring>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kThreads = 256;
@@ -166,5 +165,4 @@ const AddKernel add_gather(gather, kCUDA, &gather_cuda);
 const AddKernel add_scatter(scatter, kCUDA, &scatter_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

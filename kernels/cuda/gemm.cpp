@@ -9,7 +9,6 @@
 #include <bit>
 
 namespace brigade::kernels::cuda {
-
 namespace {
 
 using Plans = PlanCache<GemmProblem, GemmPlan>;

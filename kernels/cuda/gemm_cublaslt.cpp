@@ -10,7 +10,6 @@
 #include <array>
 
 namespace brigade::kernels::cuda {
-
 namespace {
 
 // NVIDIA's recommendation for Hopper; only the size that the chosen algorithm needs is allocated.

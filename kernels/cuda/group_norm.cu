@@ -10,7 +10,6 @@
 #include <cmath>
 
 namespace brigade::kernels {
-
 namespace {
 
 template <class C, class W>
@@ -219,5 +218,4 @@ const AddKernel add_group_norm(group_norm, kCUDA, &group_norm_cuda);
 const AddKernel add_group_norm_backward(group_norm_backward, kCUDA, &group_norm_backward_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -5,7 +5,6 @@
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 using cuda::map1;
@@ -87,5 +86,4 @@ const AddKernel add_mul_inplace(mul_inplace, kCUDA, &mul_inplace_cuda);
 const AddKernel add_scale_inplace(scale_inplace, kCUDA, &scale_inplace_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

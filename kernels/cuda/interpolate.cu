@@ -10,7 +10,6 @@
 #include <algorithm>
 
 namespace brigade::kernels {
-
 namespace {
 
 template <class T, class Axis>
@@ -118,5 +117,4 @@ const AddKernel add_interpolate2d(interpolate2d, kCUDA, &interpolate2d_cuda);
 const AddKernel add_interpolate2d_backward(interpolate2d_backward, kCUDA, &interpolate2d_backward_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -11,7 +11,6 @@
 #include <cmath>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kGroups = 8;               // of rows, per block of columns
@@ -288,5 +287,4 @@ const AddKernel add_layer_norm_backward(layer_norm_backward, kCUDA, &layer_norm_
 const AddKernel add_rms_norm_backward(rms_norm_backward, kCUDA, &rms_norm_backward_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

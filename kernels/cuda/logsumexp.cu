@@ -4,7 +4,6 @@
 #include <brigade/kernels/reduce.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 template <class T>
@@ -44,5 +43,4 @@ Tensor logsumexp_cuda(const Tensor& x, const Shape& dims, bool keepdim) {
 const AddKernel add_logsumexp(logsumexp, kCUDA, &logsumexp_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

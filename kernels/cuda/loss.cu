@@ -9,7 +9,6 @@
 #include <cmath>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kThreads = 256;
@@ -194,5 +193,4 @@ const AddKernel add_pair_loss(pair_loss, kCUDA, &pair_loss_cuda);
 const AddKernel add_pair_loss_backward(pair_loss_backward, kCUDA, &pair_loss_backward_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -10,7 +10,6 @@
 #include <algorithm>
 
 namespace brigade::kernels {
-
 namespace {
 
 using cuda::gemm;
@@ -190,5 +189,4 @@ const AddKernel add_linear(linear, kCUDA, &linear_cuda);
 const AddKernel add_linear_activation(linear_activation, kCUDA, &linear_activation_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

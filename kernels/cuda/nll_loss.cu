@@ -9,7 +9,6 @@
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kThreads = 256;
@@ -98,5 +97,4 @@ const AddKernel add_nll_loss(nll_loss, kCUDA, &nll_loss_cuda);
 const AddKernel add_nll_loss_backward(nll_loss_backward, kCUDA, &nll_loss_backward_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

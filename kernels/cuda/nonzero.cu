@@ -7,7 +7,6 @@
 #include <brigade/kernels/indexing.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kThreads = cuda::kSortThreads;
@@ -99,5 +98,4 @@ Tensor nonzero_cuda(const Tensor& x) {
 const AddKernel add_nonzero(nonzero, kCUDA, &nonzero_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -3,7 +3,6 @@
 #include <brigade/kernels/reduce.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 template <class T>
@@ -52,5 +51,4 @@ Tensor norm_cuda(const Tensor& x, double p, const Shape& dims, bool keepdim) {
 const AddKernel add_norm(norm, kCUDA, &norm_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

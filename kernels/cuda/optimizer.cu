@@ -75,5 +75,4 @@ void update_loss_scale_cuda(const Tensor& scale, const Tensor& inverse, const Te
 const AddKernel add_update_loss_scale(update_loss_scale, kCUDA, &update_loss_scale_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -7,7 +7,6 @@
 #include <brigade/kernels/cuda/detail/row_reduce.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kThreads = 512;
@@ -49,5 +48,4 @@ void orthogonalize_cuda(const Tensor& matrix, const Tensor& fresh) {
 const AddKernel add_orthogonalize(orthogonalize, kCUDA, &orthogonalize_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

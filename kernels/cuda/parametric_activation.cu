@@ -7,7 +7,6 @@
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 struct Math {
@@ -88,5 +87,4 @@ const AddKernel add_parametric_activation_backward(parametric_activation_backwar
                                                    &parametric_activation_backward_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

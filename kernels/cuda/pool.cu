@@ -10,7 +10,6 @@
 #include <algorithm>
 
 namespace brigade::kernels {
-
 namespace {
 
 using Plane = PoolPlane<int32_t>;
@@ -209,5 +208,4 @@ const AddKernel add_avg_pool2d(avg_pool2d, kCUDA, &avg_pool2d_cuda);
 const AddKernel add_avg_pool2d_backward(avg_pool2d_backward, kCUDA, &avg_pool2d_backward_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

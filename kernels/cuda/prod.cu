@@ -3,7 +3,6 @@
 #include <brigade/kernels/reduce.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 Tensor prod_cuda(const Tensor& x, const Shape& dims, bool keepdim) {
@@ -17,5 +16,4 @@ Tensor prod_cuda(const Tensor& x, const Shape& dims, bool keepdim) {
 const AddKernel add_prod(prod, kCUDA, &prod_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -9,7 +9,6 @@
 #include <brigade/kernels/factory.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kThreads = 256;
@@ -94,5 +93,4 @@ const AddKernel add_fill_normal(fill_normal, kCUDA, &fill_normal_cuda);
 const AddKernel add_dropout(dropout, kCUDA, &dropout_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -11,7 +11,6 @@
 #include <algorithm>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kThreads = 256;
@@ -298,5 +297,4 @@ const AddKernel add_argmax(argmax, kCUDA, &argmax_cuda);
 const AddKernel add_extremes_backward(extremes_backward, kCUDA, &extremes_backward_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -18,7 +18,6 @@
 #include <type_traits>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kThreads = 256;
@@ -208,5 +207,4 @@ const AddKernel add_scan(scan, kCUDA, &scan_cuda);
 const AddKernel add_linear_recurrence(linear_recurrence, kCUDA, &linear_recurrence_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -8,7 +8,6 @@
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 template <class Variant, bool logarithm, class T>
@@ -116,5 +115,4 @@ const AddKernel add_log_softmax(log_softmax, kCUDA, &log_softmax_cuda);
 const AddKernel add_log_softmax_backward(log_softmax_backward, kCUDA, &log_softmax_backward_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

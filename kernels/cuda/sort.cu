@@ -12,7 +12,6 @@
 #include <bit>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kThreads = 256;

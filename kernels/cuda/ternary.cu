@@ -3,7 +3,6 @@
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 using cuda::kMapThreads;
@@ -87,5 +86,4 @@ const AddKernel add_ternary(ternary, kCUDA, &ternary_cuda);
 const AddKernel add_lerp(lerp, kCUDA, &lerp_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -12,7 +12,6 @@
 #include <bit>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kThreads = cuda::kSortThreads;
@@ -141,5 +140,4 @@ Sorted topk_cuda(const Tensor& x, int64_t k, int dim, bool largest) {
 const AddKernel add_topk(topk, kCUDA, &topk_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -7,7 +7,6 @@
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kThreads = 256;
@@ -58,5 +57,4 @@ Tensor triangle_cuda(const Tensor& x, Triangle part, int64_t diagonal) {
 const AddKernel add_triangle(triangle, kCUDA, &triangle_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

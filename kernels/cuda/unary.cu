@@ -6,7 +6,6 @@
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 struct AnyUnary {
@@ -62,5 +61,4 @@ Tensor unary_cuda(const Tensor& x, UnaryOp op) {
 const AddKernel add_unary(unary, kCUDA, &unary_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -3,7 +3,6 @@
 #include <brigade/kernels/reduce.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 constexpr int kThreads = 256;
@@ -59,5 +58,4 @@ const AddKernel add_variance(variance, kCUDA, &variance_cuda);
 const AddKernel add_variance_backward(variance_backward, kCUDA, &variance_backward_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -4,7 +4,6 @@
 #include <brigade/kernels/cuda/detail/map.h>
 
 namespace brigade::kernels {
-
 namespace {
 
 using cuda::kMapThreads;
@@ -103,5 +102,4 @@ Tensor where_cuda(const Tensor& condition, const Choice& a, const Choice& b) {
 const AddKernel add_where(where, kCUDA, &where_cuda);
 
 }  // namespace
-
 }  // namespace brigade::kernels

@@ -10,7 +10,6 @@
 #include <brigade/optim/optim.h>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 struct NormedImpl : nn::Module {
@@ -68,5 +67,4 @@ const AddStepsBenchmark add({.name = "batch-norm",
                              .ways = &ways_of});
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

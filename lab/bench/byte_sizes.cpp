@@ -11,7 +11,6 @@
 #include <map>
 
 namespace brigade::lab {
-
 namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();

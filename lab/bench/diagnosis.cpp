@@ -11,7 +11,6 @@
 #include <optional>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 Way way(const std::string& name, const dist::ProcessGroupPtr& group, const StepsOptions& options, bool diagnosis,
@@ -56,5 +55,4 @@ const AddStepsBenchmark add({.name = "diagnosis",
                              .ways = &ways_of});
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

@@ -16,7 +16,6 @@
 #include <utility>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 // Long enough for a collective of a gigabyte on a busy machine.

@@ -13,7 +13,6 @@
 #include <optional>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 struct Setup {
@@ -167,5 +166,4 @@ const AddStepsBenchmark add({.name = "mechanisms",
                              .ways = &ways_of});
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

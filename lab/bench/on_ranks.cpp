@@ -17,7 +17,6 @@
 #endif
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;

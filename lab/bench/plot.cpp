@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 // Middle gray: readable on both kinds of page in a viewer without color schemes.

@@ -15,7 +15,6 @@
 #include <span>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 double largest_noise(const std::vector<Turn>& turns) {

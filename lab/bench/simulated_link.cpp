@@ -18,7 +18,6 @@
 #include <utility>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using std::chrono::milliseconds;

@@ -13,7 +13,6 @@
 #include <iostream>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;
@@ -144,5 +143,4 @@ const AddBenchmark add(5, [](Command& bench) {
 });
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

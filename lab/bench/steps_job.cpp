@@ -11,7 +11,6 @@
 #include <chrono>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;

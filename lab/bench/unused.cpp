@@ -8,7 +8,6 @@
 #include <brigade/nn/nn.h>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 struct ChainImpl : nn::Module {
@@ -71,5 +70,4 @@ const AddStepsBenchmark add({.name = "unused",
                              .ways = &ways_of});
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

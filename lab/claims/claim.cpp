@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 namespace brigade::lab {
-
 namespace {
 
 // The verdict, in one line.

@@ -13,7 +13,6 @@
 #include <algorithm>
 
 namespace brigade::lab {
-
 namespace {
 
 using Ddp = dist::DistributedDataParallel<Heads>;

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 namespace brigade::lab {
-
 namespace {
 
 // Does not return on success: standard streams, process and signals stay.

@@ -17,7 +17,6 @@
 #include <set>
 
 namespace brigade::lab {
-
 namespace {
 
 using nlohmann::json;

@@ -10,7 +10,6 @@
 #include <memory>
 
 namespace brigade::lab {
-
 namespace {
 
 using nlohmann::json;

@@ -14,7 +14,6 @@
 #include <memory>
 
 namespace brigade::lab {
-
 namespace {
 
 constexpr double kWantedAccuracy = 0.97;

@@ -12,7 +12,6 @@
 #include <memory>
 
 namespace brigade::lab {
-
 namespace {
 
 using nlohmann::json;

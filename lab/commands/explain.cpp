@@ -17,7 +17,6 @@
 #include <memory>
 
 namespace brigade::lab {
-
 namespace {
 
 using nlohmann::json;

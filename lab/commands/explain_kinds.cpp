@@ -4,7 +4,6 @@
 #include <array>
 
 namespace brigade::lab {
-
 namespace {
 
 struct More {

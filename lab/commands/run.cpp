@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 namespace brigade::lab {
-
 namespace {
 
 // Throws ValueError when another launcher has started one `brigade run` per node (srun -N 2 brigade run ...) and

@@ -9,7 +9,6 @@
 #include <iostream>
 
 namespace brigade::lab {
-
 namespace {
 
 using nlohmann::json;

@@ -10,7 +10,6 @@
 #include <limits>
 
 namespace brigade::lab {
-
 namespace {
 
 using Findings = std::vector<Finding>;

@@ -12,7 +12,6 @@
 #include <sstream>
 
 namespace brigade::lab {
-
 namespace {
 
 // Removes ANSI escapes: newer versions of nvidia-smi underline the names.

@@ -29,7 +29,6 @@
 #include <unistd.h>
 
 namespace brigade::lab {
-
 namespace {
 
 namespace fs = std::filesystem;

@@ -20,7 +20,6 @@
 #include <sstream>
 
 namespace brigade::lab {
-
 namespace {
 
 using nlohmann::json;

@@ -11,7 +11,6 @@
 #include <utility>
 
 namespace brigade::lab {
-
 namespace {
 std::vector<Fault>& registry() {
   static std::vector<Fault> faults;

@@ -8,7 +8,6 @@
 #include <optional>
 
 namespace brigade::lab {
-
 namespace {
 
 struct Question {
@@ -62,5 +61,4 @@ std::vector<MicroCase> cases() {
 const AddMicroCases add_autocast_cases(&cases);
 
 }  // namespace
-
 }  // namespace brigade::lab

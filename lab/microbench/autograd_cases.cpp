@@ -7,7 +7,6 @@
 #include <chrono>
 
 namespace brigade::lab {
-
 namespace {
 
 constexpr int kChain = 1000;
@@ -73,5 +72,4 @@ std::vector<MicroCase> cases() {
 const AddMicroCases add_autograd_cases(&cases);
 
 }  // namespace
-
 }  // namespace brigade::lab

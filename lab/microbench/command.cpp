@@ -19,7 +19,6 @@
 #endif
 
 namespace brigade::lab {
-
 namespace {
 
 using nlohmann::json;
@@ -184,5 +183,4 @@ const AddBenchmark add_microbenchmarks(6, [](Command& bench) {
 });
 
 }  // namespace
-
 }  // namespace brigade::lab

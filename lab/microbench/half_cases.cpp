@@ -9,7 +9,6 @@
 #include <brigade/lab/microbench/micro_case.h>
 
 namespace brigade::lab {
-
 namespace {
 
 constexpr int64_t kRows = 4096, kRow = 1024;
@@ -118,5 +117,4 @@ std::vector<MicroCase> cases() {
 const AddMicroCases add_half_cases(&cases);
 
 }  // namespace
-
 }  // namespace brigade::lab

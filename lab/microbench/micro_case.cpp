@@ -8,7 +8,6 @@
 #include <memory>
 
 namespace brigade::lab {
-
 namespace {
 
 using Clock = std::chrono::steady_clock;

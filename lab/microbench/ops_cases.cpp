@@ -7,7 +7,6 @@
 #include <chrono>
 
 namespace brigade::lab {
-
 namespace {
 
 using Inputs = std::vector<Tensor>;
@@ -221,5 +220,4 @@ std::vector<MicroCase> cases() {
 const AddMicroCases add_ops_cases(&cases);
 
 }  // namespace
-
 }  // namespace brigade::lab

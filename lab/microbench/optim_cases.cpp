@@ -6,7 +6,6 @@
 #include <memory>
 
 namespace brigade::lab {
-
 namespace {
 
 constexpr int64_t kNumel = 10'000'000;
@@ -45,5 +44,4 @@ std::vector<MicroCase> cases() {
 const AddMicroCases add_optim_cases(&cases);
 
 }  // namespace
-
 }  // namespace brigade::lab

@@ -10,7 +10,6 @@
 #include <memory>
 
 namespace brigade::lab {
-
 namespace {
 
 using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>;
@@ -92,5 +91,4 @@ std::vector<MicroCase> cases() {
 const AddMicroCases add_scaler_cases(&cases);
 
 }  // namespace
-
 }  // namespace brigade::lab

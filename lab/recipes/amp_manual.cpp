@@ -25,7 +25,6 @@
 #include <tuple>
 
 namespace brigade::lab::amp_manual {
-
 namespace {
 
 // How the loop goes on. Each form but the first has one of the mistakes that people make.
@@ -255,5 +254,4 @@ const AddRecipe add(
      .metrics_in_words = &in_words});
 
 }  // namespace
-
 }  // namespace brigade::lab::amp_manual

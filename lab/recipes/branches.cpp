@@ -23,7 +23,6 @@
 #include <fmt/format.h>
 
 namespace brigade::lab::branches {
-
 namespace {
 
 struct BranchesForm {
@@ -168,5 +167,4 @@ const AddRecipe add(
      }});
 
 }  // namespace
-
 }  // namespace brigade::lab::branches

@@ -5,7 +5,6 @@
 #include <brigade/kernels/factory.h>
 
 namespace brigade::lab {
-
 namespace {
 
 constexpr int64_t kWidth = 64;

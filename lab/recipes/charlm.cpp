@@ -18,7 +18,6 @@
 #include <numbers>
 
 namespace brigade::lab::charlm {
-
 namespace {
 
 // Windows of a text, by the letter at which they begin: the network reads a window, and is to say at each place which
@@ -244,7 +243,6 @@ const AddRecipe add({.name = "charlm",
                      .metrics_in_words = &in_words});
 
 }  // namespace
-
 }  // namespace brigade::lab::charlm
 
 namespace brigade::lab {

@@ -47,7 +47,6 @@ std::pair<Tensor, Tensor> TeacherStudentImpl::forward(const Tensor& images) {
 }  // namespace brigade::lab
 
 namespace brigade::lab::distill {
-
 namespace {
 
 // What is wrapped, and what is called.
@@ -222,7 +221,6 @@ const AddRecipe add(
      .metrics_in_words = &in_words});
 
 }  // namespace
-
 }  // namespace brigade::lab::distill
 
 namespace brigade::lab {

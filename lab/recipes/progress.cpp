@@ -8,7 +8,6 @@
 #include <algorithm>
 
 namespace brigade::lab {
-
 namespace {
 
 // Parameters of another dtype are refused by themselves; this is what forward computes in.

@@ -6,7 +6,6 @@
 #include <utility>
 
 namespace brigade::lab {
-
 namespace {
 
 std::map<std::string, Recipe>& registry() {

@@ -13,7 +13,6 @@
 #include <limits>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 // Values that cancel to zero, such as a gradient of softmax at equal logits, are measured relative to this scale.

@@ -14,7 +14,6 @@
 #include <set>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 using brigade::detail::in_quotes;

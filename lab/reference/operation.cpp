@@ -7,7 +7,6 @@
 #include <map>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 std::map<std::string, Operation>& registry() {

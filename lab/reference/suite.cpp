@@ -12,7 +12,6 @@
 #include <set>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 bool chosen(const SuiteOptions& options, const std::string& family, const std::string& id) {

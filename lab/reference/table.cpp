@@ -11,7 +11,6 @@
 #include <sstream>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 using nlohmann::json;

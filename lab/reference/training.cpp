@@ -16,7 +16,6 @@
 #include <set>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 using nlohmann::json;

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 namespace brigade::optim {
-
 namespace {
 
 using Schedulers = std::vector<std::shared_ptr<LRScheduler>>;

@@ -6,7 +6,6 @@
 #include <numbers>
 
 namespace brigade::optim {
-
 namespace {
 
 std::vector<LambdaLR::Function> for_groups(const char* schedule, std::vector<LambdaLR::Function> functions,

@@ -5,7 +5,6 @@
 #include <numbers>
 
 namespace brigade::optim {
-
 namespace {
 
 constexpr const char* kName = "OneCycleLR";

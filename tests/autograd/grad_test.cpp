@@ -13,7 +13,6 @@
 #include <cmath>
 
 namespace brigade::test::grad_test {
-
 namespace {
 
 std::vector<double> values(const Tensor& tensor) { return tensor.to_vector<double>(); }

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 namespace brigade::test::graph_picture_test {
-
 namespace {
 
 size_t count(const std::string& text, const std::string& part) {

@@ -11,7 +11,6 @@
 #include <vector>
 
 namespace brigade::test::inplace_test {
-
 namespace {
 
 using Values = std::vector<double>;

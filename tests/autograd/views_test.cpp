@@ -7,7 +7,6 @@
 #include <doctest/doctest.h>
 
 namespace brigade::test::views_test {
-
 namespace {
 
 Tensor leaf(std::vector<double> values) {

@@ -10,7 +10,6 @@
 #include <limits>
 
 namespace brigade::test::compare_test {
-
 namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double kNaN = std::nan("");

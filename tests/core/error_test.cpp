@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 namespace brigade::test::error_test {
-
 namespace {
 constexpr std::source_location kNowhere = {};
 }

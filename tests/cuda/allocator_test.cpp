@@ -16,7 +16,6 @@
 #endif
 
 namespace brigade::test::allocator_test {
-
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;

@@ -6,7 +6,6 @@
 #include <doctest/doctest.h>
 
 namespace brigade::test::dlpack_test {
-
 namespace {
 
 Tensor counting_on_device() {

@@ -6,7 +6,6 @@
 #include <limits>
 
 namespace brigade::test::reductions_test {
-
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();

@@ -11,8 +11,6 @@ namespace brigade::test::accumulation_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 // Runs a backward of a loss that depends on no parameter of a wrapper.
 void backward_of_something_else() {
   const Tensor other = ones({3}, kFloat64);
@@ -271,7 +269,5 @@ std::string check_resumed_accumulation(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_resumed_accumulation(
     "an accumulation that goes on from gradients that were set is reduced; one that ends under no_sync is reported as that",
     &check_resumed_accumulation, everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::accumulation_cases

@@ -13,9 +13,6 @@
 #include <functional>
 
 namespace brigade::test::advice_cases {
-
-namespace {
-
 // Gives a verdict in the third backward of a network whose layer is called "watched"; throws on rank 0 in the first
 // backward of one with "thrown", and returns an error in that of one with "wrong". Silent in all other tests.
 class OfTheTest final : public dist::Advice {
@@ -114,7 +111,5 @@ const AddRankCase wrong("advice that returns an error is refused", [](const dist
     return expect_error<ValueError>(run, {"the advice 'of_the_test' returned a verdict with the severity of an error"});
   });
 });
-
-}  // namespace
 
 }  // namespace brigade::test::advice_cases

@@ -17,8 +17,6 @@ using test::Advised;
 using test::Change;
 using test::FakeBackward;
 
-namespace {
-
 void change_nothing(int, FakeBackward&) {}
 
 // The backwards that gave a verdict, counted from 1.
@@ -36,8 +34,6 @@ int exchanges(const Advised& advised) {
     sum += each;
   return sum;
 }
-
-}  // namespace
 
 TEST_CASE("a healthy backward is asked about by every advice: none exchanges, none says a word") {
   // Linked into every program, though nothing names them.

@@ -13,9 +13,6 @@
 #include <mutex>
 
 namespace brigade::test::advisories_threads_test {
-
-namespace {
-
 using Scale = std::function<double(int rank, int step)>;
 
 // Runs backwards with a loss scaled per rank and step. Returns the kind of each advisory, with its step and ranks.
@@ -45,8 +42,6 @@ std::string advised(const dist::ProcessGroupPtr& group, const Scale& loss_scale,
 std::string expect(const std::string& found, const std::string& expected) {
   return found == expected ? "" : "advised: '" + found + "', expected '" + expected + "'";
 }
-
-}  // namespace
 
 TEST_CASE("a rank whose gradients are far larger is named after six backwards in a row, and once") {
   test::on_threads([](const std::string& backend, int ranks) {

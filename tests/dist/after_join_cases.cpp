@@ -10,8 +10,6 @@
 namespace brigade::test::after_join_cases {
 using namespace joining;  // NOLINT: the file is about it
 
-namespace {
-
 void check_sgd_after_join(const std::string& backend, int ranks) {
   Net one = seeded_net();
   optim::SGD plain(one->parameters(), {.lr = 0.1});
@@ -169,7 +167,5 @@ std::string check_adam_after_even_join(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_adam_after_even_join("join: Adam goes on after a join that was even", &check_adam_after_even_join,
                                            everywhere({2}));
-
-}  // namespace
 
 }  // namespace brigade::test::after_join_cases

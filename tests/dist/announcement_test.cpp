@@ -10,9 +10,6 @@
 #include <vector>
 
 namespace brigade::test::announcement_test {
-
-namespace {
-
 using dist::RankName;
 using dist::Verdict;
 
@@ -57,8 +54,6 @@ std::string key_of_reduction(const dist::RankNames& names) {
     dist::ReductionError("b.weight was never ready on rank 1" + names.legend(2), {verdict});
   });
 }
-
-}  // namespace
 
 TEST_CASE("the same error on two ranks of a subgroup has one key, and on ranks of another subgroup another") {
   for (const auto key : {&key_of_lost, &key_of_missing}) {

@@ -8,8 +8,6 @@ namespace brigade::test::autocast_modes_cases {
 
 using namespace mechanisms;  // NOLINT: for batch_of and loss_of
 
-namespace {
-
 enum class Under { None, OneRank, OtherDtype, AllRanks, OneStep, Evaluation, MicroBatches, OtherDevice, InTurns };
 
 thread_local unsigned line_of_region = 0;  // the same on every rank
@@ -85,7 +83,5 @@ const AddRankCase add_healthy(
     "an autocast on all ranks, in an evaluation, for a few batches of one rank, for each in turn, or for another device is "
     "no matter",
     &check_healthy, everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::autocast_modes_cases

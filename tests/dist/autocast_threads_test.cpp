@@ -7,8 +7,6 @@
 namespace brigade::test::autocast_threads_test {
 using namespace brigade::test::mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 Net float32_net(bool checkpointed) {
   manual_seed(1);
   Net net;
@@ -41,8 +39,6 @@ Values mean_of_gradients(int ranks, bool checkpointed) {
   }
   return mean;
 }
-
-}  // namespace
 
 TEST_CASE("gradients under autocast are averaged in float32, checkpointed or not, in buckets or beside them") {
   for (const bool checkpointed : {false, true}) {

@@ -12,8 +12,6 @@
 namespace brigade::test::awaited_ranks_test {
 using namespace std::chrono_literals;
 
-namespace {
-
 struct Meeting {
   dist::TcpStoreServer server{"127.0.0.1", 0};
   std::shared_ptr<dist::Store> store = dist::connect_tcp_store("127.0.0.1", server.port(), 5s);
@@ -31,8 +29,6 @@ struct Meeting {
     return "no error";
   }
 };
-
-}  // namespace
 
 TEST_CASE("a wait for a rank ends at once when the launcher says that its process has ended, or the attempt") {
   // The environment of a rank in attempt 1 of a launcher.

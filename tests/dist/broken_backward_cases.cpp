@@ -10,8 +10,6 @@ namespace brigade::test::broken_backward_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 // Later backwards, with and without a forward of the wrapper, throw an E with the text `broke` and leave no gradient.
 template <class E>
 std::string check_later(Ddp& ddp, Net& net, const std::string& broke) {
@@ -127,7 +125,5 @@ std::string check_frozen_critic(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_frozen_critic("a rank that fails behind a frozen wrapper of several buckets ends that step alone",
                                     &check_frozen_critic, everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::broken_backward_cases

@@ -10,8 +10,6 @@
 namespace brigade::test::bucket_views_threads_test {
 using namespace brigade::test::mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 // Runs `body` on two ranks and returns the warnings of both.
 std::vector<std::string> warnings_of(const test::Body& body) {
   std::mutex mutex;
@@ -24,8 +22,6 @@ std::vector<std::string> warnings_of(const test::Body& body) {
   set_warning_handler(before);
   return found;
 }
-
-}  // namespace
 
 TEST_CASE("a gradient that is kept over zero_grad() is overwritten under views, which is said once") {
   for (const bool views : {true, false}) {

@@ -8,8 +8,6 @@ namespace brigade::test::causes_beside_cases {
 
 using namespace mechanisms;  // NOLINT: loss_of and batch_of
 
-namespace {
-
 using dist::CauseKind;
 
 // Uses its parameter only if `uses` is set.
@@ -273,7 +271,5 @@ std::string check_matrix(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_matrix("what happens beside a step is not why a parameter has no gradient", &check_matrix,
                              {.threads = {2}, .shm = {}, .others = {}});
-
-}  // namespace
 
 }  // namespace brigade::test::causes_beside_cases

@@ -5,9 +5,6 @@
 #include <doctest/doctest.h>
 
 namespace brigade::test::coalesced_test {
-
-namespace {
-
 using dist::CollectiveInfo;
 
 CollectiveInfo reduced(int64_t count, DType dtype = kFloat32, const std::string& text = "") {
@@ -33,8 +30,6 @@ CollectiveInfo part(uint32_t which, uint32_t of, int64_t count, const std::strin
   info.parts = of;
   return info;
 }
-
-}  // namespace
 
 TEST_CASE("parts as one have the elements of all, their sizes, and a number for all that is compared") {
   const CollectiveInfo three = whole({reduced(10), reduced(20), reduced(5)});

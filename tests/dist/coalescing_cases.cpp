@@ -12,9 +12,6 @@
 #include <optional>
 
 namespace brigade::test::coalescing_cases {
-
-namespace {
-
 using dist::CoalescingManager;
 using dist::ProcessGroupPtr;
 using dist::WorkPtr;
@@ -177,7 +174,5 @@ void check_differing(const std::string& backend, int ranks) {
 }
 const AddRankCase differ_case("ranks that issue other collectives together are reported in what they differ",
                               check_differing);
-
-}  // namespace
 
 }  // namespace brigade::test::coalescing_cases

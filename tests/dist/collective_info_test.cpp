@@ -13,9 +13,6 @@
 #include <vector>
 
 namespace brigade::test::collective_info_test {
-
-namespace {
-
 using dist::CollectiveInfo;
 using dist::CollectiveKind;
 using dist::Name;
@@ -83,8 +80,6 @@ RankActivity busy() {
       RankActivity::Missed::How::BackwardReachesNothing, {Name("DDP(D)"), 7}, line("d.cpp", 8), {}});
   return activity;
 }
-
-}  // namespace
 
 TEST_CASE("each thing that a collective is makes another number of it, and the line and the iteration do not") {
   std::set<uint64_t> digests{bucket().id().digest()};

@@ -12,9 +12,6 @@
 #include <vector>
 
 namespace brigade::test::collectives_cases {
-
-namespace {
-
 const Sizes kSizes = everywhere({1, 2, 3, 4}, host_layouts());
 
 // Small whole numbers, exact in every dtype: element i of rank r.
@@ -153,7 +150,5 @@ std::string check_texts(const dist::ProcessGroupPtr& group) {
   return "";
 }
 const AddRankCase add_texts("texts of several lengths reach every rank", &check_texts, kSizes);
-
-}  // namespace
 
 }  // namespace brigade::test::collectives_cases

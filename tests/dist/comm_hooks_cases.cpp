@@ -9,8 +9,6 @@ namespace brigade::test::comm_hooks_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 // The mean over the ranks of a float64 tensor, which each rank computes from the values of all.
 Values mean_over(dist::ProcessGroup& group, const Tensor& tensor) {
   Values mean(static_cast<size_t>(tensor.numel()), 0);
@@ -201,7 +199,5 @@ void check_local_sgd_and_averaging(const std::string& backend, int ranks) {
   });
 }
 const AddRankCase add_local_sgd_and_averaging("local SGD with model averaging", &check_local_sgd_and_averaging);
-
-}  // namespace
 
 }  // namespace brigade::test::comm_hooks_cases

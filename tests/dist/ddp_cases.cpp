@@ -13,9 +13,6 @@
 #include <set>
 
 namespace brigade::test::ddp_cases {
-
-namespace {
-
 using Net = BranchingNet;
 
 const std::vector<std::string> kLayouts{"AABB", "AAB", "ABAB"};
@@ -364,7 +361,5 @@ void check_models_differ(const std::string& backend, int ranks) {
 const AddRankCase add_models_differ(
     "DDP: ranks that disagree on the model learn the first difference and who holds what", &check_models_differ,
     everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::ddp_cases

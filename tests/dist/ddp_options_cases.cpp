@@ -9,8 +9,6 @@ namespace brigade::test::ddp_options_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 std::string check_caps(const dist::ProcessGroupPtr& group) {
   const auto buckets = [&](double cap, double first) {
     Net net;
@@ -180,7 +178,5 @@ std::string check_order(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_order("rebuilt buckets hold what was not ready last, smallest index first", &check_order,
                             everywhere({2}));
-
-}  // namespace
 
 }  // namespace brigade::test::ddp_options_cases

@@ -10,8 +10,6 @@ using mechanisms::loss_of;
 using mechanisms::Values;
 using mechanisms::values_of;
 
-namespace {
-
 // Two layers side by side.
 struct HeadsImpl : nn::Module {
   nn::Linear a{nullptr}, b{nullptr};
@@ -160,7 +158,5 @@ std::string check_no_mean(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_no_mean("gradients that are not the mean are an error at the end of that backward",
                               &check_no_mean, everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::disjoint_backwards_cases

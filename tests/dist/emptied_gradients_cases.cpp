@@ -7,8 +7,6 @@ namespace brigade::test::emptied_gradients_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 using Hook = std::function<Tensor(const Tensor& gradient, int rank, int step)>;
 
 // Four steps with a hook on one weight. The loss of the last rank is multiplied by `weight_of_last`.
@@ -84,7 +82,5 @@ std::string check_healthy(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_healthy("hooks that freeze on all ranks, or now and then, are no matter", &check_healthy,
                               everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::emptied_gradients_cases

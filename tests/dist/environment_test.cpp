@@ -10,8 +10,6 @@
 namespace brigade::test::environment_test {
 using dist::Variables;
 
-namespace {
-
 // "Slurm: rank 1 of 4, local 1 of 2, at node03:PORT", "no launcher", or the text of the error. A derived port, which
 // the variables do not name, is PORT.
 std::string told(const Variables& variables) {
@@ -81,8 +79,6 @@ const Variables kSlurmNodes = with(kSlurm, {{"SLURM_PROCID", "3"},
 const Variables kBatchScript{{"SLURM_JOB_ID", "17"}, {"SLURM_PROCID", "0"},         {"SLURM_LOCALID", "0"},
                              {"SLURM_NODEID", "0"},  {"SLURM_NTASKS", "8"},         {"SLURM_TASK_PID", "25746"},
                              {"SLURM_NNODES", "2"},  {"SLURM_JOB_NODELIST", "a,b"}, {"SLURM_TASKS_PER_NODE", "4(x2)"}};
-
-}  // namespace
 
 TEST_CASE("what each launcher sets gives the rank, the world and the place to meet") {
   struct Row {

@@ -9,8 +9,6 @@
 namespace brigade::test::error_once_test {
 using dist::ErrorOnce;
 
-namespace {
-
 using Said = std::vector<std::pair<int, std::string>>;
 
 // The shown lines, as "rank: line", when ranks print the lines of `said` in this order and then end.
@@ -34,8 +32,6 @@ std::vector<std::string> shown(ErrorOnce& errors, const Said& said, std::vector<
 }
 
 using Lines = std::vector<std::string>;
-
-}  // namespace
 
 TEST_CASE("lines of ranks that have announced nothing pass, alike or not") {
   ErrorOnce errors;

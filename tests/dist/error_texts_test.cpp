@@ -8,9 +8,6 @@
 #include <fmt/format.h>
 
 namespace brigade::test::error_texts_test {
-
-namespace {
-
 size_t count(const std::string& text, const std::string& part) {
   size_t found = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
@@ -46,8 +43,6 @@ dist::ReductionError error_of(size_t missing) {
   const std::vector<dist::RankReport> reports{report};
   return dist::compose_error(reports, parameters, context);
 }
-
-}  // namespace
 
 TEST_CASE("every error of a collective prints what to do, once and at its end") {
   const std::vector<dist::RankStatus> missing{place_of(1)};

@@ -21,16 +21,12 @@ TEST_CASE("what is no place is refused") {
 
 using brigade::dist::UseHistory;
 
-namespace {
-
 std::string words(std::initializer_list<uint64_t> used, uint64_t now) {
   UseHistory history;
   for (const uint64_t backward : used)
     history.add(backward);
   return history.in_words("used", now);
 }
-
-}  // namespace
 
 TEST_CASE("the history of uses tells ranges and the gaps between them, and of many the latest three") {
   CHECK(words({}, 3) == "");

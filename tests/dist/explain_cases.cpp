@@ -15,9 +15,6 @@
 #include <nlohmann/json.hpp>
 
 namespace brigade::test::explain_cases {
-
-namespace {
-
 using Wrapper = dist::DistributedDataParallel<BranchingNet>;
 
 // The line of `place` in this file, so that tests can name lines by variables; 0 elsewhere.
@@ -259,7 +256,5 @@ const AddRankCase writes("explain: the line that wrote a parameter last", check_
 const AddRankCase states("explain: frozen, thawed, ignored and replaced parameters", check_states);
 const AddRankCase quiet("explain: no collective", check_no_collective);
 const AddRankCase texts("[004.9] explain: a table and JSON", check_texts);
-
-}  // namespace
 
 }  // namespace brigade::test::explain_cases

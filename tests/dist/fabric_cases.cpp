@@ -13,9 +13,6 @@
 #include <algorithm>
 
 namespace brigade::test::fabric_cases {
-
-namespace {
-
 using dist::Fabric;
 using dist::ProcessGroupPtr;
 using mechanisms::loss_of;
@@ -289,7 +286,5 @@ std::string on_one_rank(const ProcessGroupPtr& group) {
 }
 const AddRankCase add_one_rank("a loader's position on several ranks is known again on one", &on_one_rank,
                                everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::fabric_cases

@@ -7,9 +7,6 @@
 #include <brigade/dist/fabric/fabric.h>
 
 namespace brigade::test::fabric_optimizers_cases {
-
-namespace {
-
 using dist::Fabric;
 using dist::FabricOptimizer;
 using dist::ProcessGroupPtr;
@@ -308,7 +305,5 @@ std::string never_clears(const ProcessGroupPtr& group) {
 }
 const AddRankCase add_never_clears("gradients that are never cleared are named at the step", &never_clears,
                                    everywhere({2}));
-
-}  // namespace
 
 }  // namespace brigade::test::fabric_optimizers_cases

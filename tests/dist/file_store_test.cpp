@@ -17,8 +17,6 @@ namespace brigade::test::file_store_test {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-namespace {
-
 // A folder for the test, and a umask that masks no permission.
 class Place {
  public:
@@ -59,8 +57,6 @@ std::string refusal(const std::string& directory) {
 }
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-}  // namespace
 
 TEST_CASE("the directory of a file store and all files in it are for its user alone, whatever the umask") {
   const Place place;

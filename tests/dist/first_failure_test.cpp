@@ -10,12 +10,8 @@ using dist::ErrorRecord;
 using dist::find_first_failure;
 using dist::RankEnd;
 
-namespace {
-
 ErrorRecord own(int64_t time) { return {time, false, {}, "", "x"}; }
 ErrorRecord because(int64_t time, int rank) { return {time, true, {rank}, "", "x"}; }
-
-}  // namespace
 
 TEST_CASE("the earliest own error was first, however early the consequences are and the processes end") {
   // The victim's process ends before that of the culprit, whose error was first.

@@ -17,9 +17,6 @@
 #include <unistd.h>
 
 namespace brigade::test::flight_recorder_test {
-
-namespace {
-
 using dist::ProcessGroupPtr;
 using nlohmann::json;
 
@@ -44,8 +41,6 @@ std::string number_of(const ProcessGroupPtr& group) { return group->names().iden
 void sum(const ProcessGroupPtr& group, const char* what) {
   group->all_reduce(full({4}, 1.0), {.description = what})->wait();
 }
-
-}  // namespace
 
 TEST_CASE("the file of a subgroup stands beside that of its group, under the global ranks of its members") {
   const auto folder = std::filesystem::temp_directory_path() / ("brigade_recorder_" + std::to_string(getpid()));

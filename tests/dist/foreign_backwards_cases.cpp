@@ -9,8 +9,6 @@ namespace brigade::test::foreign_backwards_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 // What one rank does with the output.
 using Interlude = std::function<void(Ddp&, const Tensor& output)>;
 
@@ -162,7 +160,5 @@ std::string check_taken_part(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_taken_part("where parameters may be unused, a rank whose loss reaches another model adds zeros",
                                  &check_taken_part, everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::foreign_backwards_cases

@@ -10,8 +10,6 @@ namespace brigade::test::frozen_roots_cases {
 
 using namespace mechanisms;  // NOLINT: for batch_of and values_of
 
-namespace {
-
 struct GeneratorNetImpl : nn::Module {
   nn::Linear a{nullptr};
   GeneratorNetImpl() {
@@ -187,7 +185,5 @@ std::string check_healthy(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_healthy("a GAN whose judge is frozen in turns trains as one process does", &check_healthy,
                               everywhere({2}));
-
-}  // namespace
 
 }  // namespace brigade::test::frozen_roots_cases

@@ -15,8 +15,6 @@
 namespace brigade::test::gloo_store_test {
 using namespace std::chrono_literals;
 
-namespace {
-
 // The error of rank 0, whose wait times out in a group whose store ends once all ranks have met.
 std::string time_out_without_store(int size) {
   auto server = std::make_unique<dist::TcpStoreServer>("127.0.0.1", 0);
@@ -52,8 +50,6 @@ std::string time_out_without_store(int size) {
     ranks[r].get();
   return text;
 }
-
-}  // namespace
 
 TEST_CASE("gloo: of ranks that cannot be asked for nothing is said") {
   if (!dist::find_backend("gloo").missing.empty()) {

@@ -27,8 +27,6 @@
 namespace brigade::test::gloo_strangers_test {
 using namespace std::chrono_literals;
 
-namespace {
-
 // The listening TCP sockets of this process.
 std::vector<sockaddr_in> listeners() {
   std::vector<sockaddr_in> found;
@@ -135,8 +133,6 @@ std::vector<std::string> meet(const Deed& act, int& visits) {
   std::filesystem::remove_all(folder);
   return results;
 }
-
-}  // namespace
 
 TEST_CASE("gloo: strangers at the listeners change nothing while the ranks meet") {
   if (!dist::find_backend("gloo").missing.empty()) {

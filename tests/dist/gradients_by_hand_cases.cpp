@@ -9,8 +9,6 @@ namespace brigade::test::gradients_by_hand_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 // What a rank does to the reduced gradients.
 using Edit = std::function<void(const dist::ProcessGroupPtr&, Net&, int step)>;
 
@@ -307,7 +305,5 @@ const AddRankCase add_names_unmanaged("a parameter of no module has one name in 
 const AddRankCase add_names_elsewhere(
     "what no wrapper knows is named by its path in its own module, or by the line that made it", &check_names_elsewhere,
     everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::gradients_by_hand_cases

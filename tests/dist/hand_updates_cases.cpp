@@ -8,8 +8,6 @@ namespace brigade::test::hand_updates_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 enum class How {
   // Nothing is wrong.
   Alike,
@@ -158,7 +156,5 @@ std::string check_apart(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_apart(
     "updates by hand that make the ranks' weights differ are found in the next reduced backward", &check_apart,
     everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::hand_updates_cases

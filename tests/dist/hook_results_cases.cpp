@@ -10,8 +10,6 @@ namespace brigade::test::hook_results_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 using Start = std::function<dist::WorkPtr(dist::ProcessGroup&, const dist::GradBucket&)>;
 
 // Averages each gradient by itself, issued together, except the first `left_out`.
@@ -94,7 +92,5 @@ std::string check_local_on_purpose(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_local_on_purpose("a hook that sends nothing leaves gradients local on purpose",
                                        &check_local_on_purpose, everywhere({2}));
-
-}  // namespace
 
 }  // namespace brigade::test::hook_results_cases

@@ -13,8 +13,6 @@ namespace brigade::test::hook_resume_cases {
 
 using namespace mechanisms;  // NOLINT: the batches and the loss
 
-namespace {
-
 // Its layers are used in another order than they are registered in, so that the buckets are rebuilt.
 struct MixedImpl : nn::Module {
   nn::Linear last{nullptr}, first{nullptr}, middle{nullptr};
@@ -219,7 +217,5 @@ std::string check_refused(const dist::ProcessGroupPtr& group) {
   return "";
 }
 const AddRankCase add_refused("states of hooks that do not fit are refused", &check_refused);
-
-}  // namespace
 
 }  // namespace brigade::test::hook_resume_cases

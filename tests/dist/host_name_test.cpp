@@ -13,8 +13,6 @@ namespace brigade::test::host_name_test {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-namespace {
-
 int never_answers(const char*, const char*, const addrinfo*, addrinfo**) {
   std::this_thread::sleep_for(40s);  // on a thread that no caller waits for
   return EAI_AGAIN;
@@ -30,8 +28,6 @@ std::string error_of(dist::Resolver resolver) {
   }
   return "";
 }
-
-}  // namespace
 
 TEST_CASE("a name server that does not answer is a time-out that names the host") {
   const auto begin = Clock::now();

@@ -26,8 +26,6 @@ namespace brigade::test::hosts_test {
 using namespace std::chrono_literals;
 using test::run_ranks;
 
-namespace {
-
 int ranks_of(const std::string& layout) { return static_cast<int>(layout.size()); }
 
 void expect_no_errors(const std::vector<test::Rank>& ranks) {
@@ -45,8 +43,6 @@ Tensor filled(dist::ProcessGroup& group, const std::vector<double>& values, DTyp
   kernels::copy(result, tensor(values, {n}));
   return result;
 }
-
-}  // namespace
 
 TEST_CASE("hosts: all ranks hold the same bits of sums that depend on their order") {
   for (const std::string& layout : test::host_layouts()) {

@@ -8,9 +8,6 @@
 #include <string>
 
 namespace brigade::test::identity_cases {
-
-namespace {
-
 using Group = dist::ProcessGroupPtr;
 
 struct NetWithANameThatIsLongerThanNinetySixBytesAsTheNamesOfGeneratedAndOfTemplatedClassesVeryOftenAreImpl
@@ -98,7 +95,5 @@ void check_long_descriptions(const std::string& backend, int ranks) {
 }
 const AddRankCase add_long_descriptions("descriptions that differ at their end", BackendCheck(&check_long_descriptions),
                                         {.threads = {2, 3}, .shm = {2}});
-
-}  // namespace
 
 }  // namespace brigade::test::identity_cases

@@ -8,8 +8,6 @@ namespace brigade::test::idle_steps_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 using dist::Verdict;
 
 // Where a loop clears the gradients.
@@ -124,7 +122,5 @@ std::string check_other_network(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_other_network("an optimizer that holds another network than the wrapped one is reported",
                                     &check_other_network, everywhere({2}));
-
-}  // namespace
 
 }  // namespace brigade::test::idle_steps_cases

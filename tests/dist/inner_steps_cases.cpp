@@ -9,8 +9,6 @@ namespace brigade::test::inner_steps_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 enum class How {
   Sound,
   ByStateDict,  // copies of state_dict(), put back by load_state_dict()
@@ -164,7 +162,5 @@ std::string check_found(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_found("steps on own gradients that are not taken back are found before the next weight moves",
                             &check_found, everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::inner_steps_cases

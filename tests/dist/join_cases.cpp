@@ -13,8 +13,6 @@
 namespace brigade::test::join_cases {
 using namespace joining;  // NOLINT: the file is about it
 
-namespace {
-
 // --- The forward.
 
 void check_early_termination(const std::string& backend, int ranks) {
@@ -322,7 +320,5 @@ std::string check_not_enabled(const dist::ProcessGroupPtr& group) {
   return counter.last.empty() ? "" : "finish() of a join that is not enabled calls hooks";
 }
 const AddRankCase add_not_enabled("join: enable = false does nothing", &check_not_enabled, everywhere({2}));
-
-}  // namespace
 
 }  // namespace brigade::test::join_cases

@@ -11,8 +11,6 @@ namespace brigade::test::known_failures_cases {
 
 using namespace mechanisms;  // NOLINT: batch_of, loss_of and values_of
 
-namespace {
-
 // A trunk and two heads, the second of which is optional.
 struct TwoHeadsImpl : nn::Module {
   nn::Linear trunk{nullptr}, first{nullptr}, second{nullptr};
@@ -176,7 +174,5 @@ std::string check_two_optimizers(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_two_optimizers("[000.3] [000.6] two optimizers that step in turn, with zero_grad of either kind",
                                      &check_two_optimizers, everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::known_failures_cases

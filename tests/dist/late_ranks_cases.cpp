@@ -11,8 +11,6 @@ namespace brigade::test::late_ranks_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 using namespace std::chrono_literals;
 
 // The last rank comes when the others have just given up.
@@ -141,7 +139,5 @@ const AddRankCase add_hook("a communication hook that throws on one rank is repo
 const AddRankCase add_after("what a communication hook throws after its all-reduce is reported to the others",
                             [](const std::string& backend, int ranks) { check_hook(backend, ranks, true); },
                             {.threads = {2, 3}, .shm = {2, 3}, .others = {3}});
-
-}  // namespace
 
 }  // namespace brigade::test::late_ranks_cases

@@ -6,8 +6,6 @@ namespace brigade::test::layer_modes_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 struct NormNetImpl : nn::Module {
   nn::Linear a{nullptr}, b{nullptr};
   nn::BatchNorm1d norm{nullptr};
@@ -103,7 +101,5 @@ std::string check_healthy(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_healthy(
     "evaluations of one rank between forward and step, and layers that all keep in evaluation", &check_healthy,
     everywhere({2}));
-
-}  // namespace
 
 }  // namespace brigade::test::layer_modes_cases

@@ -24,8 +24,6 @@
 namespace brigade::test::leaving_ranks_test {
 using test::BranchingNet;
 
-namespace {
-
 enum class Way { Throw, Catch, Return, Exit, Kill };
 
 int from_environment(const char* name, int otherwise) {
@@ -157,8 +155,6 @@ void expect_one_verdict(const std::string& backend, Way way) {
     }
   }
 }
-
-}  // namespace
 
 TEST_CASE("a rank that throws is one verdict for the others") {
   for (const char* backend : {"threads", "shm", "gloo", "gloo by rank 0"})

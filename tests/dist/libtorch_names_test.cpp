@@ -9,13 +9,8 @@ namespace torch = brigade;
 namespace F = torch::nn::functional;
 
 namespace brigade::test::libtorch_names_test {
-
-namespace {
-
 using Values = std::vector<double>;
 Values values(const Tensor& x) { return x.to(kFloat64).to_vector<double>(); }
-
-}  // namespace
 
 TEST_CASE("dtypes, devices and factories have LibTorch's names") {
   CHECK(torch::zeros({2}, torch::dtype(torch::kLong)).dtype() == kInt64);

@@ -10,8 +10,6 @@ namespace brigade::test::loaded_state_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 optim::OptimizerState copy_of(optim::OptimizerState state) {
   for (auto& [name, tensor] : state.tensors)
     tensor = tensor.clone();
@@ -404,7 +402,5 @@ std::string check_without_diagnosis(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_without_diagnosis("a weight that one rank has written is found without diagnosis as well",
                                         &check_without_diagnosis, everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::loaded_state_cases

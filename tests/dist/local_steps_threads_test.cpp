@@ -21,9 +21,6 @@
 #include <optional>
 
 namespace brigade::test::local_steps_threads_test {
-
-namespace {
-
 struct Said {
   std::vector<std::string> texts;
   std::mutex mutex;
@@ -118,8 +115,6 @@ bool is_told(const std::string& text) {
          text.find("local_steps_threads_test.cpp:") != std::string::npos &&
          text.find("hook post_local_sgd lets the gradients stay local") != std::string::npos;
 }
-
-}  // namespace
 
 TEST_CASE("a hook that lets gradients stay local is reported at the end, where nothing has averaged the parameters") {
   for (const By by : {By::Nobody, By::NobodyAndOneIsUnused}) {

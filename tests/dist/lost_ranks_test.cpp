@@ -16,9 +16,6 @@
 #include <thread>
 
 namespace brigade::test::lost_ranks_test {
-
-namespace {
-
 enum class Trouble { Kill, Stop, ExceptionInForward, SkippedStep };
 
 struct ModelImpl : nn::Module {
@@ -142,8 +139,6 @@ std::string leave_early(const dist::ProcessGroupPtr& group, const SharedCount& g
   group->broadcast(x, {.root = 1})->wait();
   return x.to_vector<float>() == std::vector<float>(4, 1) ? "right" : "other values";
 }
-
-}  // namespace
 
 TEST_CASE("a rank may leave when it has had its part, while others still wait for a late one") {
   const SharedCount gone;

@@ -13,9 +13,6 @@
 #include <cstdlib>
 
 namespace brigade::test::many_ranks_test {
-
-namespace {
-
 // Rank 0 accumulates one micro-batch less than the others, or multiplies its loss by 2.
 enum class Odd : uint8_t { Gathers, Multiplies };
 
@@ -46,8 +43,6 @@ std::string train(const dist::ProcessGroupPtr& group, DType dtype, Odd odd) {
   const auto is_it = [&](const dist::Verdict& each) { return each.kind == kind; };
   return std::ranges::any_of(told, is_it) ? "" : "nothing was said of " + kind;
 }
-
-}  // namespace
 
 TEST_CASE("one of many ranks that is otherwise is reported, and stops no training") {
   const std::vector<int> sizes = std::getenv("BRIGADE_MANY_RANKS") ? std::vector<int>{32, 64} : std::vector<int>{28};

@@ -10,8 +10,6 @@ namespace brigade::test::mechanisms_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 void check_options_equal_one_process(const std::string& backend, int ranks) {
   const Values expected = plain_reference(ranks);
   struct Variant {
@@ -296,7 +294,5 @@ std::string check_timeline_on_demand(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_timeline_on_demand("without diagnosis the timeline records once it is asked for",
                                          &check_timeline_on_demand);
-
-}  // namespace
 
 }  // namespace brigade::test::mechanisms_cases

@@ -14,9 +14,6 @@
 #include <fmt/format.h>
 
 namespace brigade::test::mismatch_cases {
-
-namespace {
-
 using Group = dist::ProcessGroupPtr;
 
 struct NormedImpl : nn::Module {
@@ -306,7 +303,5 @@ void check_halves(const std::string& backend, int ranks) {
 const AddRankCase add_halves(
     "two pairs of ranks that meet in different collectives hear of it, and nothing is exchanged", &check_halves,
     {.threads = {4}, .shm = {4}, .others = {4}});
-
-}  // namespace
 
 }  // namespace brigade::test::mismatch_cases

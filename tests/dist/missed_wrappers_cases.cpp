@@ -9,8 +9,6 @@ namespace brigade::test::missed_wrappers_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 // A generator and a discriminator, each in a wrapper and with an optimizer of its own.
 struct Pair {
   explicit Pair(const dist::ProcessGroupPtr& process_group)
@@ -187,7 +185,5 @@ std::string check_expected(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_expected("a backward that one rank alone expects to reach everything is reported as that",
                                &check_expected, {.threads = {2, 3}, .shm = {2, 3}, .others = {}});
-
-}  // namespace
 
 }  // namespace brigade::test::missed_wrappers_cases

@@ -19,9 +19,6 @@
 #include <string_view>
 
 namespace brigade::test::mixed_precision_cases {
-
-namespace {
-
 constexpr std::string_view kText = "the quick brown fox jumps over the lazy dog while five boxing wizards vex a judge ";
 constexpr int64_t kLength = 12, kBatch = 4;  // over all ranks: the same examples for any number of ranks
 
@@ -159,7 +156,5 @@ std::string check_master_weights(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_master_weights(
     "half parameters with master weights, plain and dealt out over the ranks, to the bit", &check_master_weights,
     everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::mixed_precision_cases

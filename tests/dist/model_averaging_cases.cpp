@@ -11,9 +11,6 @@
 #include <cmath>
 
 namespace brigade::test::model_averaging_cases {
-
-namespace {
-
 // Two layers, in float64 and float32.
 struct NetImpl : nn::Module {
   nn::Linear a{nullptr}, b{nullptr};
@@ -143,7 +140,5 @@ void check_local_sgd(const std::string& backend, int ranks) {
 }
 const AddRankCase add_local_sgd("PeriodicModelAverager: local SGD equals the same computed in one process",
                                 &check_local_sgd);
-
-}  // namespace
 
 }  // namespace brigade::test::model_averaging_cases

@@ -11,9 +11,6 @@
 #include <numeric>
 
 namespace brigade::test::new_group_cases {
-
-namespace {
-
 using dist::new_group;
 using dist::ProcessGroupPtr;
 
@@ -300,7 +297,5 @@ std::string outlives_the_group(ProcessGroupPtr group) {
 }
 const AddRankCase add_outlives("a subgroup of all ranks works, also when its group is gone", &outlives_the_group,
                                kSizes);
-
-}  // namespace
 
 }  // namespace brigade::test::new_group_cases

@@ -18,9 +18,6 @@
 #include <cmath>
 
 namespace brigade::test::new_group_training_cases {
-
-namespace {
-
 using dist::ProcessGroupPtr;
 
 const Sizes kSizes = everywhere({4}, {"ABAB"});
@@ -199,7 +196,5 @@ std::string differences_speak_of_global_ranks(const ProcessGroupPtr& group) {
 }
 const AddRankCase add_differences("what verify_consistency says of a subgroup says which global ranks its ranks are",
                                   &differences_speak_of_global_ranks, kSizes);
-
-}  // namespace
 
 }  // namespace brigade::test::new_group_training_cases

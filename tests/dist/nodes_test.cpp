@@ -9,8 +9,6 @@
 namespace brigade::test::nodes_test {
 using namespace std::chrono_literals;
 
-namespace {
-
 // What each launcher gets: "first rank of world size", or the text of its error.
 std::vector<std::string> meet(const std::vector<dist::LaunchOptions>& launchers) {
   dist::TcpStoreServer server("127.0.0.1", 0);
@@ -42,8 +40,6 @@ dist::LaunchOptions launcher(int node, int nodes, int ranks) {
 }
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-}  // namespace
 
 TEST_CASE("launchers number their ranks in the order of the nodes, however many each starts") {
   CHECK(meet({launcher(0, 3, 2), launcher(1, 3, 1), launcher(2, 3, 4)}) ==

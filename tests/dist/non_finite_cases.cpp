@@ -11,8 +11,6 @@ namespace brigade::test::non_finite_cases {
 
 using namespace mechanisms;  // NOLINT: loss_of and batch_of
 
-namespace {
-
 // Runs one backward in which only the last rank takes `path`, and returns its warning, or nullopt if there is none.
 std::optional<dist::Verdict> warned(const dist::ProcessGroupPtr& group, const PathsImpl::Path& path) {
   manual_seed(1);
@@ -78,7 +76,5 @@ std::string check_first_operation(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_first_operation("the first operation that made an infinity or a NaN is named, or none",
                                       &check_first_operation, everywhere({2}));
-
-}  // namespace
 
 }  // namespace brigade::test::non_finite_cases

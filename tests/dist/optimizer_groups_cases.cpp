@@ -6,8 +6,6 @@ namespace brigade::test::optimizer_groups_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 using Group = optim::SGD::Group;
 using Groups = std::vector<Group>;
 
@@ -228,7 +226,5 @@ void check_dealt_out(const std::string& backend, int ranks) {
 }
 const AddRankCase add_dealt_out("parameters that are dealt out by hand, each to one rank, are sound", &check_dealt_out,
                                 everywhere({2, 4}));
-
-}  // namespace
 
 }  // namespace brigade::test::optimizer_groups_cases

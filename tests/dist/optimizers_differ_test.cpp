@@ -10,13 +10,9 @@ namespace brigade::test::optimizers_differ_test {
 using dist::CauseKind;
 using dist::Severity;
 
-namespace {
-
 std::vector<dist::NamedParameter> three_parameters() {
   return {{"a.weight", zeros({4})}, {"b.weight", zeros({2})}, {"c", zeros({1})}};
 }
-
-}  // namespace
 
 TEST_CASE("optimizers_differ: the step, a hyperparameter, the set of gradients; equal ranks say nothing") {
   const dist::StepOnRank usual{"step 3 of SGD", {"a.cpp", 5}, "group 0: lr 0.1, momentum 0.9", "111", {}};

@@ -7,8 +7,6 @@ namespace brigade::test::outlier_test {
 using dist::GradientSize;
 using dist::Outlier;
 
-namespace {
-
 // log2 of sums of squares, one per parameter.
 std::vector<GradientSize> of(const std::vector<double>& sizes) {
   std::vector<GradientSize> all;
@@ -16,8 +14,6 @@ std::vector<GradientSize> of(const std::vector<double>& sizes) {
     all.push_back({size, {}});
   return all;
 }
-
-}  // namespace
 
 TEST_CASE("a rank that is far from the middle is found, with the parameter, the others and the offset") {
   std::vector<std::vector<GradientSize>> by_rank{of({3, 5, -999}), of({3.2, 5, -999}), of({13, 5.1, -999})};

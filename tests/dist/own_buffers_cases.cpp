@@ -7,8 +7,6 @@ namespace brigade::test::own_buffers_cases {
 
 using namespace mechanisms;  // NOLINT: loss_of and batch_of
 
-namespace {
-
 // forward() computes with `scale`; `log` is read nowhere; the batch norm has statistics of its own.
 struct ScaledImpl : nn::Module {
   nn::Linear fc{nullptr};
@@ -174,7 +172,5 @@ std::string check_told_once(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_told_once("verify_every tells of buffers that differ once, with the number of them",
                                 &check_told_once, everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::own_buffers_cases

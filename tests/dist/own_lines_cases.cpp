@@ -10,8 +10,6 @@ namespace brigade::test::own_lines_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 using dist::CauseKind;
 
 constexpr const char* kThisFile = "dist/own_lines_cases.cpp";
@@ -150,7 +148,5 @@ void check_time_out(const std::string& backend, int ranks) {
 }
 const AddRankCase add_time_out("a step that has ended is not what a late rank is doing", &check_time_out,
                                everywhere({2}));
-
-}  // namespace
 
 }  // namespace brigade::test::own_lines_cases

@@ -7,9 +7,6 @@
 #include <thread>
 
 namespace brigade::test::pauses_threads_test {
-
-namespace {
-
 // The number of polls of one wait that finds nothing, on the calling thread.
 int looks(bool crowded) {
   int count = 0;
@@ -17,8 +14,6 @@ int looks(bool crowded) {
     ++count;
   return count;
 }
-
-}  // namespace
 
 TEST_CASE(
     "a wait looks on for long while nobody wants its processor, shortly after a late wake, never where ranks outnumber processors") {

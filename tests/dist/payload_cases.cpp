@@ -14,9 +14,6 @@
 #include <cmath>
 
 namespace brigade::test::payload_cases {
-
-namespace {
-
 constexpr DType kFloatingTypes[] = {kFloat64, kFloat32, kFloat16, kBFloat16};
 
 using Kind = dist::WordKind;
@@ -145,7 +142,5 @@ std::string check_batches(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_batches("a program's own statistic has the right mean and variance, in every dtype",
                               &check_batches);
-
-}  // namespace
 
 }  // namespace brigade::test::payload_cases

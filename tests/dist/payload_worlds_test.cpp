@@ -19,9 +19,6 @@
 #include <vector>
 
 namespace brigade::test::payload_worlds_test {
-
-namespace {
-
 // A group of any size that sends nothing.
 class Paper final : public dist::ProcessGroup {
  public:
@@ -118,8 +115,6 @@ struct Odd {
   bool holds(int rank) const { return rank >= first && rank < first + count; }
 };
 std::vector<Odd> odd_ranks(int n) { return {{0, 0}, {0, 1}, {n - 1, 1}, {n / 2, 1}, {0, n / 2}, {1, n - 1}, {0, n}}; }
-
-}  // namespace
 
 TEST_CASE("flags and truths are counted exactly among 2 to 1,024 ranks, in every dtype") {
   for (const DType dtype : kFloatingTypes) {

@@ -14,9 +14,6 @@
 #include <thread>
 
 namespace brigade::test::point_to_point_cases {
-
-namespace {
-
 using dist::CollectiveError;
 using dist::P2POp;
 using dist::ProcessGroupPtr;
@@ -243,7 +240,5 @@ void peer_leaves(const std::string& backend, int ranks) {
   expect_well(backend, ranks, body);
 }
 const AddRankCase leaves_case("a message of a rank that has left is an error that names it", peer_leaves);
-
-}  // namespace
 
 }  // namespace brigade::test::point_to_point_cases

@@ -25,7 +25,6 @@
 #endif
 
 namespace brigade::test {
-
 namespace {
 
 using Clock = std::chrono::steady_clock;

@@ -17,9 +17,6 @@
 #include <set>
 
 namespace brigade::test::random_models_threads_test {
-
-namespace {
-
 enum class Cut { None, Detach, NoGrad };
 
 // One line of a model: node = tanh(layer(nodes[input])), on some ranks only, perhaps behind a cut.
@@ -238,8 +235,6 @@ uint64_t seeds() {
   return 2000;
 #endif
 }
-
-}  // namespace
 
 TEST_CASE("random models and random usage: flags, gradients and verdicts are those of the oracle") {
   const dist::AdvisoryCollector quiet;

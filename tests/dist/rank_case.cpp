@@ -5,7 +5,6 @@
 #include <map>
 
 namespace brigade::test {
-
 namespace {
 
 // Keyed by the name of doctest's case, which keeps a pointer to the key.

@@ -13,9 +13,6 @@
 #include <random>
 
 namespace brigade::test::rank_order_cases {
-
-namespace {
-
 const Sizes kSizes = everywhere({1, 2, 3, 4}, host_layouts());
 
 // A rank's input: random bits, with 0 in place of non-finite values.
@@ -133,7 +130,5 @@ std::string check_range(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_range("an average of halves whose sum is too large for them", &check_range,
                             everywhere({2, 4}, host_layouts()));
-
-}  // namespace
 
 }  // namespace brigade::test::rank_order_cases

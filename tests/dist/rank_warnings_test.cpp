@@ -13,7 +13,6 @@
 #include <optional>
 
 namespace brigade::test::rank_warnings_test {
-
 namespace {
 
 // Three steps, without zero_grad() on the ranks for which `forgets` is true.

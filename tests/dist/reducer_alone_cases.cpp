@@ -8,8 +8,6 @@ namespace brigade::test::reducer_alone_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 // Counts the events it receives, and lets rank 0 send a truth with each bucket.
 struct Counter final : dist::ReducerObserver, dist::SentWord {
   explicit Counter(int of_rank) : rank(of_rank) {}
@@ -76,7 +74,5 @@ std::string check_alone(const dist::ProcessGroupPtr& group) {
                              counter->buckets);
 }
 const AddRankCase add_alone("a reducer without observers averages, and names no cause", &check_alone);
-
-}  // namespace
 
 }  // namespace brigade::test::reducer_alone_cases

@@ -6,8 +6,6 @@ namespace brigade::test::repeated_backward_cases {
 
 using namespace mechanisms;  // NOLINT: loss_of and batch_of
 
-namespace {
-
 enum class Second { SameLoss, SameLossCleared, OtherLossOfTheForward, OtherForward };
 
 // Four steps of two backwards each; returns the warnings, and where the backwards were.
@@ -60,7 +58,5 @@ std::string check(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add("a loss that goes backward twice is reported with both lines, unless its gradients were cleared",
                       &check, everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::repeated_backward_cases

@@ -9,8 +9,6 @@ namespace brigade::test::scale_fault_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 using Ddp = dist::DistributedDataParallel<Net>;
 
 bool is_last(const dist::ProcessGroupPtr& group) { return group->rank() == group->size() - 1; }
@@ -130,7 +128,5 @@ std::string check_unscaled_by_hook(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_unscaled_by_hook("gradients that a hook before the step unscales are right",
                                        &check_unscaled_by_hook, everywhere({2}));
-
-}  // namespace
 
 }  // namespace brigade::test::scale_fault_cases

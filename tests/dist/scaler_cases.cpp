@@ -12,8 +12,6 @@ namespace brigade::test::scaler_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 using Ddp = dist::DistributedDataParallel<Net>;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -357,7 +355,5 @@ std::string check_scaler_of_another_model(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_scaler_of_another_model("a scaler of another model hides no overflow in the reduction",
                                               &check_scaler_of_another_model, everywhere({2}));
-
-}  // namespace
 
 }  // namespace brigade::test::scaler_cases

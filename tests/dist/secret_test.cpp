@@ -11,9 +11,6 @@
 #include <unistd.h>
 
 namespace brigade::test::secret_test {
-
-namespace {
-
 // RAII: the two variables and a folder for files, removed at the end.
 class Place {
  public:
@@ -54,8 +51,6 @@ std::string refusal() {
 }
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-}  // namespace
 
 TEST_CASE("HMAC-SHA-256 is that of RFC 4231") {
   CHECK(dist::hmac(std::string(20, '\x0b'), "Hi There") ==

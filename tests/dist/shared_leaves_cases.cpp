@@ -11,8 +11,6 @@ namespace brigade::test::shared_leaves_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 struct HeadImpl : nn::Module {
   Net body{nullptr};
   nn::Linear head{nullptr};
@@ -492,7 +490,5 @@ std::string check_disagreement(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_disagreement("ranks that average a shared layer in different wrappers get an error",
                                    &check_disagreement, everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::shared_leaves_cases

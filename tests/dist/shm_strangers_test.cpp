@@ -32,8 +32,6 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using dist::Socket;
 
-namespace {
-
 constexpr size_t kBytes = 4096;
 
 bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
@@ -149,8 +147,6 @@ struct Group {
   SharedFile control{kBytes};
   MemoryHost host;
 };
-
-}  // namespace
 
 TEST_CASE("shm: a rank's own kind of memory is mapped and shared") {
   const SharedFile file(kBytes);

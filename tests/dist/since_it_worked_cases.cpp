@@ -7,8 +7,6 @@ namespace brigade::test::since_it_worked_cases {
 
 using namespace mechanisms;  // NOLINT: loss_of and batch_of
 
-namespace {
-
 using dist::CauseKind;
 
 // Runs `sound` backwards, `change`, and one more backward. Returns its verdict, or nullopt when it is sound.
@@ -117,7 +115,5 @@ std::string check_assigned(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_assigned("a handle that was assigned again leaves the old module in the tree", &check_assigned,
                                everywhere({2}));
-
-}  // namespace
 
 }  // namespace brigade::test::since_it_worked_cases

@@ -11,8 +11,6 @@ namespace brigade::test::skipped_batches_cases {
 
 using namespace mechanisms;  // NOLINT: loss_of and batch_of
 
-namespace {
-
 struct FragileImpl : nn::Module {
   nn::Linear layer{nullptr};
   bool fails = false;
@@ -114,7 +112,5 @@ std::string check_started_again(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_started_again("ranks that start again after an exception leave in order", &check_started_again,
                                     everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::skipped_batches_cases

@@ -13,9 +13,6 @@
 #include <memory>
 
 namespace brigade::test::slot_sums_cases {
-
-namespace {
-
 // Slots that lie in one share, in several, end within a cache line, and hold nothing.
 const std::vector<int64_t> kEdges = {0, 1, 1, 40, 48, 5000, 5003, 9000, 17000, 17001};
 constexpr int64_t kCount = 17040;  // flags and words follow
@@ -181,7 +178,5 @@ std::string check_staged(const dist::ProcessGroupPtr& group) {
   return sums->taken() == (std::string(group->backend()) == "threads") ? "" : "taken, or not";
 }
 const AddRankCase add_staged("elements that are copied first are not measured", &check_staged, {.threads = {2}});
-
-}  // namespace
 
 }  // namespace brigade::test::slot_sums_cases

@@ -11,8 +11,6 @@ namespace brigade::test::slow_rank_test {
 
 using namespace brigade::dist;
 
-namespace {
-
 constexpr int64_t kMs = 1000;  // in microseconds
 
 struct Backward {
@@ -39,8 +37,6 @@ bool suspected(const std::vector<double>& ms) {
   const double mean = sum / n;
   return may_have_slow_rank(mean, std::max(0.0, squares / n - mean * mean), static_cast<int>(ms.size()));
 }
-
-}  // namespace
 
 TEST_CASE("a rank is slow when it is late by more than 12 ms and by more than half of what the others take") {
   const std::vector<Backward> backwards{

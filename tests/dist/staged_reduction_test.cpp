@@ -26,9 +26,6 @@
 #include <unistd.h>
 
 namespace brigade::test::staged_reduction_test {
-
-namespace {
-
 using dist::shm::StagedReduction;
 
 // Small numbers that differ by rank and position, converted to the dtype of `tensor`.
@@ -110,8 +107,6 @@ struct Turns {
     return work;
   }
 };
-
-}  // namespace
 
 TEST_CASE("a staged all_reduce in pieces has the bits of one in memory of the group") {
   for (const int ranks : {2, 3, 4}) {

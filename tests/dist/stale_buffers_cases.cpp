@@ -6,8 +6,6 @@ namespace brigade::test::stale_buffers_cases {
 
 using namespace mechanisms;  // NOLINT: loss_of and batch_of
 
-namespace {
-
 struct ScaledImpl : nn::Module {
   nn::Linear fc{nullptr};
   nn::BatchNorm1d norm{nullptr};
@@ -109,7 +107,5 @@ std::string check_healthy(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_healthy("buffers that are written to, read by name or kept by others are no matter",
                               &check_healthy, everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::stale_buffers_cases

@@ -6,8 +6,6 @@ namespace brigade::test::static_graph_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 // `cuts` detaches what b adds inside a checkpoint.
 struct CutNetImpl : nn::Module {
   nn::Linear a{nullptr}, b{nullptr}, c{nullptr};
@@ -79,7 +77,5 @@ std::string check_cut_comes_and_goes(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_cut_comes_and_goes(
     "static_graph: a cut inside a checkpoint that comes, or goes, on one rank is reported in its backward",
     &check_cut_comes_and_goes, everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::static_graph_cases

@@ -9,8 +9,6 @@ namespace brigade::test::step_hooks_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 // `clips`: on this rank, before each step, as a hook or by hand.
 Values train_clipped(const dist::ProcessGroupPtr& group, bool clips, bool by_hook) {
   manual_seed(1);
@@ -74,7 +72,5 @@ std::string check_on_all(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_on_all("a hook that clips before the step on every rank does what a call does", &check_on_all,
                              everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::step_hooks_cases

@@ -19,8 +19,6 @@
 namespace brigade::test::store_secret_test {
 using namespace std::chrono_literals;
 
-namespace {
-
 const dist::StoreJob kJob{.run = "r", .world_size = 2, .who = "rank 1", .secret = "the secret of this job"};
 
 dist::StoreJob with_secret(const std::string& secret) {
@@ -90,8 +88,6 @@ bool closed(const dist::Socket& socket) {
   }
   return false;
 }
-
-}  // namespace
 
 TEST_CASE("those who know the secret meet; a wrong one, none, and one too many are named on both sides") {
   Told told;

@@ -21,8 +21,6 @@
 namespace brigade::test::store_test {
 using namespace std::chrono_literals;
 
-namespace {
-
 std::string message_of(const std::function<void()>& f) {
   try {
     f();
@@ -54,8 +52,6 @@ void use_store(dist::Store& a, dist::Store& b) {
   CHECK_THROWS_AS(a.get("never", 30ms), TimeoutError);
   CHECK(message_of([&] { a.get("never", 30ms); }).find("the key 'never' did not appear") != std::string::npos);
 }
-
-}  // namespace
 
 TEST_CASE("the TCP store sets, gets, waits and adds") {
   dist::TcpStoreServer server("127.0.0.1", 0);

@@ -13,9 +13,6 @@
 #include <optional>
 
 namespace brigade::test::sync_batch_norm_cases {
-
-namespace {
-
 // Rank 1 has no rows; the other ranks have different numbers of rows.
 int64_t rows_of(int rank) { return rank == 1 ? 0 : 2 + rank; }
 int64_t all_rows(int ranks) {
@@ -249,7 +246,5 @@ void check_sync_refusals(const std::string& backend, int ranks) {
 }
 const AddRankCase add_sync_refusals("SyncBatchNorm: too few values, evaluation alone, a rank that is elsewhere",
                                     &check_sync_refusals);
-
-}  // namespace
 
 }  // namespace brigade::test::sync_batch_norm_cases

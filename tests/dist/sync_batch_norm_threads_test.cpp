@@ -7,15 +7,10 @@
 #include <brigade/nn/nn.h>
 
 namespace brigade::test::sync_batch_norm_threads_test {
-
-namespace {
-
 Tensor random_tensor(const Shape& sizes, uint64_t seed, DType dtype) {
   RandomGenerator generator(seed);
   return randn(sizes, kFloat32, &generator).to(dtype);
 }
-
-}  // namespace
 
 TEST_CASE("SyncBatchNorm on one rank is BatchNorm, bit for bit, in every floating dtype") {
   const auto group = dist::make_thread_groups(1).front();

@@ -6,7 +6,6 @@
 #include <set>
 
 namespace brigade::test {
-
 namespace {
 
 using nlohmann::json;

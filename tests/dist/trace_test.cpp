@@ -13,8 +13,6 @@
 namespace brigade::test::trace_test {
 using nlohmann::json;
 
-namespace {
-
 const std::vector<std::string> kParameters = {"a \"quoted\"", "b"};
 
 // Two buckets in flight at the same time. No time is a whole number of microseconds.
@@ -77,8 +75,6 @@ std::vector<std::string> in_words(const std::vector<test::ImportedSlice>& slices
     words.push_back(fmt::format("{} {} {}", slice.name, slice.begin, slice.end));
   return words;
 }
-
-}  // namespace
 
 TEST_CASE("a made-up timeline gives an exact trace") {
   dist::RankTimeline rank{"clock", {round_of(7000000)}};

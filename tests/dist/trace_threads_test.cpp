@@ -11,8 +11,6 @@ namespace brigade::test::trace_threads_test {
 using nlohmann::json;
 using test::mechanisms::Net;
 
-namespace {
-
 constexpr size_t kRounds = 4;
 
 // The trace of `ranks` ranks that train with a bucket for each parameter.
@@ -42,8 +40,6 @@ std::vector<std::pair<int64_t, int64_t>> times_of(const std::vector<test::Import
   }
   return times;
 }
-
-}  // namespace
 
 TEST_CASE("of a run of two ranks on threads nothing is dropped, and the ranks agree on when all had arrived") {
   const json file = trace_of_a_run(2);

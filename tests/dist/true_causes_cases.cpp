@@ -12,8 +12,6 @@ namespace brigade::test::true_causes_cases {
 
 using namespace mechanisms;  // NOLINT: loss_of and batch_of
 
-namespace {
-
 using dist::CauseKind;
 
 struct Expected {
@@ -334,7 +332,5 @@ std::string check_switched_off(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_switched_off("only where diagnosis is off the advice is to switch it on", &check_switched_off,
                                    everywhere({2}));
-
-}  // namespace
 
 }  // namespace brigade::test::true_causes_cases

@@ -7,9 +7,6 @@
 #include <vector>
 
 namespace brigade::test::umbrella_test {
-
-namespace {
-
 struct Cube : autograd::Function<Cube> {
   static Tensor forward(autograd::AutogradContext& ctx, const Tensor& x) {
     ctx.save_for_backward({x});
@@ -20,8 +17,6 @@ struct Cube : autograd::Function<Cube> {
     return {grads[0] * x * x * 3.0};
   }
 };
-
-}  // namespace
 
 TEST_CASE("functions, checks of gradients, pictures, hooks, anomaly mode and ranks as threads come with brigade.h") {
   const Tensor x = tensor<double>({1, 2}).requires_grad_(), point = tensor<double>({1, 2}).requires_grad_();

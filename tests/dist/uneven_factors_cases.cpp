@@ -11,8 +11,6 @@ namespace brigade::test::uneven_factors_cases {
 
 using namespace mechanisms;  // NOLINT: loss_of and batch_of
 
-namespace {
-
 using Weighted = std::function<Tensor(const Tensor& output, int rank, int step)>;
 
 std::vector<dist::Verdict> train_with(const dist::ProcessGroupPtr& group, DType dtype, int steps, const Weighted& loss,
@@ -134,7 +132,5 @@ const AddRankCase add_advice("the advice for a rank that counts for more silence
                              &check_advice, everywhere({2, 3}));
 
 const AddRankCase add_healthy("losses that are weighted on purpose are no matter", &check_healthy, everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::uneven_factors_cases

@@ -9,8 +9,6 @@ namespace brigade::test::unreached_modules_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 using dist::CauseKind;
 using dist::Verdict;
 
@@ -325,7 +323,5 @@ std::string check_broken_tie(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_broken_tie("a tied weight that one of its names has no more is reported, and no other change",
                                  &check_broken_tie, everywhere({2}));
-
-}  // namespace
 
 }  // namespace brigade::test::unreached_modules_cases

@@ -6,8 +6,6 @@ namespace brigade::test::unusual_models_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 void check_several_wrappers(const std::string& backend, int ranks) {
   // Two wrapped modules in one loss.
   manual_seed(1);
@@ -223,7 +221,5 @@ std::string check_cut_inside_checkpoint(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_cut_inside_checkpoint("a cut inside a checkpoint, which only backward can see",
                                             &check_cut_inside_checkpoint);
-
-}  // namespace
 
 }  // namespace brigade::test::unusual_models_cases

@@ -15,14 +15,10 @@ namespace brigade::test::verdict_kinds_test {
 using dist::CauseKind;
 using dist::Severity;
 
-namespace {
-
 const dist::Moment kMoment{.iteration = 7, .where = SourceLocation::current(), .ranks = 4};
 std::vector<dist::NamedParameter> three_parameters() {
   return {{"a.weight", zeros({4})}, {"b.weight", zeros({2})}, {"c", zeros({1})}};
 }
-
-}  // namespace
 
 TEST_CASE("hook_result: a sum and a mean that was divided twice are reported, a lossy mean is not") {
   dist::HookResult found{.hook = "mine",

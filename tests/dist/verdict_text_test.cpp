@@ -10,12 +10,7 @@
 #include <vector>
 
 namespace brigade::test::verdict_text_test {
-
-namespace {
-
 const dist::Moment kMoment{.iteration = 7, .where = SourceLocation::current(), .ranks = 4};
-
-}  // namespace
 
 TEST_CASE("a verdict goes over the wire unharmed, bytes that are no text included") {
   dist::Verdict verdict = dist::verdict_at(kMoment, "slow_rank", dist::Severity::Warning, dist::CauseKind::Slow);

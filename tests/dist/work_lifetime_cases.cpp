@@ -9,9 +9,6 @@
 #include <thread>
 
 namespace brigade::test::work_lifetime_cases {
-
-namespace {
-
 void check_complete(const std::string& backend, int ranks) {
   expect_all_well(run_ranks(backend, ranks, [](dist::ProcessGroupPtr group) -> std::string {
     const int size = group->size();
@@ -53,7 +50,5 @@ void check_not_complete(const std::string& backend, int ranks) {
 }
 const AddRankCase add_not_complete("a Work that was not complete when its group was destroyed ends with an error",
                                    &check_not_complete, everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::work_lifetime_cases

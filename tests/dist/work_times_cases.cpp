@@ -10,9 +10,6 @@
 #include <sstream>
 
 namespace brigade::test::work_times_cases {
-
-namespace {
-
 struct Seen {
   int64_t before = 0;  // time before it was posted
   dist::WorkTimes times;
@@ -84,7 +81,5 @@ void check_work_times(const std::string& backend, int ranks) {
 const AddRankCase add_work_times(
     "a collective tells when all ranks had arrived and when it was reduced, or that it cannot", &check_work_times,
     {.threads = {1, 2, 4}, .shm = {1, 2, 3}, .others = {1, 2, 3, 4}});
-
-}  // namespace
 
 }  // namespace brigade::test::work_times_cases

@@ -12,8 +12,6 @@ namespace brigade::test::wrapped_again_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 // Thaws a layer after half of the steps.
 void check_wrapped_again(const std::string& backend, int ranks) {
   const auto thaw = [](Net& net, int s) { return net->a->requires_grad_(s >= kSteps / 2), s == kSteps / 2; };
@@ -201,7 +199,5 @@ void check_join(const std::string& backend, int ranks) {
   });
 }
 const AddRankCase add_join("a join of the wrapper that is used: that of the same module rests", &check_join);
-
-}  // namespace
 
 }  // namespace brigade::test::wrapped_again_cases

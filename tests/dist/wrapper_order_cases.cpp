@@ -9,8 +9,6 @@ namespace brigade::test::wrapper_order_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 std::string check_backwards(const dist::ProcessGroupPtr& group) {
   Net first;
   Net second;
@@ -178,7 +176,5 @@ std::string check_wanted(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_wanted("a rank whose loss reaches nothing of two wrappers follows their order", &check_wanted,
                              everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::wrapper_order_cases

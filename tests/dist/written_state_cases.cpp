@@ -7,8 +7,6 @@ namespace brigade::test::written_state_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
-namespace {
-
 Tensor moment_of(const optim::OptimizerState& state, const std::string& name) {
   for (const auto& [each, tensor] : state.tensors) {
     if (each == name) return tensor;
@@ -114,7 +112,5 @@ std::string check_sound(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_sound("moments that are the same on all ranks after a write are no matter", &check_sound,
                             everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::written_state_cases

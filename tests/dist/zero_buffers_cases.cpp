@@ -12,9 +12,6 @@
 #include <fmt/format.h>
 
 namespace brigade::test::zero_buffers_cases {
-
-namespace {
-
 using Net = BranchingNet;
 using Ddp = dist::DistributedDataParallel<Net>;
 using Zero = dist::ZeroRedundancyOptimizer<optim::AdamW>;
@@ -184,7 +181,5 @@ std::string check_refused(const dist::ProcessGroupPtr& group) {
   return "";
 }
 const AddRankCase add_refused("ZeRO over buffers refuses memory that others hold", &check_refused, everywhere({2}));
-
-}  // namespace
 
 }  // namespace brigade::test::zero_buffers_cases

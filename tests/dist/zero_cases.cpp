@@ -13,9 +13,6 @@
 #include <cmath>
 
 namespace brigade::test::zero_cases {
-
-namespace {
-
 using optim::OptimizerState;
 
 using Net = BranchingNet;
@@ -301,7 +298,5 @@ std::string check_zero_refusals(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_zero_refusals(
     "ZeRO: ranks that differ, options and states that do not fit are refused on every rank", &check_zero_refusals);
-
-}  // namespace
 
 }  // namespace brigade::test::zero_cases

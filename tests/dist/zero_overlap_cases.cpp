@@ -17,9 +17,6 @@
 #include <type_traits>
 
 namespace brigade::test::zero_overlap_cases {
-
-namespace {
-
 using Net = BranchingNet;
 using Ddp = dist::DistributedDataParallel<Net>;
 using AdamW = optim::AdamW;
@@ -326,7 +323,5 @@ void check_lost_rank(const std::string& backend, int ranks) {
 }
 const AddRankCase add_lost_rank("what has moved in a backward goes back where a rank is lost in it", &check_lost_rank,
                                 everywhere({2, 3}));
-
-}  // namespace
 
 }  // namespace brigade::test::zero_overlap_cases

@@ -13,9 +13,6 @@
 #include <fmt/format.h>
 
 namespace brigade::test::zero_resume_cases {
-
-namespace {
-
 constexpr int64_t kEnd = 7;
 
 using MakeScheduler = std::function<std::unique_ptr<optim::LRScheduler>(optim::Optimizer&)>;
@@ -270,7 +267,5 @@ std::string check_groups(const dist::ProcessGroupPtr& group) {
   return "";
 }
 const AddRankCase add_groups("ZeRO takes new groups of parameters, as the plain optimizer", &check_groups);
-
-}  // namespace
 
 }  // namespace brigade::test::zero_resume_cases

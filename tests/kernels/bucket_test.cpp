@@ -11,7 +11,6 @@
 #include <limits>
 
 namespace brigade::test::bucket_test {
-
 namespace {
 
 Tensor ramp(int64_t n, DType dtype, double first = 1) {

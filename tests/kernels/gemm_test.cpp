@@ -21,7 +21,6 @@
 #endif
 
 namespace brigade::test::gemm_test {
-
 namespace {
 
 constexpr int64_t kGap = 3;  // elements between the rows of a matrix, which must not be touched

@@ -9,7 +9,6 @@
 #include <vector>
 
 namespace brigade::test::kernel_test {
-
 namespace {
 
 int64_t elements_on_cpu(const Tensor& x, int64_t more) { return x.numel() + more; }

@@ -10,7 +10,6 @@
 #include <cmath>
 
 namespace brigade::test::logsumexp_test {
-
 namespace {
 
 double logsumexp_of(const Slice& slice) {

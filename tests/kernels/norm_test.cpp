@@ -10,7 +10,6 @@
 #include <cmath>
 
 namespace brigade::test::norm_test {
-
 namespace {
 
 double norm_of(const Slice& slice, double p) {

@@ -11,7 +11,6 @@
 #include <cmath>
 
 namespace brigade::test::orthogonalize_test {
-
 namespace {
 
 Tensor numbers(int64_t n, int64_t r, DType dtype, uint64_t seed = 1) {

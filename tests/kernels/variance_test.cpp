@@ -13,7 +13,6 @@
 #include <vector>
 
 namespace brigade::test::variance_test {
-
 namespace {
 
 double mean_of(const Slice& slice) {

@@ -14,7 +14,6 @@
 #include <vector>
 
 namespace brigade::test::claims_test {
-
 namespace {
 
 using nlohmann::json;

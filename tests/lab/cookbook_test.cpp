@@ -11,7 +11,6 @@
 #include <string>
 
 namespace brigade::test::cookbook_test {
-
 namespace {
 
 // The text on one line, without the folder and line numbers of the places that it names.

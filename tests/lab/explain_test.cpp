@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 namespace brigade::test::explain_test {
-
 namespace {
 
 // A backward of two ranks with one bucket, at round numbers.

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 namespace brigade::test::faults_test {
-
 namespace {
 
 // Under the sanitizers each program runs once: they are ten times slower and check memory, not verdicts.

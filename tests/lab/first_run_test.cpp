@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 namespace brigade::test::first_run_test {
-
 namespace {
 
 namespace fs = std::filesystem;

@@ -13,7 +13,6 @@
 #include <numeric>
 
 namespace brigade::test::gan_reference_test {
-
 namespace {
 
 // Tensor `number` of a run, bit-identical to the one in the script.

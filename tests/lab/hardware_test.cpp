@@ -9,7 +9,6 @@
 #include <fstream>
 
 namespace brigade::test::hardware_test {
-
 namespace {
 
 struct Root {

@@ -8,7 +8,6 @@
 #include <vector>
 
 namespace brigade::test::known_failures_test {
-
 namespace {
 
 struct Row {

@@ -10,7 +10,6 @@
 #include <vector>
 
 namespace brigade::test::one_verdict_test {
-
 namespace {
 
 int count(const std::string& text, const std::string& part) {

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 namespace brigade::test {
-
 namespace {
 
 Outcome run_to_the_end(const std::string& program, const std::string& arguments, const std::string& environment,

@@ -8,7 +8,6 @@
 #include <doctest/doctest.h>
 
 namespace brigade::test::recipe_mistakes_test {
-
 namespace {
 
 lab::FormOutcome train(const std::string& form, int epochs, const std::string& precision) {

@@ -10,7 +10,6 @@
 #include <cmath>
 
 namespace brigade::test::recipe_precisions_test {
-
 namespace {
 
 using Losses = std::vector<double>;

@@ -13,7 +13,6 @@
 #include <string>
 
 namespace brigade::test::recipes_known_failures_test {
-
 namespace {
 
 lab::GanBatch some_batch(int rank) {

@@ -24,7 +24,6 @@
 #include <vector>
 
 namespace brigade::test::recipes_resume_test {
-
 namespace {
 
 using nlohmann::json;

@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 namespace brigade::test::recipes_test {
-
 namespace {
 
 std::string temporary(const std::string& name) {

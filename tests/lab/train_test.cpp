@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 namespace brigade::test::train_test {
-
 namespace {
 
 std::vector<double> curve(const std::string& backend, int ranks, const std::string& precision, int epochs = 3) {

@@ -6,7 +6,6 @@
 #include <numeric>
 
 namespace brigade::test::batch_norm_test {
-
 namespace {
 
 struct Statistics {

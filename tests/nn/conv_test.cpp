@@ -12,7 +12,6 @@
 #include <cmath>
 
 namespace brigade::test::conv_test {
-
 namespace {
 
 std::vector<float> floats(const Tensor& x) { return x.to_vector<float>(); }

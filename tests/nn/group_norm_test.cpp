@@ -6,7 +6,6 @@
 #include <cmath>
 
 namespace brigade::test::group_norm_test {
-
 namespace {
 
 Tensor batch(const Shape& sizes, uint64_t seed) {

@@ -9,7 +9,6 @@
 #include <cmath>
 
 namespace brigade::test::layers_test {
-
 namespace {
 const Tensor kRow = tensor(std::vector<float>{-2, 0.5, 3}, {1, 3});
 }  // namespace

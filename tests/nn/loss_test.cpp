@@ -7,7 +7,6 @@
 #include <cmath>
 
 namespace brigade::test::loss_test {
-
 namespace {
 
 Tensor numbers(const Shape& sizes, uint64_t seed) {

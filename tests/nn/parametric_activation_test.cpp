@@ -6,7 +6,6 @@
 #include <doctest/doctest.h>
 
 namespace brigade::test::parametric_activation_test {
-
 namespace {
 
 const Tensor kRow = tensor(std::vector<float>{-4, -1.5F, -0.25F, 0, 0.75F, 8}, {1, 6});

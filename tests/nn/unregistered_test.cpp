@@ -9,7 +9,6 @@
 #include <vector>
 
 namespace brigade::test::unregistered_test {
-
 namespace {
 
 // Collects the warnings reported during its lifetime.

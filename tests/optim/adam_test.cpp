@@ -4,7 +4,6 @@
 #include <optim/reference.h>
 
 namespace brigade::test::adam_test {
-
 namespace {
 
 template <class O, class Options>

@@ -15,7 +15,6 @@
 #include <vector>
 
 namespace brigade::test::checkpoint_scheduler_test {
-
 namespace {
 
 using MakeScheduler = std::function<std::unique_ptr<optim::LRScheduler>(optim::Optimizer&)>;

@@ -1,7 +1,6 @@
 #include <optim/reference.h>
 
 namespace brigade::test::clip_grad_test {
-
 namespace {
 Tensor with_gradient(const std::vector<double>& gradient, DType dtype = kFloat64) {
   const Shape sizes{static_cast<int64_t>(gradient.size())};

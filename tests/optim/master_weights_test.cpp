@@ -13,7 +13,6 @@
 #include <type_traits>
 
 namespace brigade::test::master_weights_test {
-
 namespace {
 
 Tensor numbers(Shape sizes, uint64_t seed) {

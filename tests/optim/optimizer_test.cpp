@@ -8,7 +8,6 @@
 #include <type_traits>
 
 namespace brigade::test::optimizer_test {
-
 namespace {
 double first(const Tensor& tensor) { return tensor.to_vector<double>()[0]; }
 template <class O>

@@ -6,7 +6,6 @@
 #include <type_traits>
 
 namespace brigade::test::sequences_test {
-
 namespace {
 
 template <class O>

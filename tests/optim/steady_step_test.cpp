@@ -14,7 +14,6 @@
 #include <functional>
 
 namespace brigade::test::steady_step_test {
-
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

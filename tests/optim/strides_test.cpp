@@ -9,7 +9,6 @@
 #include <memory>
 
 namespace brigade::test::strides_test {
-
 namespace {
 
 using Make = std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor>)>;

@@ -8,7 +8,6 @@
 #include <mutex>
 
 namespace brigade::cuda::detail {
-
 namespace {
 
 struct Captures {

@@ -10,7 +10,6 @@
 #include <utility>
 
 namespace brigade::cuda::detail {
-
 namespace {
 
 constexpr size_t kRound = 512;

@@ -11,7 +11,6 @@
 #include <span>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr int64_t kChunkBytes = 25 << 20;

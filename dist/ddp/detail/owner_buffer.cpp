@@ -10,7 +10,6 @@
 #include <utility>
 
 namespace brigade::dist::detail {
-
 namespace {
 
 constexpr size_t kAlignment = 64;  // of slots, in bytes

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 namespace brigade::dist {
-
 namespace {
 
 std::string in_words(const AutocastOnRank& autocast) {

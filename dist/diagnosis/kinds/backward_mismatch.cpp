@@ -10,7 +10,6 @@
 #include <algorithm>
 
 namespace brigade::dist {
-
 namespace {
 
 // The first parameter whose gradient another wrapper averages on some ranks only, if all are in one backward. Otherwise

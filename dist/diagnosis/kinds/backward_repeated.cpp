@@ -11,7 +11,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 Verdict backward_repeated(std::vector<int> ranks, Place first, const Moment& moment) {
@@ -64,5 +63,4 @@ class BackwardRepeated final : public Advice, private Statistic {
 const AddAdvice add_backward_repeated("backward_repeated", [] { return std::make_unique<BackwardRepeated>(); });
 
 }  // namespace
-
 }  // namespace brigade::dist

@@ -91,5 +91,4 @@ class BatchSkipped final : public Advice, private Statistic {
 const AddAdvice add_batch_skipped("batch_skipped", [] { return std::make_unique<BatchSkipped>(); });
 
 }  // namespace
-
 }  // namespace brigade::dist

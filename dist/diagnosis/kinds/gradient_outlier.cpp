@@ -18,7 +18,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 // log2 below which a rank's gradients are noise.

@@ -11,7 +11,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 bool makes(const StepOnRank& step, const StepOnRank::Edit& edit) {
@@ -107,7 +106,8 @@ void blame(std::span<const StepOnRank> steps, std::span<const EditsOfRank> blame
                     ranks.size() == steps.size() ? "every rank to other values"
                                                  : ranks_in_words(ranks) + " to other values than on the others");
   } else if (blamed.size() == 1) {
-    cause.text = fmt::format("{} changed values on rank {} only, after the reduction", in_words(first.edits), first.rank);
+    cause.text =
+        fmt::format("{} changed values on rank {} only, after the reduction", in_words(first.edits), first.rank);
   } else {
     std::vector<std::pair<std::string, std::vector<int>>> ranks;  // by what they did
     for (const EditsOfRank& each : blamed) {

@@ -10,7 +10,6 @@
 #include <cmath>
 
 namespace brigade::dist {
-
 namespace {
 
 enum class Finding : uint8_t { MayBeRight, Sum, SumOfParts, DividedTwice, Overflow };

@@ -13,7 +13,6 @@
 #include <set>
 
 namespace brigade::dist {
-
 namespace {
 
 // "parameter `a.weight` float32 [4, 4]" gives a.weight.

@@ -14,7 +14,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 // What one rank saw.
@@ -121,5 +120,4 @@ class NonFiniteGradients final : public Advice {
 const AddAdvice add_non_finite_gradients("non_finite_gradients", [] { return std::make_unique<NonFiniteGradients>(); });
 
 }  // namespace
-
 }  // namespace brigade::dist

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 namespace brigade::dist {
-
 namespace {
 
 // `flag_bytes`: size of the flags of all buckets.
@@ -50,5 +49,4 @@ class NothingUnused final : public Advice {
 const AddAdvice add_nothing_unused("nothing_unused", [] { return std::make_unique<NothingUnused>(); });
 
 }  // namespace
-
 }  // namespace brigade::dist

@@ -17,7 +17,6 @@
 #include <set>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr const char* kLossScaler = "loss scaler";  // begins the loss scaler's line, after those of the groups

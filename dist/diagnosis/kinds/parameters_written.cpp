@@ -13,7 +13,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 using Edits = std::vector<StepOnRank::Edit>;

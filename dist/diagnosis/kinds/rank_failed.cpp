@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 namespace brigade::dist {
-
 namespace {
 
 // Replaces newlines by spaces.

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 namespace brigade::dist {
-
 namespace {
 
 Verdict same_batches(int backwards, const Moment& moment) {
@@ -43,5 +42,4 @@ class SameBatches final : public Advice {
 const AddAdvice add_same_batches("same_batches", [] { return std::make_unique<SameBatches>(); });
 
 }  // namespace
-
 }  // namespace brigade::dist

@@ -15,7 +15,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 bool is_late(double by_ms, double others_ms) { return by_ms > 12 && by_ms > others_ms / 2; }
@@ -175,5 +174,4 @@ class SlowRankAdvice final : public Advice, private Statistic {
 const AddAdvice add_slow_rank("slow_rank", [] { return std::make_unique<SlowRankAdvice>(); });
 
 }  // namespace
-
 }  // namespace brigade::dist

@@ -10,7 +10,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 // "AdamW (made at a.cpp:5) holds ..., before its step at a.cpp:9".

@@ -13,7 +13,6 @@
 #include <string_view>
 
 namespace brigade::dist {
-
 namespace {
 
 // Whether the loss is a plain mean over the samples of the batch. A loss that was divided by tokens, or scaled by the
@@ -30,7 +29,8 @@ bool averages_over(const autograd::Plan& plan, int64_t rows) {
                                                 "nll_loss"};
   if (plan.roots().size() != 1 || rows == 0) return false;
   const autograd::Node* node = autograd::grad_fn(plan.roots().front());
-  if (!node || node->edges.empty() || node->adds_samples || std::ranges::find(kMeans, node->op) == std::end(kMeans)) return false;
+  if (!node || node->edges.empty() || node->adds_samples || std::ranges::find(kMeans, node->op) == std::end(kMeans))
+    return false;
   const autograd::Edge& edge = node->edges[0];
   if (!edge.defined()) return false;
   const Shape& sizes = edge.node ? edge.node->outputs[edge.output].sizes : edge.leaf->sizes;
@@ -96,5 +96,4 @@ class UnevenBatches final : public Advice, private Statistic {
 const AddAdvice add_uneven_batches("uneven_batches", [] { return std::make_unique<UnevenBatches>(); });
 
 }  // namespace
-
 }  // namespace brigade::dist

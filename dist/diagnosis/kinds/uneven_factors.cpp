@@ -128,5 +128,4 @@ class UnevenFactors final : public Advice, private Statistic {
 const AddAdvice add_uneven_factors("uneven_factors", [] { return std::make_unique<UnevenFactors>(); });
 
 }  // namespace
-
 }  // namespace brigade::dist

@@ -97,5 +97,4 @@ class UnevenMicroBatches final : public Advice, private Statistic {
 const AddAdvice add_uneven_micro_batches("uneven_micro_batches", [] { return std::make_unique<UnevenMicroBatches>(); });
 
 }  // namespace
-
 }  // namespace brigade::dist

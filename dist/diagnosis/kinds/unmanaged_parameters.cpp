@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 namespace brigade::dist {
-
 namespace {
 
 void outside_wrapper(const UnmanagedParameter& found, Verdict& verdict) {

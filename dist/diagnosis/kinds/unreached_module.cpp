@@ -11,7 +11,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 std::string remedy(CauseKind kind) {

@@ -32,11 +32,12 @@ Verdict unreduced_gradients(const UnreducedGradient& found, ParameterVerdict par
     return verdict;
   }
   verdict.cause.place = found.last_local;
-  verdict.cause.text =
-      fmt::format("{}the last backward, at {}, ran under no_sync (opened at {})",
-                  found.backwards < 2 ? "" : fmt::format("{} of {} micro-batches were reduced: ",
-                                                         found.backwards - std::min(found.local, found.backwards), found.backwards),
-                  to_string(found.last_local), to_string(found.no_sync_at));
+  verdict.cause.text = fmt::format(
+      "{}the last backward, at {}, ran under no_sync (opened at {})",
+      found.backwards < 2 ? ""
+                          : fmt::format("{} of {} micro-batches were reduced: ",
+                                        found.backwards - std::min(found.local, found.backwards), found.backwards),
+      to_string(found.last_local), to_string(found.no_sync_at));
   verdict.advice = "leave no_sync before the last backward of each step, which then reduces them all";
   return verdict;
 }

@@ -11,7 +11,6 @@
 #include <algorithm>
 
 namespace brigade::dist {
-
 namespace {
 
 bool same(const CollectiveInfo& a, const CollectiveInfo& b) { return a.matches(b); }

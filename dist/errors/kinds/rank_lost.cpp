@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 namespace brigade::dist {
-
 namespace {
 
 std::string last_of(const CollectiveInfo& waiting, const RankStatus& lost) {

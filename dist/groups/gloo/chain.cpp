@@ -8,7 +8,6 @@
 #include <vector>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr size_t kChainPieceBytes = 256 << 10;

@@ -6,7 +6,6 @@
 #include <vector>
 
 namespace brigade::dist {
-
 namespace {
 
 // The place of a rank in a binomial tree.

@@ -16,7 +16,6 @@
 #include <sys/socket.h>
 
 namespace brigade::dist {
-
 namespace {
 
 // A lost peer must be an error of the call, not a SIGPIPE (Gloo writes without MSG_NOSIGNAL), unless the program has

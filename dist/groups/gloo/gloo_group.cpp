@@ -33,7 +33,6 @@
 #include <optional>
 
 namespace brigade::dist {
-
 namespace {
 
 class GlooGroup final : public ChainGroup {

@@ -34,7 +34,6 @@
 #include <unistd.h>
 
 namespace brigade::dist {
-
 namespace {
 
 namespace tcp = gloo::transport::tcp;

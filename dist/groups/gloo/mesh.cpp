@@ -24,7 +24,6 @@
 #include <sys/socket.h>
 
 namespace brigade::dist {
-
 namespace {
 
 using Clock = std::chrono::steady_clock;

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 namespace brigade::dist {
-
 namespace {
 
 // How long to wait for the error that the first rank finds; by then it has gathered everything that the others have.

@@ -10,7 +10,6 @@
 #include <vector>
 
 namespace brigade::dist {
-
 namespace {
 
 // Up to this size a second step costs more than sending the whole tensor to all ranks.

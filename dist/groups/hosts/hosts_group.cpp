@@ -30,7 +30,6 @@
 #include <exception>
 
 namespace brigade::dist {
-
 namespace {
 
 using Milliseconds = std::chrono::milliseconds;

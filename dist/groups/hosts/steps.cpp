@@ -9,7 +9,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 using Milliseconds = std::chrono::milliseconds;

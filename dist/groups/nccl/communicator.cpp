@@ -11,7 +11,6 @@
 #include <utility>
 
 namespace brigade::dist::nccl {
-
 namespace {
 // Every call is in progress at first: an NCCL thread queues it, within about ten microseconds once the ranks are
 // connected. A poll costs about 0.1 microseconds, so a call is mostly done before this thread yields, and nearly always

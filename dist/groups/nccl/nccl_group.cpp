@@ -31,7 +31,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr std::chrono::seconds kLongestFarewell{5};

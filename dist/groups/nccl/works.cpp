@@ -10,7 +10,6 @@
 #include <utility>
 
 namespace brigade::dist::nccl {
-
 namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kPeriod = std::chrono::milliseconds(20);

@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 
 namespace brigade::dist::shm {
-
 namespace {
 
 // The size of an address space; only written pages take memory.

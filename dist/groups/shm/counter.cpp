@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 namespace brigade::dist::shm {
-
 namespace {
 
 void futex_wait(std::atomic<uint32_t>& word, uint32_t value, int64_t nanoseconds) noexcept {

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 namespace brigade::dist::shm {
-
 namespace {
 
 using Clock = std::chrono::steady_clock;

@@ -13,7 +13,6 @@
 #include <sys/un.h>
 
 namespace brigade::dist::shm {
-
 namespace {
 
 constexpr int kListed = 128;  // connections that wait to be accepted

@@ -8,7 +8,6 @@
 #include <thread>
 
 namespace brigade::dist::shm {
-
 namespace {
 
 // Returns false if the lock is still held after a second. A running holder releases it within a microsecond, but all

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 namespace brigade::dist::shm {
-
 namespace {
 
 // The seals of every SharedFile; no other kind of file has them, since only memfds have seals.

@@ -18,7 +18,6 @@
 #include <vector>
 
 namespace brigade::dist {
-
 namespace {
 
 // The memory of a rank. The arena writes to the rank's block until its last tensor is gone, so the control segment

@@ -22,7 +22,6 @@
 #endif
 
 namespace brigade::dist {
-
 namespace {
 
 // Tracks which ranks have ended.

@@ -16,7 +16,6 @@
 #include <sys/mman.h>
 
 namespace brigade::dist {
-
 namespace {
 
 // The blocks of the ranks of one world, in memory that is mapped and unmapped directly: an allocator would keep such

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 namespace brigade::dist {
-
 namespace {
 
 // "sleep (process 17)". Replaces unprintable characters, since a process can choose any name.

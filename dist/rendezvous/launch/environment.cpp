@@ -22,7 +22,6 @@
 #endif
 
 namespace brigade::dist {
-
 namespace {
 
 // Derived ports lie below Linux's range of ephemeral ports.

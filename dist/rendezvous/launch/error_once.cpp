@@ -6,7 +6,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr size_t kKept = 16;

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;

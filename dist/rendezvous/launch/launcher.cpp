@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr std::chrono::milliseconds kLongestBackOff = std::chrono::seconds(30);

@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 namespace brigade::dist {
-
 namespace {
 
 using Clock = std::chrono::steady_clock;

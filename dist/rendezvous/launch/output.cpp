@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr size_t kLastLines = 20;

@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 namespace brigade::dist {
-
 namespace {
 
 bool would_wait() { return errno == EAGAIN || errno == EINTR; }

@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 namespace brigade::dist {
-
 namespace {
 
 namespace fs = std::filesystem;

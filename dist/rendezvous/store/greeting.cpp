@@ -9,7 +9,6 @@
 #include <charconv>
 
 namespace brigade::dist {
-
 namespace {
 
 // Names come from environment variables and are printed, so their length is limited and control characters are

@@ -8,7 +8,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
 namespace {
 
 struct Found {

@@ -31,7 +31,6 @@
 #include <unistd.h>
 
 namespace brigade::dist {
-
 namespace {
 
 // The number of refusals that are reported, so that a client that retries does not fill the log.

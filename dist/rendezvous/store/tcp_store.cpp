@@ -14,7 +14,6 @@
 #include <thread>
 
 namespace brigade::dist {
-
 namespace {
 
 constexpr auto kStep = std::chrono::milliseconds(5);

@@ -5,7 +5,6 @@
 #include <brigade/autograd/ops/arithmetic.h>
 
 namespace brigade::differential {
-
 namespace {
 
 Tensor gradient_of_call(const Call& call) {
@@ -68,5 +67,4 @@ const AddSteps add_autograd{
 };
 
 }  // namespace
-
 }  // namespace brigade::differential

@@ -5,7 +5,6 @@
 #include <brigade/kernels/factory.h>
 
 namespace brigade::differential {
-
 namespace {
 
 DType dtype_of_call(const Call& call) { return dtype_from_name(call.args.text("dtype", "float32")); }
@@ -65,5 +64,4 @@ const AddSteps add_factories{
 };
 
 }  // namespace
-
 }  // namespace brigade::differential

@@ -4,7 +4,6 @@
 #include <brigade/autograd/ops/arithmetic.h>
 
 namespace brigade::differential {
-
 namespace {
 
 using Unary = const Tensor& (*)(const Tensor&, SourceLocation);
@@ -39,5 +38,4 @@ const AddSteps add_inplace{
 };
 
 }  // namespace
-
 }  // namespace brigade::differential

@@ -2,7 +2,6 @@
 #include "differential/step.h"
 
 namespace brigade::differential {
-
 namespace {
 
 const AddSteps add_shapes{
@@ -10,5 +9,4 @@ const AddSteps add_shapes{
 };
 
 }  // namespace
-
 }  // namespace brigade::differential

@@ -17,7 +17,6 @@
 #include <string>
 
 namespace simt::detail {
-
 namespace {
 
 struct Runs {

@@ -44,7 +44,6 @@ simt_switch_stack:
 #endif
 
 namespace simt::detail {
-
 namespace {
 // The fiber that is being switched to; a new fiber finds itself through it.
 thread_local Fiber* entering = nullptr;

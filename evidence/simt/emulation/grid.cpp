@@ -17,7 +17,6 @@
 #include <vector>
 
 namespace simt::detail {
-
 namespace {
 
 std::string text(dim3 v) {

@@ -10,7 +10,6 @@
 #include <string>
 
 namespace simt {
-
 namespace {
 Options& current_options() {
   static Options value;

@@ -7,7 +7,6 @@
 #include <new>
 
 namespace simt::detail {
-
 namespace {
 
 // Filled with NaN, and of exactly this size, so that the address sanitizer detects an access one past the end.

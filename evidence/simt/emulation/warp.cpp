@@ -4,7 +4,6 @@
 #include <bit>
 
 namespace simt::detail {
-
 namespace {
 std::string lane_name(unsigned lane) { return "lane " + std::to_string(lane); }
 }  // namespace

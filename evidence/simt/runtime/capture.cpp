@@ -14,7 +14,6 @@ struct CUgraphExec_st {
 };
 
 namespace simt::runtime {
-
 namespace {
 
 thread_local cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;

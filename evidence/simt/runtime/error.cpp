@@ -4,7 +4,6 @@
 #include <utility>
 
 namespace simt::runtime {
-
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;

@@ -10,7 +10,6 @@
 #include <utility>
 
 namespace simt::runtime {
-
 namespace {
 
 constexpr double kLeastMilliseconds = 0.001;  // minimum between two commands

@@ -8,7 +8,6 @@
 #include <cstring>
 
 namespace brigade::kernels::cpu {
-
 namespace {
 
 // Calls body for every dtype except the half types, which go through float32.

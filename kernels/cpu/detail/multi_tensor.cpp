@@ -6,7 +6,6 @@
 #include <algorithm>
 
 namespace brigade::kernels::cpu {
-
 namespace {
 
 constexpr size_t kMostArrays = 5;

@@ -10,7 +10,6 @@
 #endif
 
 namespace brigade::kernels::cpu {
-
 namespace {
 
 // Adjusts the OpenMP settings of the calling thread, which the program may change at any time. oneDNN splits its work

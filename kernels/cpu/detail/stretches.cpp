@@ -10,7 +10,6 @@
 #include <array>
 
 namespace brigade::kernels::cpu {
-
 namespace {
 
 constexpr int kMostInputs = 3;

@@ -16,7 +16,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
-
 namespace {
 
 HWY_INLINE Vector zero() { return hn::Zero(Floats()); }

@@ -10,7 +10,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
-
 namespace {
 
 // Calls body with the function of two vectors. Maximum and minimum propagate NaNs.

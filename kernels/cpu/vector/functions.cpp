@@ -14,7 +14,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
-
 namespace {
 
 template <class F>

@@ -11,7 +11,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
-
 namespace {
 
 // Sums the distances from the first element, so that no digits are lost in a row far from zero.

@@ -10,7 +10,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
-
 namespace {
 
 using Half = hn::Half<Floats>;

@@ -15,7 +15,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
-
 namespace {
 
 // The compiler's vector extension; 16 bytes, which every processor has, if Highway has no vectors.

@@ -10,7 +10,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
-
 namespace {
 HWY_INLINE Vector every(float x) { return hn::Set(Floats(), x); }
 

@@ -13,7 +13,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
-
 namespace {
 
 // 1 for infinities and NaN (all exponent bits set), else 0.

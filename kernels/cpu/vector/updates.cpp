@@ -13,7 +13,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
-
 namespace {
 
 // Block by block, prefetching the block after next. (The hardware prefetcher stops at page boundaries of each array.)

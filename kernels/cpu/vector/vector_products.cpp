@@ -15,7 +15,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
-
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;

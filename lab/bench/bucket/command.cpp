@@ -18,7 +18,6 @@
 #include <memory>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;
@@ -213,5 +212,4 @@ void add_command(Command& bench) {
 const AddBenchmark add(2, &add_command);
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

@@ -12,7 +12,6 @@
 #include <thread>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using Clock = std::chrono::steady_clock;

@@ -9,7 +9,6 @@
 #include <limits>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 double per_mib(double us, int64_t bytes) { return us * kMebibyte / static_cast<double>(bytes); }

@@ -15,7 +15,6 @@
 #include <vector>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;
@@ -86,5 +85,4 @@ std::string overlap_job(const dist::ProcessGroupPtr& inner, const std::string& a
 const AddRankJob add_job(kBucketOverlapJob, &overlap_job);
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

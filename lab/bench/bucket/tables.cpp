@@ -11,7 +11,6 @@
 #include <ostream>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;

@@ -19,7 +19,6 @@
 #include <utility>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using dist::Word;

@@ -12,7 +12,6 @@
 #include <vector>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;
@@ -102,5 +101,4 @@ std::string terms_job(const dist::ProcessGroupPtr& group, const std::string& arg
 const AddRankJob add_job(kBucketTermsJob, &terms_job);
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

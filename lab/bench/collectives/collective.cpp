@@ -7,7 +7,6 @@
 #include <cstring>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 std::vector<Collective>& list() {

@@ -2,7 +2,6 @@
 #include <brigade/lab/bench/collectives/collective.h>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 // all_reduce: every rank gets the reduction over all ranks. Brigade's all_reduce works in place; out of place, the
@@ -88,5 +87,4 @@ const AddCollective add_barrier({
 });
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

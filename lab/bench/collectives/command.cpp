@@ -18,7 +18,6 @@
 #include <optional>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;
@@ -289,5 +288,4 @@ const AddBenchmark add(1, [](Command& bench) {
 });
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

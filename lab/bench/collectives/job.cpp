@@ -15,7 +15,6 @@
 #include <optional>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;

@@ -13,7 +13,6 @@
 #include <numeric>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;

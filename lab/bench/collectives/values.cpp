@@ -5,7 +5,6 @@
 #include <memory>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 int period(int ranks) { return ranks + 1; }

@@ -15,7 +15,6 @@
 #include <memory>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;
@@ -158,5 +157,4 @@ void add_command(Command& bench) {
 const AddBenchmark add(3, &add_command);
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

@@ -14,7 +14,6 @@
 #include <vector>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;
@@ -95,5 +94,4 @@ std::string ddp_job(const dist::ProcessGroupPtr& group, const std::string& argum
 const AddRankJob add_job(kDdpJob, &ddp_job);
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

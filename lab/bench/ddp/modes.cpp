@@ -11,7 +11,6 @@
 #include <vector>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 const std::vector<Mode>& all_modes() {

@@ -8,7 +8,6 @@
 #include <string>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;

@@ -9,7 +9,6 @@
 #include <utility>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 constexpr uint64_t kBatches = 4;

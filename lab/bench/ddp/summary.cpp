@@ -8,7 +8,6 @@
 #include <algorithm>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;

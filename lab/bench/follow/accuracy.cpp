@@ -16,7 +16,6 @@
 #include <vector>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 // Numbers in [0, 1), exact in float32, that any program can reproduce, as bench/torch/accuracy.py does.

@@ -10,7 +10,6 @@
 #include <chrono>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 std::vector<double> calls(dist::ProcessGroup& group, const Tensor& buffer, int64_t count) {
@@ -59,5 +58,4 @@ std::string follow_allreduce_job(const dist::ProcessGroupPtr& group, const std::
 const AddRankJob add_allreduce(kFollowAllreduceJob, &follow_allreduce_job);
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

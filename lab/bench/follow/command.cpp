@@ -9,7 +9,6 @@
 #include <memory>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 struct Arguments {
@@ -58,5 +57,4 @@ void add_commands(Command& bench) {
 const AddBenchmark add_follow(7, &add_commands);
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

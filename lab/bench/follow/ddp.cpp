@@ -10,7 +10,6 @@
 #include <memory>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 std::string follow_ddp_job(const dist::ProcessGroupPtr& group, const std::string& device_text) {
@@ -41,5 +40,4 @@ std::string follow_ddp_job(const dist::ProcessGroupPtr& group, const std::string
 const AddRankJob add_ddp(kFollowDdpJob, &follow_ddp_job);
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

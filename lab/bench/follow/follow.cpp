@@ -10,7 +10,6 @@
 #include <iostream>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;

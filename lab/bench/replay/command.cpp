@@ -16,7 +16,6 @@
 #include <memory>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;
@@ -168,5 +167,4 @@ void add_command(Command& bench) {
 const AddBenchmark add(4, &add_command);
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

@@ -11,7 +11,6 @@
 #include <vector>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;
@@ -65,5 +64,4 @@ std::string replay_job(dist::ProcessGroupPtr group, const std::string& arguments
 const AddRankJob add_job(kReplayJob, &replay_job);
 
 }  // namespace
-
 }  // namespace brigade::lab::bench

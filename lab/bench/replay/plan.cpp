@@ -14,7 +14,6 @@
 #include <utility>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 using nlohmann::json;

@@ -14,7 +14,6 @@
 #include <utility>
 
 namespace brigade::lab::bench {
-
 namespace {
 
 // Sleeps except for the last moment: a sleeping thread wakes up about 50 us late.

@@ -17,7 +17,6 @@
 #include <functional>
 
 namespace brigade::lab::deep_supervision {
-
 namespace {
 
 // What each scale counts in the loss, the full size first.
@@ -192,5 +191,4 @@ const AddRecipe add(
      .metrics_in_words = &in_words});
 
 }  // namespace
-
 }  // namespace brigade::lab::deep_supervision

@@ -5,7 +5,6 @@
 #include <brigade/core/factory.h>
 
 namespace brigade::lab {
-
 namespace {
 
 nn::Conv2d convolution(int64_t from, int64_t to) { return nn::Conv2d(from, to, 3, {.padding = 1}); }

@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 namespace brigade::lab::gan {
-
 namespace {
 
 constexpr double kConfident = 0.9;  // of the probability that the judge gives to its answer
@@ -128,5 +127,4 @@ const AddRecipe add(
      .metrics_in_words = &in_words});
 
 }  // namespace
-
 }  // namespace brigade::lab::gan

@@ -5,7 +5,6 @@
 #include <brigade/kernels/factory.h>
 
 namespace brigade::lab {
-
 namespace {
 
 constexpr double kSlope = 0.2;  // of leaky ReLUs: gradients reach the generator through units that are off

@@ -9,7 +9,6 @@
 #include <brigade/lab/data_path.h>
 
 namespace brigade::lab {
-
 namespace {
 
 // Other crops and mirror images of the same pictures in each epoch. Numbers are drawn from the

@@ -22,7 +22,6 @@
 #include <fmt/format.h>
 
 namespace brigade::lab::resnet {
-
 namespace {
 
 struct ResNetForm {
@@ -146,5 +145,4 @@ const AddRecipe add(
      .metrics_in_words = &in_words});
 
 }  // namespace
-
 }  // namespace brigade::lab::resnet

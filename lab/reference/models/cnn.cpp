@@ -6,7 +6,6 @@
 #include <brigade/nn/nn.h>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 struct CNNImpl : nn::Module {
@@ -43,5 +42,4 @@ const AddModel add_cnn("cnn", [](const Arguments& args) -> std::unique_ptr<Model
 });
 
 }  // namespace
-
 }  // namespace brigade::lab::reference

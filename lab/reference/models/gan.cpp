@@ -6,7 +6,6 @@
 #include <brigade/nn/nn.h>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 struct GANImpl : nn::Module {
@@ -45,5 +44,4 @@ const AddModel add_gan("gan", [](const Arguments& args) -> std::unique_ptr<Model
 });
 
 }  // namespace
-
 }  // namespace brigade::lab::reference

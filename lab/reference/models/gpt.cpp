@@ -6,7 +6,6 @@
 #include <brigade/nn/nn.h>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 // Attention and a feed-forward network, each with a layer norm before it and a residual connection around it. The
@@ -87,5 +86,4 @@ const AddModel add_gpt("gpt", [](const Arguments& args) -> std::unique_ptr<Model
 });
 
 }  // namespace
-
 }  // namespace brigade::lab::reference

@@ -4,7 +4,6 @@
 #include <brigade/nn/nn.h>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 struct MLPImpl : nn::Module {
@@ -40,5 +39,4 @@ const AddModel add_mlp("mlp", [](const Arguments& args) -> std::unique_ptr<Model
 });
 
 }  // namespace
-
 }  // namespace brigade::lab::reference

@@ -4,7 +4,6 @@
 #include <map>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 std::map<std::string, ModelFactory>& registry() {

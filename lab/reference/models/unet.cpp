@@ -5,7 +5,6 @@
 #include <brigade/nn/nn.h>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 struct UNetImpl : nn::Module {
@@ -50,5 +49,4 @@ const AddModel add_unet("unet", [](const Arguments& args) -> std::unique_ptr<Mod
 });
 
 }  // namespace
-
 }  // namespace brigade::lab::reference

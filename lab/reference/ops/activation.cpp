@@ -3,7 +3,6 @@
 #include <brigade/lab/reference/operation.h>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 const AddOperations add_activation{
@@ -69,5 +68,4 @@ const AddOperations add_softmax{
 };
 
 }  // namespace
-
 }  // namespace brigade::lab::reference

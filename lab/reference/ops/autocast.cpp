@@ -7,7 +7,6 @@
 #include <brigade/lab/reference/operation.h>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 struct Product : autograd::Function<Product>, autograd::BackwardUnderAutocast {
@@ -100,5 +99,4 @@ const AddOperations add_autocast{
 };
 
 }  // namespace
-
 }  // namespace brigade::lab::reference

@@ -7,7 +7,6 @@
 #include <optional>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 // Two tensors, or a tensor and the number "other".
@@ -131,5 +130,4 @@ const AddOperations add_where{
 };
 
 }  // namespace
-
 }  // namespace brigade::lab::reference

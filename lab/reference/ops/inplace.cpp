@@ -4,7 +4,6 @@
 #include <brigade/lab/reference/operation.h>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 Tensor result_of(const Inputs& in) { return in[0] * 1.0; }
@@ -64,5 +63,4 @@ const AddOperations add_inplace{
 };
 
 }  // namespace
-
 }  // namespace brigade::lab::reference

@@ -6,7 +6,6 @@
 #include <brigade/lab/reference/operation.h>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 // Padding is a number for each dimension, or a word.
@@ -238,5 +237,4 @@ const AddOperations add_group_norm{
 };
 
 }  // namespace
-
 }  // namespace brigade::lab::reference

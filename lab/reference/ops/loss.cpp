@@ -4,7 +4,6 @@
 #include <brigade/lab/reference/ops/detail.h>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 KLDivReduction kl_div_reduction(const Arguments& args) {
@@ -127,5 +126,4 @@ const AddOperations add_cross_entropy{
 };
 
 }  // namespace
-
 }  // namespace brigade::lab::reference

@@ -6,7 +6,6 @@
 #include <optional>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 const AddOperations add_matmul{
@@ -54,5 +53,4 @@ const AddOperations add_attention{
 };
 
 }  // namespace
-
 }  // namespace brigade::lab::reference

@@ -5,7 +5,6 @@
 #include <brigade/lab/reference/ops/detail.h>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 const AddOperations add_reduce{
@@ -154,5 +153,4 @@ const AddOperations add_sort{
 };
 
 }  // namespace
-
 }  // namespace brigade::lab::reference

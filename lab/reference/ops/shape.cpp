@@ -5,7 +5,6 @@
 #include <brigade/lab/reference/operation.h>
 
 namespace brigade::lab::reference {
-
 namespace {
 
 const AddOperations add_shape{
@@ -194,5 +193,4 @@ const AddOperations add_triangle{
 };
 
 }  // namespace
-
 }  // namespace brigade::lab::reference

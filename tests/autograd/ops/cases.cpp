@@ -5,7 +5,6 @@
 #include <brigade/kernels/factory.h>
 
 namespace brigade::test {
-
 namespace {
 
 std::vector<CaseTable>& tables() {

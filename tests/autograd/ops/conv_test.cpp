@@ -8,7 +8,6 @@
 #include <vector>
 
 namespace brigade::test::conv_test {
-
 namespace {
 
 struct Transposed {

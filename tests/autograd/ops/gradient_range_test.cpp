@@ -10,7 +10,6 @@
 #include <vector>
 
 namespace brigade::test::gradient_range_test {
-
 namespace {
 
 using Values = std::vector<double>;

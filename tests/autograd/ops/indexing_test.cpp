@@ -12,7 +12,6 @@
 #include <cmath>
 
 namespace brigade::test::indexing_test {
-
 namespace {
 
 using Values = std::vector<float>;

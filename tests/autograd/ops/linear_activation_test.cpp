@@ -4,7 +4,6 @@
 #include <brigade/autograd/meta.h>
 
 namespace brigade::test::linear_activation_test {
-
 namespace {
 
 Tensor fused(bool by_relu, const Tensor& x, const Tensor& weight, const Tensor& bias) {

@@ -9,7 +9,6 @@
 #include <vector>
 
 namespace brigade::test::located_errors_test {
-
 namespace {
 
 struct Call {

@@ -4,7 +4,6 @@
 #include <functional>
 
 namespace brigade::test::many_dims_test {
-
 namespace {
 
 using Op = std::function<Tensor(const Tensor&, int64_t dim)>;

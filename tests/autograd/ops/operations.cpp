@@ -9,7 +9,6 @@
 #include <regex>
 
 namespace brigade::test {
-
 namespace {
 
 void collect(const autograd::Node* node, std::set<const autograd::Node*>& seen, std::set<std::string>& names) {

@@ -8,7 +8,6 @@
 #include <doctest/doctest.h>
 
 namespace brigade::test::pad_fold_test {
-
 namespace {
 
 using Values = std::vector<float>;

@@ -7,7 +7,6 @@
 #include <sstream>
 
 namespace brigade::test::products_test {
-
 namespace {
 
 Tensor normal(const Shape& sizes, uint64_t seed) { return normal_input(sizes, seed).detach(); }

@@ -6,7 +6,6 @@
 #include <doctest/doctest.h>
 
 namespace brigade::test::rearrange_test {
-
 namespace {
 
 using Values = std::vector<float>;

@@ -10,7 +10,6 @@
 #include <limits>
 
 namespace brigade::test::sizes_test {
-
 namespace {
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();

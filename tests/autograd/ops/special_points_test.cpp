@@ -8,7 +8,6 @@
 #include <limits>
 
 namespace brigade::test::special_points_test {
-
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();

@@ -13,7 +13,6 @@
 #include <vector>
 
 namespace brigade::test::faults_test {
-
 namespace {
 
 // Under the sanitizers, each program runs once.

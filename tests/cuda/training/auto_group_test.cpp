@@ -10,7 +10,6 @@
 #include <mutex>
 
 namespace brigade::test::auto_group_test {
-
 namespace {
 
 // The transport chosen for device tensors, and the contents of a wrapper's bucket.

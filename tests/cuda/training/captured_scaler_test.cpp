@@ -15,7 +15,6 @@
 #include <cmath>
 
 namespace brigade::test::captured_scaler_test {
-
 namespace {
 
 struct Step {

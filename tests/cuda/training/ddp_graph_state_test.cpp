@@ -16,7 +16,6 @@
 #include <vector>
 
 namespace brigade::test::ddp_graph_state_test {
-
 namespace {
 
 using Values = std::vector<std::vector<double>>;

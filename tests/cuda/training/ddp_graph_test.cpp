@@ -10,7 +10,6 @@
 #include <dist/nets.h>
 
 namespace brigade::test::ddp_graph_test {
-
 namespace {
 
 using Values = std::vector<std::vector<double>>;

@@ -16,7 +16,6 @@
 #include <mutex>
 
 namespace brigade::test::ddp_test {
-
 namespace {
 
 struct Job {

@@ -6,7 +6,6 @@
 #include <brigade/core/device_runtime.h>
 
 namespace brigade::test::fused_linear_test {
-
 namespace {
 
 struct Run {

@@ -13,7 +13,6 @@
 #include <vector>
 
 namespace brigade::test::graph_step_test {
-
 namespace {
 
 enum class Mover : uint8_t { UsualSgd, Sgd, Adam, AdamW, UsualAdamW, NAdam };

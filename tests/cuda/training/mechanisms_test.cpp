@@ -19,7 +19,6 @@
 #include <mutex>
 
 namespace brigade::test::mechanisms_test {
-
 namespace {
 
 using Values = std::vector<std::vector<double>>;

@@ -11,7 +11,6 @@ extern "C" size_t nccl_stand_in_commands();
 #endif
 
 namespace brigade::test::nccl_coalescing_test {
-
 namespace {
 
 using dist::CoalescingManager;

@@ -18,7 +18,6 @@
 #endif
 
 namespace brigade::test::nccl_lost_ranks_test {
-
 namespace {
 
 constexpr std::chrono::milliseconds kTimeout{1000};

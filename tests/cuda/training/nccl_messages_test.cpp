@@ -18,7 +18,6 @@ extern "C" size_t nccl_stand_in_messages();
 #endif
 
 namespace brigade::test::nccl_messages_test {
-
 namespace {
 
 using dist::P2POp;

@@ -17,7 +17,6 @@ extern "C" size_t nccl_stand_in_parts();
 #endif
 
 namespace brigade::test::nccl_new_group_test {
-
 namespace {
 
 using dist::new_group;

@@ -19,7 +19,6 @@
 #include <simt/runtime.h>
 
 namespace brigade::test::nccl_planted_bugs_test {
-
 namespace {
 
 using Values = std::vector<std::vector<double>>;

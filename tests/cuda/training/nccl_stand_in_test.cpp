@@ -22,7 +22,6 @@ extern "C" size_t nccl_stand_in_commands();
 extern "C" int nccl_stand_in_answer_in_progress(int times);
 
 namespace brigade::test::nccl_stand_in_test {
-
 namespace {
 
 using namespace brigade::dist::nccl;

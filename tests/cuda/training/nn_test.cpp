@@ -13,7 +13,6 @@
 #include <sstream>
 
 namespace brigade::test::nn_test {
-
 namespace {
 
 struct Layer {

@@ -17,7 +17,6 @@
 #include <set>
 
 namespace brigade::test::ops_test {
-
 namespace {
 
 struct Outcome {

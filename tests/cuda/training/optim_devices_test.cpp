@@ -7,7 +7,6 @@
 #include <brigade/optim/optim.h>
 
 namespace brigade::test::optim_devices_test {
-
 namespace {
 
 // Parameters of two alternating dtypes, on both sides; every third of `there` is on the CPU.

@@ -10,7 +10,6 @@
 #include <memory>
 
 namespace brigade::test::optim_test {
-
 namespace {
 
 using OptimizerPtr = std::unique_ptr<optim::Optimizer>;

@@ -13,7 +13,6 @@
 #include <vector>
 
 namespace brigade::test::payload_test {
-
 namespace {
 
 // A group of any size that does nothing, for a bucket on the device with its flags and words on the host.

@@ -17,7 +17,6 @@
 #endif
 
 namespace brigade::test::staging_test {
-
 namespace {
 
 Device device_of(int rank) { return choose_device("cuda", rank); }

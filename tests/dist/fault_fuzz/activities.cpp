@@ -1,5 +1,5 @@
 // The activities of healthy programs; none of them changes what is trained.
-#include "activities.h"
+#include "net.h"
 
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>

@@ -4,7 +4,6 @@
 #include <random>
 
 namespace brigade::test::fuzz {
-
 namespace {
 
 class Drawing {

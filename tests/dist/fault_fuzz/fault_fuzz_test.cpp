@@ -5,7 +5,6 @@
 // BRIGADE_FAULTS: how many of each (500); BRIGADE_FAULTS_SEED: the first seed (1); BRIGADE_FAULTS_BACKEND: "threads".
 #include "../processes.h"
 #include "spec.h"
-#include "training.h"
 
 #include <brigade/core/warning.h>
 
@@ -21,8 +20,6 @@
 
 namespace brigade::test::fault_fuzz_test {
 using namespace test::fuzz;  // NOLINT: the file is about it
-
-namespace {
 
 std::string setting(const char* name, const char* otherwise) {
   const char* given = std::getenv(name);
@@ -129,8 +126,9 @@ Judgement judge_faulty(const Spec& spec) {
     if (spec.shared) told.back().parameters = by_names_of_net(told.back().parameters, spec);
     if (told.back().planted != 0) planted.insert(std::to_string(told.back().planted));
     const int step = spec.fault.step + expected.later + static_cast<int>(expected.ahead >> r & 1U);
-    const bool in_time = expected.is_warning ? told.back().iterations == std::set<int>{spec.fault.step + 1 + expected.later}
-                                             : results[r].starts_with(fmt::format("error {} ", step));
+    const bool in_time = expected.is_warning
+                             ? told.back().iterations == std::set<int>{spec.fault.step + 1 + expected.later}
+                             : results[r].starts_with(fmt::format("error {} ", step));
     if (in_time) continue;
     judgement.flaw = fmt::format("rank {}: {}", r, results[r]);
     return judgement;
@@ -165,8 +163,6 @@ Spec shrink(Spec spec, Judge&& goes_wrong) {
   }
   return spec;
 }
-
-}  // namespace
 
 TEST_CASE("random faults are found and explained, and the programs without them run without a word") {
   const uint64_t count = std::stoull(setting("BRIGADE_FAULTS", "500"));

@@ -12,7 +12,6 @@
 #include <thread>
 
 namespace brigade::test::fuzz {
-
 namespace {
 
 struct OwnTanh : autograd::Function<OwnTanh> {
@@ -130,8 +129,8 @@ std::vector<Tensor> NetImpl::forward(const Tensor& x) {
   std::vector<Tensor> nodes{x};
   const Spec& spec = now->spec;
   for (size_t i = 0; i < spec.layers.size(); ++i) {
-    const bool throws = now->evaluates ? now->fails
-                                       : now->is_faulty(Fault::Exception, i) || now->is_faulty(Fault::CaughtException, i);
+    const bool throws =
+        now->evaluates ? now->fails : now->is_faulty(Fault::Exception, i) || now->is_faulty(Fault::CaughtException, i);
     if (throws) throw BadSample();
     nodes.push_back(result_of(i, nodes[spec.layers[i].input]));
     look_at(i, nodes.back());

@@ -1,12 +1,14 @@
-// The model of a random program.
+// The model of a random program, and what the program does with it in addition to training.
 #pragma once
 
 #include "spec.h"
 
 #include <brigade/autograd/functional.h>
 #include <brigade/core/tensor.h>
+#include <brigade/dist/groups/process_group.h>
 #include <brigade/nn/nn.h>
 
+#include <functional>
 #include <initializer_list>
 #include <stdexcept>
 #include <vector>
@@ -91,5 +93,41 @@ struct CriticImpl : nn::Module {
   Tensor forward(const Tensor& x) { return own(shared ? brigade::tanh(shared(x)) : x); }
 };
 BRIGADE_MODULE(Critic);
+
+// --- What a healthy program does in addition to its training (activities.cpp)
+
+Tensor batch_of(int rank, int step, int micro_batch);
+Tensor loss_of(const std::vector<Tensor>& results);
+// Trains a model of its own for a step.
+void train_other_model(const Tensor& input);
+
+// The activities of a rank, in the order of a step.
+class Activities {
+ public:
+  using Forward = std::function<std::vector<Tensor>(const Tensor&)>;
+
+  Activities(Now& now, Net net, dist::ProcessGroupPtr group)
+      : now_(now), net_(std::move(net)), group_(std::move(group)) {}
+
+  void before_training();
+  void before_forward(const Forward& wrapped);
+  void after_forward(const std::vector<Tensor>& heads, const Forward& wrapped, int micro_batch);
+  void after_loss(const Tensor& loss);
+  void after_backward(const std::vector<Tensor>& parameters);
+  void after_step();
+
+ private:
+  void evaluate(const Forward& forward);
+  void evaluate_with_other_weights();
+  void follow_weights();
+
+  Now& now_;
+  Net net_;
+  dist::ProcessGroupPtr group_;
+  std::vector<Tensor> average_;
+  Net teacher_{nullptr};
+  Now of_teacher_ = now_;
+  std::vector<Tensor> losses_;
+};
 
 }  // namespace brigade::test::fuzz

@@ -7,7 +7,6 @@
 #include <iterator>
 
 namespace brigade::test::fuzz {
-
 namespace {
 
 bool contains(const std::vector<size_t>& values, size_t value) {
@@ -147,7 +146,8 @@ bool is_telling(const Spec& spec) {
       [[fallthrough]];
     case Fault::OtherLearningRate: {
       if (spec.rule == Rule::ByHand) return fault.step + 1 < spec.steps && !does_any(spec, Extra::BareForward);
-      if (spec.two_optimizers && spec.layers.front().kind == Kind::Adapter) return false;  // the first may hold its base
+      if (spec.two_optimizers && spec.layers.front().kind == Kind::Adapter)
+        return false;  // the first may hold its base
       // The first optimizer has the other rate, and may hold no trained parameter.
       std::set<size_t> modules;
       for (const Layer& layer : spec.layers)
@@ -175,7 +175,8 @@ bool is_telling(const Spec& spec) {
       const size_t module = spec.layers[fault.layer].module;
       const auto users = std::count_if(spec.layers.begin(), spec.layers.end(),
                                        [module](const Layer& layer) { return layer.module == module; });
-      return spec.layers[module].kind == Kind::Experts && users == 1 && spec.shared != module && wanted.contains(module);
+      return spec.layers[module].kind == Kind::Experts && users == 1 && spec.shared != module &&
+             wanted.contains(module);
     }
     // All gradients of the step before have to be there still. A program that sets other gradients in their place is
     // not reported.
@@ -195,7 +196,8 @@ bool is_telling(const Spec& spec) {
       if (found_later && fault.step + 1 == spec.steps) return false;
       return wanted.contains(fault.layer);
     case Fault::WrittenWeight:
-      if (spec.rule == Rule::ByHand && does_any(spec, Extra::BareForward)) return false;  // they are read in its forward
+      if (spec.rule == Rule::ByHand && does_any(spec, Extra::BareForward))
+        return false;  // they are read in its forward
       return wanted.contains(fault.layer);
     case Fault::OwnGradient:
       if (found_later && fault.step + 1 == spec.steps) return false;
@@ -211,8 +213,9 @@ bool is_telling(const Spec& spec) {
       return wanted.contains(fault.layer);
     case Fault::ThawedLayer:
       // An optimizer that holds no other reduced parameter is stopped on its own rank only.
-      return spec.mode == Mode::Strict && spec.rule != Rule::ByHand && contains(spec.frozen, fault.layer) && !spec.two_optimizers &&
-             reached(spec, fault).contains(fault.layer) && spec.layers[fault.layer].kind != Kind::Adapter;
+      return spec.mode == Mode::Strict && spec.rule != Rule::ByHand && contains(spec.frozen, fault.layer) &&
+             !spec.two_optimizers && reached(spec, fault).contains(fault.layer) &&
+             spec.layers[fault.layer].kind != Kind::Adapter;
     case Fault::DroppedHead:
       if (spec.second == Second::InLoss && fault.layer == spec.heads.back()) return false;
       [[fallthrough]];
@@ -231,7 +234,9 @@ Expected expected_of(const Spec& spec) {
   for (const size_t module : wanted) {
     if (!reached(spec, fault).contains(module)) missing.insert(module);
   }
-  const auto unused = [&](const char* cause) { return Expected{"unused_parameters", cause, names_of(spec, missing), ranks}; };
+  const auto unused = [&](const char* cause) {
+    return Expected{"unused_parameters", cause, names_of(spec, missing), ranks};
+  };
   const std::vector<std::string> all = names_of(spec, wanted);
   // The step of the first optimizer reports its own parameters only.
   const std::vector<std::string> of_first = spec.two_optimizers ? std::vector<std::string>() : all;
@@ -244,9 +249,9 @@ Expected expected_of(const Spec& spec) {
   // Of two ranks, either may be right.
   const std::vector<int> odd = spec.ranks > 2 ? ranks : std::vector<int>{0, 1};
   Expected mismatch{.kind = "collective_mismatch",
-                          .cause = "collective_differs",
-                          .ranks = spec.ranks > 2 ? ranks : std::vector<int>{},
-                          .has_line = false};
+                    .cause = "collective_differs",
+                    .ranks = spec.ranks > 2 ? ranks : std::vector<int>{},
+                    .has_line = false};
   // Without an optimizer, weights that have become different are found in the next reduced backward.
   const bool by_hand = spec.rule == Rule::ByHand;
   Expected apart{.kind = "parameters_written", .cause = "values_differ", .ranks = odd, .has_line = false, .later = 1};
@@ -291,14 +296,15 @@ Expected expected_of(const Spec& spec) {
               .has_line = !is_written_again};
     case Fault::MoreMicroBatches:
       if (does_any(spec, Extra::Barrier) || does_any(spec, Extra::ReduceMetric)) return mismatch;
-      return {
-          "uneven_micro_batches", "uneven_batches", {}, odd, true, false};
-    case Fault::SummingHook: return {"hook_result", "wrong_scale", spec.shared ? std::vector<std::string>() : all, ranks, false, false};
+      return {"uneven_micro_batches", "uneven_batches", {}, odd, true, false};
+    case Fault::SummingHook:
+      return {"hook_result", "wrong_scale", spec.shared ? std::vector<std::string>() : all, ranks, false, false};
     case Fault::NotCleared: {
       // Each wrapper reports what it averages; the second one may average the shared module.
       std::set<size_t> own = wanted;
       if (spec.shared) own.erase(*spec.shared);
-      return {"gradients_accumulate", "not_cleared", spec.two_optimizers ? of_first : names_of(spec, own), {}, true, false};
+      return {
+          "gradients_accumulate", "not_cleared", spec.two_optimizers ? of_first : names_of(spec, own), {}, true, false};
     }
     case Fault::CaughtException:
       if (does_any(spec, Extra::Barrier)) {

@@ -7,7 +7,6 @@
 #include <algorithm>
 
 namespace brigade::test::fuzz {
-
 namespace {
 
 constexpr const char* kFaultNames[] = {"none",
@@ -99,7 +98,8 @@ std::string in_words(const Spec& spec) {
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     const Layer& layer = spec.layers[i];
     text += fmt::format("  node {} = layer{}(node {}), {}, {}{}\n", i + 1, layer.module, layer.input,
-                        kKindNames[static_cast<size_t>(spec.layers[layer.module].kind)], kFormNames[static_cast<size_t>(layer.form)], layer.checkpointed ? ", checkpointed" : "");
+                        kKindNames[static_cast<size_t>(spec.layers[layer.module].kind)],
+                        kFormNames[static_cast<size_t>(layer.form)], layer.checkpointed ? ", checkpointed" : "");
   }
   if (spec.shared) text += fmt::format("  the second has layer{} as well\n", *spec.shared);
   if (spec.wrapped_again > 0)

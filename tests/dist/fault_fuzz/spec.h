@@ -1,6 +1,8 @@
 // A random training program: models, a training loop, extras of healthy programs, and at most one fault.
 #pragma once
 
+#include <brigade/dist/groups/process_group.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -41,33 +43,33 @@ struct Layer {
 
 // What a healthy program does in addition to its training.
 enum class Extra : uint8_t {
-  LogResult,      // reads a detached result as a number
-  Metric,         // computes with a result under no_grad
-  Probe,          // trains another model on a detached result, before backward
-  Evaluation,     // a forward with recording, whose result is only read
-  LookingHook,    // a gradient hook that changes nothing
-  CloneGrads,     // replaces the reduced gradients by clones
-  ScaleGrads,     // changes the reduced gradients alike on every rank
-  Clip,           // clips by a norm that is never reached
-  LaterBackward,  // of another model, between backward and step
-  SwapsBack,      // swaps in other weights for an evaluation, and back
-  LogWeights,     // reads the norm of each weight, recorded
-  Histogram,      // reads the elements of each weight
-  LogGradients,   // reads the norm of each gradient
-  AverageWeights, // keeps a moving average of the weights
-  Teacher,        // evaluates a copy of the net that follows its weights
-  EvaluateBare,   // without the wrapper, under no_grad, in evaluation mode
-  SanityCheck,    // the same before training
-  EvaluateWrapped,// through the wrapper, under no_grad
-  Accuracy,       // compares results that no gradient can pass
-  SaveAndLoad,    // loads the state that it has saved before
-  KeepsLosses,    // of all steps, with their graphs
-  CaughtError,    // throws in a log, and catches it
-  BareForward,    // of the training, around the wrapper, which still averages the gradients
-  CaughtForward,  // the forward of an evaluation throws, and is caught
-  ReduceMetric,   // averages a metric over the ranks; the ranks do this and the following together
+  LogResult,        // reads a detached result as a number
+  Metric,           // computes with a result under no_grad
+  Probe,            // trains another model on a detached result, before backward
+  Evaluation,       // a forward with recording, whose result is only read
+  LookingHook,      // a gradient hook that changes nothing
+  CloneGrads,       // replaces the reduced gradients by clones
+  ScaleGrads,       // changes the reduced gradients alike on every rank
+  Clip,             // clips by a norm that is never reached
+  LaterBackward,    // of another model, between backward and step
+  SwapsBack,        // swaps in other weights for an evaluation, and back
+  LogWeights,       // reads the norm of each weight, recorded
+  Histogram,        // reads the elements of each weight
+  LogGradients,     // reads the norm of each gradient
+  AverageWeights,   // keeps a moving average of the weights
+  Teacher,          // evaluates a copy of the net that follows its weights
+  EvaluateBare,     // without the wrapper, under no_grad, in evaluation mode
+  SanityCheck,      // the same before training
+  EvaluateWrapped,  // through the wrapper, under no_grad
+  Accuracy,         // compares results that no gradient can pass
+  SaveAndLoad,      // loads the state that it has saved before
+  KeepsLosses,      // of all steps, with their graphs
+  CaughtError,      // throws in a log, and catches it
+  BareForward,      // of the training, around the wrapper, which still averages the gradients
+  CaughtForward,    // the forward of an evaluation throws, and is caught
+  ReduceMetric,     // averages a metric over the ranks; the ranks do this and the following together
   Barrier,
-  Decision        // that rank 0 sends to all
+  Decision  // that rank 0 sends to all
 };
 inline constexpr size_t kExtras = 27;
 inline constexpr bool is_collective(Extra extra) { return extra >= Extra::ReduceMetric; }
@@ -130,8 +132,8 @@ bool leaves_unused(Fault fault);
 struct Planted {
   Fault what = Fault::None;
   bool repeats = false;  // in each later step, too
-  size_t layer = 0;    // or module, or node for a dropped head
-  uint32_t ranks = 0;  // bit r: on rank r
+  size_t layer = 0;      // or module, or node for a dropped head
+  uint32_t ranks = 0;    // bit r: on rank r
   int step = 0;
 };
 
@@ -186,5 +188,14 @@ std::vector<Spec> simpler(const Spec& spec);
 // Adds to the loss each result that no layer takes.
 void close(Spec& spec);
 std::vector<int> ranks_in(uint32_t mask, int ranks);
+
+// --- Running a program
+
+// "ok VALUES..." of all parameters at the end; or "error STEP TYPE". Then a line for each verdict,
+// "KIND CAUSE FILE:LINE RANKS PARAMETERS", with "warning ITERATION" before it for each warning; "planted LINE"
+// where the fault was made on this rank; the text of an error behind "| ".
+std::string train(const Spec& spec, const dist::ProcessGroupPtr& group);
+// The values that all ranks have to end with, from one process.
+std::string train_alone(const Spec& spec);
 
 }  // namespace brigade::test::fuzz

@@ -1,7 +1,4 @@
 // The training loop of a random program, on a rank and in one process. Notes the line of the planted fault.
-#include "training.h"
-
-#include "activities.h"
 #include "net.h"
 
 #include <brigade/autograd/functional.h>
@@ -20,7 +17,6 @@
 #include <sstream>
 
 namespace brigade::test::fuzz {
-
 namespace {
 
 Critic critic_of(const Spec& spec, const Net& net) {

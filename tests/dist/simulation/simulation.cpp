@@ -23,8 +23,6 @@ using dist::CollectiveKind;
 using dist::CollectiveOptions;
 using dist::WorkPtr;
 
-namespace {
-
 // All ranks have come, with the same.
 void perform(CollectiveKind kind, std::span<const Tensor> outputs, std::span<const Tensor> inputs,
              const CollectiveOptions& options) {
@@ -53,8 +51,6 @@ void perform(CollectiveKind kind, std::span<const Tensor> outputs, std::span<con
     default: throw DistError("the simulated transport has no such collective");
   }
 }
-
-}  // namespace
 
 class SimulatedGroup final : public dist::ProcessGroup {
  public:

@@ -23,8 +23,6 @@
 namespace brigade::test::simulation_test {
 using namespace test::simulation;  // NOLINT: the file is about it
 
-namespace {
-
 constexpr const char* kFailure = "out of memory on this rank";
 constexpr int kSteps = 3;
 
@@ -256,8 +254,6 @@ uint64_t setting(const char* name, uint64_t otherwise) {
   const char* const given = std::getenv(name);
   return given ? std::strtoull(given, nullptr, 10) : otherwise;
 }
-
-}  // namespace
 
 TEST_CASE("simulated programs of two wrappers come to one end on all ranks, in every order of what the ranks do") {
   const uint64_t count = setting("BRIGADE_SIMULATIONS", 100);

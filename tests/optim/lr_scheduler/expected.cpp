@@ -6,7 +6,6 @@
 #include <fstream>
 
 namespace brigade::test {
-
 namespace {
 
 using nlohmann::json;

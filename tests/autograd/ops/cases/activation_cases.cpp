@@ -5,7 +5,6 @@
 #include "../cases.h"
 
 namespace brigade::test::activation_cases {
-
 namespace {
 
 const AddCases add_activation_cases([] {
@@ -65,5 +64,4 @@ const AddCases add_dropout_cases([] {
 });
 
 }  // namespace
-
 }  // namespace brigade::test::activation_cases

@@ -4,7 +4,6 @@
 #include "../cases.h"
 
 namespace brigade::test::elementwise_cases {
-
 namespace {
 
 const AddCases add_arithmetic_cases([] {
@@ -134,5 +133,4 @@ const AddCases add_where_cases([] {
 });
 
 }  // namespace
-
 }  // namespace brigade::test::elementwise_cases

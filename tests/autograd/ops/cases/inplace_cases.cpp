@@ -4,7 +4,6 @@
 #include <brigade/kernels/factory.h>
 
 namespace brigade::test::inplace_cases {
-
 namespace {
 
 const AddCases add_inplace_cases([] {
@@ -74,5 +73,4 @@ const AddCases add_inplace_cases([] {
 });
 
 }  // namespace
-
 }  // namespace brigade::test::inplace_cases

@@ -6,7 +6,6 @@
 #include "../cases.h"
 
 namespace brigade::test::layers_cases {
-
 namespace {
 
 const AddCases add_conv_cases([] {
@@ -275,5 +274,4 @@ const AddCases add_group_norm_cases([] {
 });
 
 }  // namespace
-
 }  // namespace brigade::test::layers_cases

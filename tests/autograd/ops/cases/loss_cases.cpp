@@ -6,7 +6,6 @@
 #include <cmath>
 
 namespace brigade::test::loss_cases {
-
 namespace {
 
 // Numbers in 0.1 .. 0.9, where the logarithms of the losses of probabilities are smooth.
@@ -172,5 +171,4 @@ const AddCases add_cross_entropy_cases([] {
 });
 
 }  // namespace
-
 }  // namespace brigade::test::loss_cases

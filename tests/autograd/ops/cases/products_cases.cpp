@@ -5,7 +5,6 @@
 #include "../cases.h"
 
 namespace brigade::test::products_cases {
-
 namespace {
 
 const AddCases add_matmul_cases([] {
@@ -155,5 +154,4 @@ const AddCases add_attention_cases([] {
 });
 
 }  // namespace
-
 }  // namespace brigade::test::products_cases

@@ -6,7 +6,6 @@
 #include <limits>
 
 namespace brigade::test::reduce_cases {
-
 namespace {
 
 const AddCases add_reduce_cases([] {
@@ -192,5 +191,4 @@ const AddCases add_sort_cases([] {
 });
 
 }  // namespace
-
 }  // namespace brigade::test::reduce_cases

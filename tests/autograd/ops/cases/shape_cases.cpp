@@ -4,7 +4,6 @@
 #include "../cases.h"
 
 namespace brigade::test::shape_cases {
-
 namespace {
 
 const AddCases add_shape_cases([] {
@@ -218,5 +217,4 @@ const AddCases add_pad_cases([] {
 });
 
 }  // namespace
-
 }  // namespace brigade::test::shape_cases

@@ -35,6 +35,7 @@ struct Followed {
   bool by_step = false;
   std::vector<WriteByHand> by_hand = {};  // since the latest step
   bool only_replaced = true;
+  bool in_forward = false;
   uint64_t number = 0;
   std::optional<uint32_t> copied_version = {};
 };
@@ -88,6 +89,7 @@ void set_latest(const Tensor& tensor, std::string_view what, SourceLocation wher
     each.by_step = !op;
     if (op) {
       add(each.by_hand, op, where);
+      each.in_forward = detail::current_call != 0;
       ++by_hand;
     } else {
       each.by_hand.clear();
@@ -177,6 +179,7 @@ std::optional<LastWrite> last_write(const Tensor& tensor) {
                        !each.by_hand.empty(),
                        each.by_hand,
                        each.only_replaced && is_latest,
+                       each.in_forward,
                        each.number,
                        each.copied_version == tensor.storage()->version()};
   });

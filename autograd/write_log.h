@@ -67,6 +67,7 @@ struct LastWrite {
   std::vector<WriteByHand> all_by_hand;  // the latest eight of these, oldest first; one entry for a line in a row
   // Since it was followed, only copy_() and load_state_dict() have written to it, outside every module's forward.
   bool only_replaced;
+  bool in_forward;  // the latest write by hand was made in a module's forward
   uint64_t number;  // by hand: writes_by_hand() after it
   bool is_copied;   // the program has made a copy of the values that it holds now
 };

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 namespace brigade::dist {
 namespace {
@@ -32,6 +33,38 @@ bool is_read_in_forward(uint64_t id) {
   return tape && std::ranges::any_of(tape->records(), [&](const autograd::Tape::Record& record) {
            return record.call != 0 && reads(*tape, record, id);
          });
+}
+
+// Whether something in the graph was computed from the tensor, also through other values and buffers.
+bool is_used_in_graph(uint64_t id) {
+  const autograd::Tape* const tape = autograd::Tape::current();
+  if (!tape) return false;
+  std::unordered_set<uint64_t> computed{id};
+  const auto is_computed = [&](uint64_t each) { return computed.contains(each); };
+  for (const autograd::Tape::Record& record : tape->records()) {
+    const auto outputs = tape->outputs(record);
+    if (std::ranges::find(outputs, id) != outputs.end() || std::ranges::none_of(tape->inputs(record), is_computed))
+      continue;
+    if (record.sequence != 0) return true;
+    computed.insert(outputs.begin(), outputs.end());
+  }
+  return false;
+}
+
+std::vector<NamedParameter> written_by(std::span<const NamedParameter> buffers, std::span<const StepOnRank> steps,
+                                       std::vector<StepOnRank::Edit> StepOnRank::*writes, bool by_all) {
+  std::map<std::string, size_t> writers;
+  for (const StepOnRank& step : steps) {
+    for (const StepOnRank::Edit& write : step.*writes)
+      ++writers[write.parameter];
+  }
+  std::vector<NamedParameter> found;
+  for (const auto& [name, count] : writers) {
+    if ((count == steps.size()) != by_all) continue;
+    const auto known = std::ranges::find(buffers, name, &NamedParameter::name);
+    found.push_back({name, known == buffers.end() ? Tensor() : known->tensor});
+  }
+  return found;
 }
 
 }  // namespace
@@ -68,20 +101,25 @@ std::vector<StepOnRank::Edit> replaced_buffers(std::span<const NamedParameter> b
   return found;
 }
 
-std::vector<NamedParameter> replaced_on_some_ranks(std::span<const NamedParameter> buffers,
-                                                   std::span<const StepOnRank> steps) {
-  std::map<std::string, size_t> writers;
-  for (const StepOnRank& step : steps) {
-    for (const StepOnRank::Edit& write : step.buffers)
-      ++writers[write.parameter];
-  }
-  std::vector<NamedParameter> found;
-  for (const auto& [name, count] : writers) {
-    if (count == steps.size()) continue;
-    const auto known = std::ranges::find(buffers, name, &NamedParameter::name);
-    found.push_back({name, known == buffers.end() ? Tensor() : known->tensor});
+std::vector<StepOnRank::Edit> updated_buffers(std::span<const NamedParameter> buffers, uint64_t since) {
+  std::vector<StepOnRank::Edit> found;
+  for (const NamedParameter& buffer : buffers) {
+    const std::optional<autograd::LastWrite> last = autograd::last_write(buffer.tensor);
+    if (last && last->by_hand && last->is_latest && last->in_forward && last->number > since &&
+        is_floating_point(buffer.tensor.dtype()) && is_used_in_graph(buffer.tensor.id()))
+      found.push_back({buffer.name, last->what, last->where});
   }
   return found;
+}
+
+std::vector<NamedParameter> replaced_on_some_ranks(std::span<const NamedParameter> buffers,
+                                                   std::span<const StepOnRank> steps) {
+  return written_by(buffers, steps, &StepOnRank::buffers, false);
+}
+
+std::vector<NamedParameter> updated_on_all_ranks(std::span<const NamedParameter> buffers,
+                                                 std::span<const StepOnRank> steps) {
+  return written_by(buffers, steps, &StepOnRank::updated_buffers, true);
 }
 
 }  // namespace brigade::dist

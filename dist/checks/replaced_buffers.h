@@ -33,9 +33,15 @@ class StaleBuffers {
 // anything else has written since they were wrapped: those are the rank's own.
 std::vector<StepOnRank::Edit> replaced_buffers(std::span<const NamedParameter> buffers, uint64_t since);
 
-// The buffers that some but not all ranks have replaced; same names and order on every rank. The tensor is undefined
-// if this rank's module does not have the buffer.
+// The floating-point `buffers` that a module's forward has written by hand since then and from which a value in the
+// graph was computed: a codebook, unlike statistics that training only records.
+std::vector<StepOnRank::Edit> updated_buffers(std::span<const NamedParameter> buffers, uint64_t since);
+
+// The buffers that some but not all ranks have replaced, or that all have updated; same names and order on every rank.
+// The tensor is undefined if this rank's module does not have the buffer.
 std::vector<NamedParameter> replaced_on_some_ranks(std::span<const NamedParameter> buffers,
                                                    std::span<const StepOnRank> steps);
+std::vector<NamedParameter> updated_on_all_ranks(std::span<const NamedParameter> buffers,
+                                                 std::span<const StepOnRank> steps);
 
 }  // namespace brigade::dist

@@ -249,6 +249,12 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
   // Hashes the name, not the values: they may differ although all ranks have replaced the buffer.
   for (const StepOnRank::Edit& write : buffers_replaced(update))
     hash = fnv(write.parameter, hash);
+  for (const StepOnRank::Edit& write : buffers_updated(update)) {
+    const std::vector<NamedParameter> buffers = checked_.buffers();
+    const auto buffer = std::ranges::find(buffers, write.parameter, &NamedParameter::name);
+    result.values.add(fnv(write.parameter) % 65536, values_of(buffer->tensor.detach()));  // a small number
+    result.has_updated_buffers = true;
+  }
   // In local SGD each rank has its own optimizer state.
   const bool is_changed = update.state_loaded_at.line() != 0 || !state_written(update).empty();
   if (is_changed && reducer_.past().backward.sent) {
@@ -417,6 +423,8 @@ void StepCheck::agree(const autograd::Update& update) {
   const Topic topic{Phase::Step, purpose, reducer_.options().owner};
   group_.all_reduce(words, {.op = ReduceOp::Max, .topic = topic, .iteration = update.number}, update.where)->wait();
   const bool differs = values[0] != ~values[1] || ValuesDigest::differ(values + 4);
+  if (own.has_updated_buffers) ++updates_compared_;
+  if (!differs) drifting_ = 0;
   if (values[2] == 1) share_warnings(log_.advisories, group_, update.where);
   // The findings of a rank say more than a mismatch of the steps, which follows from them.
   if (values[2] == 2) return raise_of_all(update, verdicts, topic);

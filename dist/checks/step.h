@@ -64,6 +64,7 @@ class StepCheck {
   static constexpr const char* kModesDiffer = "modes_differ";
   static constexpr const char* kAutocastDiffers = "autocast_differs";
   static constexpr const char* kHookResultsDiffer = "hook_result differs";
+  static constexpr const char* kBuffersDrift = "buffers drift";
   // Warnings and notes go to the log.
   StepCheck(Reducer& reducer, WrapperLog& log, StepCheckOptions options, CheckedModule checked);
   ~StepCheck();
@@ -127,6 +128,7 @@ class StepCheck {
   struct Agreement {
     uint64_t digest = 0;
     ValuesDigest values;  // of gradients that were changed since their reduction
+    bool has_updated_buffers = false;
   };
   Agreement agreement(const autograd::Update& update) const;
   // The optimizer's state for the parameters that the reducer manages, in the order of its parameters.
@@ -149,6 +151,10 @@ class StepCheck {
   std::vector<StepOnRank::Edit> state_written(const autograd::Update& update) const;
   // Buffers that this rank has replaced since the optimizer's latest step.
   std::vector<StepOnRank::Edit> buffers_replaced(const autograd::Update& update) const;
+  // Buffers that forward has updated since then, in the first steps that have any.
+  std::vector<StepOnRank::Edit> buffers_updated(const autograd::Update& update) const;
+  // Tells once of buffers that the forwards of all ranks update and that differ in two steps in a row.
+  void warn_of_drift(std::span<const StepOnRank> steps, const Topic& about, SourceLocation where);
   // Writes to a managed gradient since it was reduced.
   std::vector<autograd::Write> edits_of(uint32_t managed, const Tensor& grad) const;
   // Whether a write without a recorded line has reached the gradient, or memory that shares its bucket.
@@ -218,6 +224,7 @@ class StepCheck {
   std::unordered_map<const void*, Steps> steps_;  // by the identity of the optimizer
   // Step counts of all ranks at the end of the latest join where they differed, by Update::serial.
   std::unordered_map<uint64_t, std::vector<uint64_t>> uneven_;
+  uint64_t updates_compared_ = 0, drifting_ = 0;  // steps with buffers_updated(); those in a row where they differed
   StepHabits habits_;
   LayerModes modes_;
   AutocastModes autocast_;

@@ -103,6 +103,7 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
                   .set_by_hand = {},
                   .writes = {},
                   .buffers = buffers_replaced(update),
+                  .updated_buffers = buffers_updated(update),
                   .state_was_loaded = update.state_loaded_at.line() != 0,
                   .state_loaded_at = update.state_loaded_at,
                   .state_writes = state_written(update),
@@ -229,6 +230,16 @@ void StepCheck::warn_of_differences(std::span<const StepOnRank> steps) {
   tell(kAutocastDiffers, autocast_.compare(steps, reducer_.past().rounds));
 }
 
+void StepCheck::warn_of_drift(std::span<const StepOnRank> steps, const Topic& about, SourceLocation where) {
+  const std::vector<GradientsApart> apart =
+      differing(updated_on_all_ranks(checked_.buffers(), steps), Compared::Parameters, about, where);
+  drifting_ = apart.empty() ? 0 : drifting_ + 1;
+  if (drifting_ < 2) return;
+  Verdict verdict = buffers_drift(steps.front().updated_buffers, apart, where);
+  verdict.iteration = reducer_.past().rounds;
+  log_.advisories.add(kBuffersDrift, std::move(verdict));
+}
+
 std::vector<Verdict> StepCheck::compare(const autograd::Update& update, const Topic& about) {
   std::vector<StepOnRank> steps;
   const std::vector<std::string> texts = group_.all_gather_text(to_text(own_step(update)), about, update.where);
@@ -271,6 +282,7 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, const To
     const std::vector<NamedParameter> replaced = replaced_on_some_ranks(checked_.buffers(), steps);
     for (Verdict& verdict : buffers_written(steps, differing(replaced, Compared::Parameters, about, update.where)))
       verdicts.push_back(std::move(verdict));
+    warn_of_drift(steps, about, update.where);
     if (std::optional<Verdict> verdict = differing_state(update, steps, about)) verdicts.push_back(std::move(*verdict));
   }
   warn_of_differences(steps);

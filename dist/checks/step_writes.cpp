@@ -130,6 +130,16 @@ std::vector<StepOnRank::Edit> StepCheck::buffers_replaced(const autograd::Update
   return replaced_buffers(checked_.buffers(), seen);
 }
 
+std::vector<StepOnRank::Edit> StepCheck::buffers_updated(const autograd::Update& update) const {
+  constexpr uint64_t kMost = 16;  // later steps are not worth the reading
+  const auto known = steps_.find(update.optimizer);
+  const uint64_t seen = known == steps_.end() ? 0 : known->second.writes_seen;
+  if (!options_.own_buffers || autograd::writes_by_hand() == seen || !reducer_.past().backward.sent ||
+      updates_compared_ >= kMost || log_.advisories.has(kBuffersDrift))
+    return {};
+  return updated_buffers(checked_.buffers(), seen);
+}
+
 std::vector<autograd::Write> StepCheck::edits_of(uint32_t managed, const Tensor& grad) const {
   const uint64_t since = reducer_.accumulation().local(managed).writes_at_reduction;
   return autograd::writes_so_far() == since ? std::vector<autograd::Write>{} : autograd::writes_to(grad, since);

@@ -152,9 +152,10 @@ struct StepOnRank {
     Place where;
   };
   std::vector<SetByHand> set_by_hand;
-  std::vector<Edit> writes;       // to parameters, by hand, since the latest step
-  std::vector<Edit> buffers;      // replaced from outside forward, if each rank keeps its own
-  bool state_was_loaded = false;  // since the latest step
+  std::vector<Edit> writes;           // to parameters, by hand, since the latest step
+  std::vector<Edit> buffers;          // replaced from outside forward, if each rank keeps its own
+  std::vector<Edit> updated_buffers;  // likewise, written in forward and used there for what is trained
+  bool state_was_loaded = false;      // since the latest step
   Place state_loaded_at;
   std::vector<Edit> state_writes;  // to the optimizer's state, by hand, since the latest step and load
   struct Member {
@@ -201,6 +202,9 @@ std::vector<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::sp
 // `apart`: the parameters that some rank wrote by hand and whose own values differ between ranks. One verdict for each
 // line that wrote to some of them.
 std::vector<Verdict> parameters_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
+// buffers_differ. `apart`: the buffers that every rank's forward updates, and whose values differ between ranks.
+Verdict buffers_drift(std::span<const StepOnRank::Edit> updates, std::span<const GradientsApart> apart,
+                      SourceLocation where);
 // `apart`: the buffers that some but not all ranks replaced, and whose values differ between ranks.
 std::vector<Verdict> buffers_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
 // `apart`: reduced gradients that differ between ranks after the hook named `hook` sent them.

@@ -71,7 +71,8 @@ constexpr std::array kMore{
         "buffers_differ",
         "Running statistics follow each rank's own batches.\n"
         "- SyncBatchNorm computes them over all ranks; broadcast_buffers = true takes those of rank 0 in each forward.\n"
-        "- Before an evaluation or a save: broadcast_coalesced, or do so on rank 0 only."},
+        "- Before an evaluation or a save: broadcast_coalesced, or do so on rank 0 only.\n"
+        "- A codebook or scale that forward updates and trains on: all_reduce what it is computed from."},
     More{
         "optimizers_differ",
         "The ranks are about to take different steps.\n"

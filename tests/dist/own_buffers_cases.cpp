@@ -155,6 +155,54 @@ const AddRankCase add_elsewhere(
     "a buffer that forward writes, that is broadcast or that is ignored may be one rank's own", &check_elsewhere,
     everywhere({2, 3}));
 
+// Every rank's forward updates a buffer by its own batch, and computes with it or not.
+std::string check_drift(const dist::ProcessGroupPtr& group) {
+  const auto mean_of = [](Training& of) { return batch_of(of.rank(), of.number).mean().reshape({1}) + 2.0; };
+  const auto run = [&](const std::function<void(Training&)>& update, dist::DDPOptions options) {
+    Training of(group, options);
+    of.net->in_forward = [&](ScaledImpl&) { update(of); };
+    return of.run([](Training&) {});
+  };
+  const dist::DDPOptions own = {.broadcast_buffers = false};
+  const unsigned line = __LINE__ + 3;
+  const auto drifts = [&](Training& of) {
+    const NoGradGuard no_grad;
+    of.net->scale.mul_(0.9).add_(mean_of(of), 0.1);
+  };
+  const auto said = run(drifts, own);
+  if (said.size() != 1) return fmt::format("{} verdicts", said.size());
+  const dist::Verdict& verdict = said[0];
+  if (verdict.kind != "buffers_differ" || verdict.severity != dist::Severity::Warning || verdict.cause.op != "add_" ||
+      to_string(verdict.cause.place) != to_string(Place("dist/own_buffers_cases.cpp", line)) ||
+      verdict.iteration != 2 || verdict.parameters.size() != 1 || verdict.parameters[0].name != "scale" ||
+      verdict.message.find("wrote each rank's own values") == verdict.message.npos)
+    return verdict.message;
+  if (const auto other = run(drifts, {}); !other.empty()) return "broadcast: " + other[0].message;
+  const std::pair<const char*, std::function<void(Training&)>> healthy[] = {
+      {"averaged",
+       [&](Training& of) {
+         const NoGradGuard no_grad;
+         const Tensor mean = mean_of(of);
+         group->all_reduce(mean, {.op = dist::ReduceOp::Avg, .description = "means"})->wait();
+         of.net->scale.mul_(0.9).add_(mean, 0.1);
+       }},
+      {"only recorded",
+       [&](Training& of) {
+         const NoGradGuard no_grad;
+         of.net->log.copy_(of.net->log * 0.9 + mean_of(of) * 0.1);
+       }},
+      {"once", [&](Training& of) {
+         const NoGradGuard no_grad;
+         if (of.number == 1) of.net->scale.copy_(mean_of(of));
+       }}};
+  for (const auto& [what, update] : healthy) {
+    if (const auto other = run(update, own); !other.empty()) return fmt::format("{}: {}", what, other[0].message);
+  }
+  return "";
+}
+const AddRankCase add_drift("a buffer that each rank's forward updates and trains on is reported in the second step",
+                            &check_drift, everywhere({2, 3}));
+
 // Mean and variance of the batch norm differ from the first step on.
 std::string check_told_once(const dist::ProcessGroupPtr& group) {
   Training apart(group, {.broadcast_buffers = false, .verify_every = 1});

@@ -1,14 +1,11 @@
 // The engine behind backward().
 //
 // 1. Gather (gathered_graph.h): walk the graph from the roots, sort the nodes by descending sequence number, and note
-//    for each leaf the lowest number among the nodes that feed it. Now the plan is known: which nodes run, in which
-//    order, and which leaves will receive a gradient.
-// 2. Run each node: its output gradients are in a buffer; its input gradients are added to the
-//    buffers of earlier nodes or of leaves. When the lowest node that feeds a leaf has run, the
-//    leaf's gradient is complete: hooks, accumulation, grad-ready.
-// 3. Finish: listeners, clean-up.
-//
-// Observers (engine_observer.h) look at the nodes that run.
+//    for each leaf the lowest number among the nodes that feed it. This is the plan: which nodes run, in which order,
+//    and which leaves will receive a gradient.
+// 2. Run each node: its input gradients are added to the buffers of earlier nodes or of leaves. When the lowest node
+//    that feeds a leaf has run, the leaf's gradient is complete: hooks, accumulation, grad-ready.
+// 3. Finish: listeners, clean-up. Observers (engine_observer.h) look at the nodes that run.
 #pragma once
 
 #include <brigade/autograd/backward.h>

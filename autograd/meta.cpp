@@ -6,8 +6,6 @@
 #include <brigade/core/warning.h>
 #include <brigade/kernels/elementwise.h>
 
-#include <algorithm>
-
 namespace brigade::autograd {
 
 bool AutogradMeta::adopt_target() {

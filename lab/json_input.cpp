@@ -6,8 +6,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <memory>
-
 namespace brigade::lab {
 
 using nlohmann::json;

@@ -8,7 +8,6 @@
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/terminal.h>
 
-#include <cerrno>
 #include <cstring>
 #include <exception>
 #include <iostream>

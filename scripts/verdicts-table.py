@@ -4,8 +4,8 @@
     scripts/verdicts-table.py            writes the table
     scripts/verdicts-table.py --check    says what is wrong with it, and changes nothing
 
-A file is named after its kind and opens like this. A line that goes on is indented further. Several kinds in one file share a row;
-then the first gives the file its name.
+A file is named after its kind and opens like this. A line that goes on is indented further. Several kinds that share a row stand in
+the first line; then the first gives the file its name. A file of small kinds has such a comment before each of them instead.
 
     // slow_rank: one rank's gradients come late, several backwards in a row.
     //
@@ -41,24 +41,27 @@ class Kinds:
 
     def place_in_table(self):
         """By severity, then by the moment, then by name."""
-        return SEVERITIES.index(self.severity.split(" ")[0]), self.when.split(",")[0].strip("`"), self.path.stem
+        return SEVERITIES.index(self.severity.split(" ")[0]), self.when.split(",")[0].strip("`"), self.names[0]
 
 
-def first_comment(text):
-    lines = []
-    for line in text.splitlines():
-        if not line.startswith("//"):
-            break
-        lines.append(line[2:].removeprefix(" "))
-    return lines
+def comments_of(text):
+    """The comments that describe kinds: the first of the file, or those that begin so."""
+    all_comments = [[line[2:].removeprefix(" ") for line in found.splitlines()] for found in re.findall(r"^(?://[^\n]*\n)+", text, re.M)]
+    described = [lines for lines in all_comments if re.match(r"[a-z_, ]+: ", lines[0]) and any(FIELD.fullmatch(line) for line in lines)]
+    return described or all_comments[:1] or [[""]]
 
 
 def read(path, causes):
-    """Kinds of a file, and what is wrong with its comment; `causes`: the names that are known."""
+    """Kinds of a file, and what is wrong with its comments; `causes`: the names that are known."""
+    comments = comments_of(path.read_text())
+    return [read_comment(path, lines, causes, len(comments) > 1) for lines in comments]
+
+
+def read_comment(path, lines, causes, is_one_of_many):
     where = path.relative_to(ROOT)
-    lines = first_comment(path.read_text()) or [""]
     kinds = Kinds(path, [name.strip() for name in lines[0].split(":", 1)[0].split(",")])
-    if ":" not in lines[0] or not all(KIND.fullmatch(name) for name in kinds.names) or kinds.names[0] != path.stem:
+    is_named = is_one_of_many or kinds.names[0] == path.stem
+    if ":" not in lines[0] or not all(KIND.fullmatch(name) for name in kinds.names) or not is_named:
         return kinds, [f"{where}:1: expected '// {path.stem}: what it says.', got '// {lines[0]}'"]
     field = ""
     for line in lines:
@@ -84,7 +87,7 @@ def all_kinds():
     names = (ROOT / "dist/errors/verdict.cpp").read_text().split("kNames[] = {", 1)[1].split("}", 1)[0]
     causes = set(re.findall(r'"(\w+)"', names))
     files = sorted(ROOT.glob("dist/*/kinds/*.cpp"))
-    read_files = [read(path, causes) for path in files]
+    read_files = [each for path in files for each in read(path, causes)]
     return [kinds for kinds, _ in read_files], [fault for _, faults in read_files for fault in faults]
 
 

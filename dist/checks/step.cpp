@@ -299,9 +299,7 @@ void StepCheck::raise(const autograd::Update& update, std::vector<Verdict> verdi
 
 void StepCheck::raise_of_all(const autograd::Update& update, const std::vector<Verdict>& own,
                              const Topic& about) const {
-  std::vector<std::vector<Verdict>> by_rank;
-  for (const std::string& text : group_.all_gather_text(to_text(own), about, update.where))
-    by_rank.push_back(decoded<std::vector<Verdict>>(text));
+  const auto by_rank = decoded_of_all<std::vector<Verdict>>(group_.all_gather_text(to_text(own), about, update.where));
   if (!update.scale_fault) raise(update, merge(by_rank));
 }
 

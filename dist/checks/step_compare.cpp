@@ -241,10 +241,7 @@ void StepCheck::warn_of_drift(std::span<const StepOnRank> steps, const Topic& ab
 }
 
 std::vector<Verdict> StepCheck::compare(const autograd::Update& update, const Topic& about) {
-  std::vector<StepOnRank> steps;
-  const std::vector<std::string> texts = group_.all_gather_text(to_text(own_step(update)), about, update.where);
-  for (const std::string& text : texts)
-    steps.push_back(decoded<StepOnRank>(text));
+  const auto steps = decoded_of_all<StepOnRank>(group_.all_gather_text(to_text(own_step(update)), about, update.where));
   std::vector<NamedParameter> parameters;
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const int64_t position = reducer_.find(update.parameters[i]);

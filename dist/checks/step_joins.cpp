@@ -43,10 +43,8 @@ void StepCheck::compare_steps_of_join(SourceLocation where) {
     own[key].push_back(optimizer->steps_taken());
     ours[key] = optimizer;
   }
-  std::vector<Counts> of_ranks;
-  for (const std::string& text :
-       group_.all_gather_text(to_text(own), Topic{Phase::Join, Name("join: steps of the optimizers")}, where))
-    of_ranks.push_back(decoded<Counts>(text));
+  auto of_ranks = decoded_of_all<Counts>(
+      group_.all_gather_text(to_text(own), Topic{Phase::Join, Name("join: steps of the optimizers")}, where));
   for (const auto& [key, optimizer] : ours) {
     std::vector<uint64_t> counts;
     for (Counts& of_rank : of_ranks) {

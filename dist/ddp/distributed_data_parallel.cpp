@@ -291,7 +291,7 @@ void DistributedDataParallelBase::pre_forward(const Tensor* batch, SourceLocatio
   const bool again = failed.defined() && has_batch && batch->storage() == failed.storage();  // or a part of it
   if (again) forwards.error.clear();
   if (forwards.error.empty()) forwards.where = where;
-  if (!again) forwards.add(where);
+  if (!again) ++forwards.at(where);
   if (options_.diagnosis) {
     look_at_buffers(where);
     if (step_check_) step_check_->look_at_modes();

@@ -34,9 +34,7 @@ std::string trace_json(const DistributedDataParallelBase& ddp, SourceLocation wh
   ProcessGroup& group = ddp.group();
   const auto& rounds = ddp.timeline().rounds();
   const RankTimeline mine{clock_identity(), {rounds.begin(), rounds.end()}};
-  std::vector<RankTimeline> ranks;
-  for (const std::string& text : group.all_gather_text(to_text(mine), "timelines, to merge", where))
-    ranks.push_back(decoded<RankTimeline>(text));
+  const auto ranks = decoded_of_all<RankTimeline>(group.all_gather_text(to_text(mine), "timelines, to merge", where));
   std::vector<std::string> names;
   for (const NamedParameter& parameter : reducer.parameters())
     names.push_back(parameter.name);

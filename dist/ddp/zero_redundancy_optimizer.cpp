@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -131,10 +130,8 @@ class StepOfShadow final : public JoinHook {
 
 // Throws the same error on every rank when their lines differ.
 void check_same_lines(ProcessGroup& group, const std::vector<std::string>& mine, SourceLocation where) {
-  std::vector<std::vector<std::string>> lists;
-  for (const std::string& text : group.all_gather_text(
-           to_text(mine), Topic{Phase::Construction, Name("ZeroRedundancyOptimizer: parameters")}, where))
-    lists.push_back(decoded<std::vector<std::string>>(text));
+  const auto lists = decoded_of_all<std::vector<std::string>>(group.all_gather_text(
+      to_text(mine), Topic{Phase::Construction, Name("ZeroRedundancyOptimizer: parameters")}, where));
   for (size_t rank = 1; rank < lists.size(); ++rank) {
     for (size_t i = 0; i < std::max(lists[0].size(), lists[rank].size()); ++i) {
       const auto line = [i](const std::vector<std::string>& list) {

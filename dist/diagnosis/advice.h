@@ -11,8 +11,10 @@
 #include <brigade/core/place.h>
 #include <brigade/dist/buckets/words.h>
 #include <brigade/dist/diagnosis/finished_backward.h>
+#include <brigade/dist/errors/rank_activity.h>
 #include <brigade/dist/errors/verdict.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -20,6 +22,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace brigade::dist {
@@ -34,15 +37,14 @@ struct KeptBackwards {
 
 // Forwards that record gradients, since the latest backward that was reduced.
 struct BegunForwards {
-  struct AtLine {
-    SourceLocation where;
-    int64_t count = 0;  // those that were run again count once
-  };
-  std::vector<AtLine> lines;
-  std::string error;     // that one of them threw
-  SourceLocation where;  // of that one
+  std::vector<std::pair<Line, int64_t>> lines;  // with their numbers; those that were run again count once
+  std::string error;                            // that one of them threw
+  Line where;                                   // of that one
 
-  void add(SourceLocation at);
+  int64_t& at(Line line) {
+    const auto known = std::ranges::find(lines, line, &std::pair<Line, int64_t>::first);
+    return (known == lines.end() ? lines.emplace_back(line, 0) : *known).second;
+  }
 };
 
 // What a rank knows when a backward that it reduces begins.

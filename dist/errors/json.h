@@ -8,6 +8,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace brigade {
 
@@ -34,6 +35,14 @@ T decoded(const std::string& text) {
   } catch (const nlohmann::json::exception& error) {
     throw DistError("a message from a rank cannot be read: {}", error.what());
   }
+}
+// Of each rank.
+template <class T>
+std::vector<T> decoded_of_all(const std::vector<std::string>& texts) {
+  std::vector<T> result;
+  for (const std::string& text : texts)
+    result.push_back(decoded<T>(text));
+  return result;
 }
 
 }  // namespace brigade::dist

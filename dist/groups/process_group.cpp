@@ -321,4 +321,18 @@ std::vector<std::string> ProcessGroup::gather_texts(std::string_view text, const
   return result;
 }
 
+// --- Memory of buckets, for every kind of group.
+
+Tensor memory_of_group(const void* home, int64_t numel, DType dtype, Device device,
+                       const std::function<Allocation(size_t bytes)>& allocate) {
+  if (numel < 0) throw ShapeError("allocate: the number of elements must not be negative, got {}", numel);
+  const size_t bytes = checked_bytes(numel, itemsize(dtype));
+  auto storage = make_intrusive<Storage>(allocate(bytes), bytes, device, home);
+  return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
+}
+
+Tensor room_to_exchange(ProcessGroup& group, int64_t numel, DType dtype, Device device) {
+  return device == Device() ? group.allocate(numel, dtype) : empty({numel}, {dtype, device});
+}
+
 }  // namespace brigade::dist

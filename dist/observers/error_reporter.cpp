@@ -110,9 +110,7 @@ RankReport ErrorReporter::own_report(const Round& round, const TracedBackward* b
 std::exception_ptr ErrorReporter::error_of_all(const Round& round, const RankReport& own) {
   const ReducerSetup& setup = round.setup();
   const Outcome& outcome = round.outcome();
-  std::vector<RankReport> reports;
-  for (const std::string& text : round.exchange(to_text(own), "error report", Phase::Report))
-    reports.push_back(decoded<RankReport>(text));
+  auto reports = decoded_of_all<RankReport>(round.exchange(to_text(own), "error report", Phase::Report));
   for (const RankReport& report : reports)
     used_by_rank_.push_back(report.ready);
   if (outcome.same_round && outcome.failed == 0) take_earlier(reports);

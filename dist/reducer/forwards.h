@@ -1,8 +1,7 @@
 // The forwards whose backward a reducer has to reduce, and which backward belongs to which of them.
 //
-// A rank whose loss reaches nothing of a wrapper has to take part in the backward of its peers. It does so in the first
-// backward that goes through a node which the forward recorded, or that comes after a forward which recorded nothing. A
-// backward that passes by the forward may belong to something else: the rank then takes part when gradients are read.
+// A rank whose loss reaches nothing of a wrapper takes part in its peers' backward: in the first that goes through a node
+// which the forward recorded, or comes after a forward which recorded nothing, else when gradients are read.
 #pragma once
 
 #include <brigade/autograd/listener.h>
@@ -21,8 +20,7 @@ class Forwards {
     uint64_t from = 0, to = 0;  // the nodes it recorded, in terms of autograd::recorded_nodes()
     uint64_t number = 0;        // among those of all wrappers
     SourceLocation where = {};
-    // Plan::number of the first backward that did not go through it. 0: it needs none, because one went through it, or
-    // this reducer took part in one since and it is empty, or gradients were used since.
+    // Plan::number of the first backward that did not go through it. 0: it needs none.
     uint64_t passed_by = UINT64_MAX;
     uint64_t uses = 0;  // of gradients of the group since then
     bool failed = false;
@@ -44,11 +42,9 @@ class Forwards {
   bool goes_through(const autograd::Plan& plan) const;
   // Whether `plan` may be the backward of one of them: it goes through one, or one recorded nothing.
   bool may_be_in(const autograd::Plan& plan) const;
-  // Whether a forward waits for its backward and `plan` counts as that backward. `own`: it reaches a parameter that
-  // no other reducer manages.
+  // Whether a forward waits and `plan` counts as its backward. `own`: it reaches a parameter of no other reducer.
   bool take_part_in(const autograd::Plan& plan, bool own) const;
-  // The first forward that `plan` is the backward of, else the latest one, since those that the backward does not go
-  // through are evaluations; null without any.
+  // The first forward that `plan` is the backward of, else the latest one (others are evaluations); null without any.
   const Forward* of(const autograd::Plan& plan) const;
 
   // A backward that reaches nothing of the reducer does not seem to be theirs.
@@ -59,8 +55,7 @@ class Forwards {
   void note_use() noexcept;
   void need_none() noexcept;
   // The forward of the peers' backward, if this rank's reached nothing of it: of those that need one and that the
-  // latest backward up to `backward` was the first to pass by, the first since the latest use of gradients. Earlier and
-  // later ones have none. Number 0: not known.
+  // latest backward up to `backward` was the first to pass by, the first since gradients were used. Number 0: not known.
   Forward open(uint64_t backward = UINT64_MAX) const noexcept;
   bool were_passed_by() const noexcept { return !passed_by_.empty(); }
   // The forward that needs a backward and was left out; number and passed_by are 0 if there is none. Only if

@@ -35,13 +35,11 @@ class Reducer final : public autograd::Listener {
 
   // Called when a forward begins whose backward this group has to reduce: a rank whose loss then reaches no parameter
   // still takes part. `rows`: samples in its batch, 0 if unknown. Throws the deferred error (ReportAt::NextForward),
-  // and, outside no_sync, the error that broke an earlier backward: a time-out, a lost rank, an error of a hook. For
-  // the rest of the reducer's life, backwards that would be reduced throw that error, too.
+  // and, outside no_sync, the error that broke an earlier backward, as later backwards do.
   void prepare_for_forward(int64_t rows = 0, SourceLocation where = {});
-  // Called when that forward has ended, with or without an error. A backward that reaches no parameter counts as its
-  // backward only if it goes through something that the forward recorded, or if one of the two recorded nothing. Any
-  // other backward may belong to something else: this rank then takes part when the gradients are read (by clipping
-  // or an optimizer), if no other backward has come.
+  // Called when that forward has ended; `failed`: by an error. A backward that reaches no parameter counts as its
+  // backward only if it goes through something that the forward recorded, or if one of the two recorded nothing. After
+  // any other backward this rank takes part when the gradients are read (by clipping or an optimizer).
   void end_forward(bool failed = false) noexcept;
   // What is local to this rank; no_sync() enters and leaves there.
   Accumulation& accumulation() noexcept { return accumulation_; }

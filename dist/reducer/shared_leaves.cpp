@@ -95,9 +95,8 @@ void SharedLeaves::begin_forward() {
 }
 
 void SharedLeaves::end_forward(bool failed) noexcept {
-  if (forwards_.empty()) return;
-  if (failed) return forwards_.pop_back();
-  forwards_.back().to = std::min(forwards_.back().to, autograd::recorded_nodes());
+  if (failed && !forwards_.empty()) forwards_.pop_back();
+  if (!forwards_.empty()) forwards_.back().to = std::min(forwards_.back().to, autograd::recorded_nodes());
 }
 
 void SharedLeaves::pass_over_empty_forwards() noexcept {

@@ -3,10 +3,7 @@
 #include <simt/device.h>
 
 #include <cmath>
-#include <cstdint>
 #include <limits>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -3,8 +3,6 @@
 
 #include <simt/device.h>
 
-#include <cstdlib>
-
 // The two halves of a warp wait at different barriers.
 __global__ void divergent_barrier(float* x) {
   if (threadIdx.x < 16) {

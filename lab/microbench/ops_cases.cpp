@@ -4,8 +4,6 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/microbench/micro_case.h>
 
-#include <chrono>
-
 namespace brigade::lab {
 namespace {
 

@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>

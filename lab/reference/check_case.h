@@ -11,7 +11,6 @@
 
 #include <functional>
 #include <string>
-#include <vector>
 
 namespace brigade::lab::reference {
 

@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cmath>
 #include <map>
 
 namespace brigade::lab::reference {

@@ -10,7 +10,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <set>

@@ -8,15 +8,12 @@
 #include <doctest/doctest.h>
 
 namespace brigade::test::autocast_cache_test {
+
 using amp::autocast;
 using Values = std::vector<double>;
 
-namespace {
-
 Tensor weight() { return full({2, 2}, 2.0, kFloat32).requires_grad_(); }
 Tensor matrix() { return ones({2, 2}); }
-
-}  // namespace
 
 TEST_CASE("a weight is cast once, also in nested regions, and its casts go with the outermost") {
   const Tensor w = weight();

@@ -9,12 +9,11 @@
 #include <doctest/doctest.h>
 
 namespace brigade::test::autocast_graph_test {
+
 using amp::autocast;
 using autograd::AutogradContext;
 using Tensors = std::vector<Tensor>;
 using Values = std::vector<double>;
-
-namespace {
 
 Tensor weight() { return full({2, 2}, 2.0, kFloat32).requires_grad_(); }
 Tensor matrix() { return ones({2, 2}); }
@@ -48,8 +47,6 @@ struct NotingInFloat32 : autograd::Function<NotingInFloat32>, autograd::CastInpu
     return {Noting::backward(ctx, grads)[0], Tensor(), Tensor()};
   }
 };
-
-}  // namespace
 
 TEST_CASE("backward runs outside of autocast, wherever it is called") {
   const Tensor w = weight();

@@ -9,11 +9,10 @@
 #include <vector>
 
 namespace brigade::test::capturable_scaler_test {
+
 using test::error_of;
 using test::OneWeight;
 using test::says_all;
-
-namespace {
 
 struct Step {
   std::vector<double> weights;
@@ -48,8 +47,6 @@ std::vector<Step> run(const amp::GradScalerOptions& options, double momentum, bo
   }
   return steps;
 }
-
-}  // namespace
 
 TEST_CASE("a capturable scaler leaves the weights, scales and counts of the usual one, to the bit") {
   for (const double momentum : {0.0, 0.9}) {

@@ -5,11 +5,10 @@
 #include <memory>
 
 namespace brigade::test::fused_step_test {
+
 using test::error_of;
 using test::OneWeight;
 using test::says_all;
-
-namespace {
 
 using Make = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>;
 
@@ -41,8 +40,6 @@ template <class O>
 Make make(std::remove_cvref_t<decltype(std::declval<O&>().options())> options) {
   return [options](const std::vector<Tensor>& parameters) { return std::make_unique<O>(parameters, options); };
 }
-
-}  // namespace
 
 TEST_CASE("a fused step moves the weights as one after unscale_, to the bit") {
   const std::vector<Make> optimizers{make<optim::SGD>({.lr = 0.1, .weight_decay = 0.01}),

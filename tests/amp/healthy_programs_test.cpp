@@ -7,13 +7,10 @@
 #include <amp/training.h>
 
 namespace brigade::test::healthy_programs_test {
+
 using test::OneWeight;
 
-namespace {
-
 const amp::GradScalerOptions kScale8{.init_scale = 8};
-
-}  // namespace
 
 TEST_CASE("two models with a scaler each") {
   OneWeight a, b;

@@ -11,11 +11,10 @@
 #include <vector>
 
 namespace brigade::test::op_lists_test {
+
 using amp::CastRule;
 using amp::ListedOperation;
 using nlohmann::json;
-
-namespace {
 
 json torch_lists() {
   std::ifstream in(BRIGADE_TEST_DATA "/torch_op_lists.json");
@@ -115,8 +114,6 @@ bool is_missing_here(const std::string& name) {
   const bool of_a_family = name.starts_with("fft_") || (name.starts_with("linalg_") && !name.ends_with("_norm"));
   return of_a_family || kMissingHere.contains(name);
 }
-
-}  // namespace
 
 TEST_CASE("each rule is that of PyTorch's operation, on the CPU and on CUDA") {
   const json lists = torch_lists();

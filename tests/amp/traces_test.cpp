@@ -14,9 +14,8 @@
 #include <set>
 
 namespace brigade::test::traces_test {
-using nlohmann::json;
 
-namespace {
+using nlohmann::json;
 
 double number(const json& value) {
   return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>();
@@ -169,8 +168,6 @@ class Replay {
   std::vector<std::unique_ptr<optim::SGD>> optimizers_;
   std::unique_ptr<amp::GradScaler> scaler_;
 };
-
-}  // namespace
 
 TEST_CASE("every call of more than 200 sequences does what PyTorch's does") {
   std::ifstream file(BRIGADE_TEST_DATA "/traces.json");

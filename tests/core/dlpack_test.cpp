@@ -7,8 +7,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
-
 namespace brigade::test::dlpack_test {
 using test::error_of;
 

@@ -8,8 +8,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
-
 namespace brigade::test::npy_test {
 using test::error_of;
 using test::read_bytes;

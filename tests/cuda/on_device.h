@@ -12,7 +12,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <string>
 #include <vector>
 
 namespace brigade::test {

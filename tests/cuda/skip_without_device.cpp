@@ -2,7 +2,6 @@
 #include <brigade/core/cuda/device.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 namespace {
 

@@ -6,7 +6,6 @@
 #include <brigade/core/view.h>
 #include <brigade/dist/ddp/model_averaging.h>
 
-#include <cmath>
 #include <limits>
 
 namespace brigade::test::hook_resume_cases {

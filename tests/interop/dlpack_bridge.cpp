@@ -3,7 +3,6 @@
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 
-#include <cstring>
 #include <exception>
 #include <string>
 

@@ -22,10 +22,9 @@
 #include <unistd.h>
 
 namespace brigade::test::bad_input_test {
+
 using test::contains;
 using test::run_program;
-
-namespace {
 
 namespace fs = std::filesystem;
 
@@ -62,8 +61,6 @@ std::set<std::string> processes_with(const std::string& part, const char* file =
   }
   return found;
 }
-
-}  // namespace
 
 TEST_CASE("damaged data files are named with the line or the place of the damage") {
   const Folder folder;

@@ -14,9 +14,8 @@
 #include <unistd.h>
 
 namespace brigade::test::bench_baseline_test {
-using nlohmann::json;
 
-namespace {
+using nlohmann::json;
 
 std::string file_name(const std::string& what) {
   return (std::filesystem::temp_directory_path() / ("brigade-baseline-" + std::to_string(getpid()) + what)).string();
@@ -35,8 +34,6 @@ const json kEarlier{{"version", "0.0.9"},
                      {{{"bytes", 4}, {"backend", "shm"}, {"time_us", {{"median", 2.0}}}},
                       {{"bytes", 4}, {"backend", "gloo"}, {"time_us", {{"median", 50.0}}}},
                       {{"bytes", 8}, {"backend", "shm"}}}}};
-
-}  // namespace
 
 TEST_CASE("a row of the baseline is that whose fields are those of the key") {
   const lab::bench::Baseline baseline(written(kEarlier), "time_us");

@@ -11,12 +11,10 @@
 #include <doctest/doctest.h>
 
 namespace brigade::test::bench_bucket_test {
+
 using namespace brigade::lab::bench;
 
-namespace {
 constexpr int64_t kMib = 1 << 20;
-}  // namespace
-
 TEST_CASE("the cheapest bucket a byte, and the term that makes the others dearer") {
   // us per MiB: 100 + 4 + 20, 25 + 4 + 20, 6.25 + 4 + 20, 1.6 + 4 + 60
   const std::vector<BucketCost> costs{{kMib, {{"launch", 100}, {"flags", 4}, {"reduce", 20}}},

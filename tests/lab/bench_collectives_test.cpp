@@ -17,11 +17,10 @@
 #include <mutex>
 
 namespace brigade::test::bench_collectives_test {
+
 using namespace brigade::lab::bench;
 using doctest::Approx;
 using nlohmann::json;
-
-namespace {
 
 // A measurement of 4,000 bytes in 2 us on each of 4 ranks.
 Measured measured(const std::string& collective) {
@@ -67,8 +66,6 @@ json rows_of(const std::vector<std::string>& collectives, bool falsify) {
   });
   return rows;
 }
-
-}  // namespace
 
 TEST_CASE("algbw is the size by the time, and busbw that by the factor of nccl-tests") {
   // 4,000 bytes in 2 us are 2 GB/s; bus bandwidth factors for 4 ranks.

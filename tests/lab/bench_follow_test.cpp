@@ -8,9 +8,8 @@
 #include <sstream>
 
 namespace brigade::test::bench_follow_test {
-using nlohmann::json;
 
-namespace {
+using nlohmann::json;
 
 // The prefix of the shell command may be a pipe into the program.
 test::Streams follow(const std::string& what, const std::string& lines, const std::string& backend) {
@@ -24,8 +23,6 @@ std::vector<json> answers(const std::string& output) {
     found.push_back(json::parse(line));
   return found;
 }
-
-}  // namespace
 
 TEST_CASE("bench follow answers each line in turn with so many times as the line says") {
   for (const std::string backend : {"shm", "threads"}) {

@@ -16,10 +16,9 @@
 #include <unistd.h>
 
 namespace brigade::test::bench_plot_test {
+
 using namespace brigade::lab::bench;
 using test::contains;
-
-namespace {
 
 std::string picture(const std::string& ending = ".svg") {
   return (std::filesystem::temp_directory_path() / ("brigade-plot-test-" + std::to_string(getpid()) + ending)).string();
@@ -79,8 +78,6 @@ bool has_gnuplot() {
     return false;
   }
 }
-
-}  // namespace
 
 TEST_CASE("gnuplot gets the points that can be drawn, in quotes that end where they should") {
   const std::string script = gnuplot_script(example());

@@ -9,10 +9,9 @@
 #include <nlohmann/json.hpp>
 
 namespace brigade::test::bench_replay_test {
+
 using namespace brigade::lab::bench;
 using nlohmann::json;
-
-namespace {
 
 // One step of a rank that starts `late` us late: forward 10, backward 100, and a wait of 20 us.
 void add_step(json& events, int rank, double late, double second_launch) {
@@ -58,8 +57,6 @@ json two_ranks() {
         {"buckets", {{{"dtype", "float32"}}, {{"dtype", "float32"}}}},
         {"ready_order", {1, 0}}}}};
 }
-
-}  // namespace
 
 TEST_CASE("a plan holds the launches of a trace, from the begin of each rank's step") {
   const ReplayPlan plan = plan_of(lab::trace_of_text(two_ranks().dump()));

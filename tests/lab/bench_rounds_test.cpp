@@ -12,9 +12,8 @@
 #include <mutex>
 
 namespace brigade::test::bench_rounds_test {
-using namespace brigade::lab::bench;
 
-namespace {
+using namespace brigade::lab::bench;
 
 // A turn that returns the times one after another and then repeats the last one.
 Turn turn_of(const std::string& name, std::vector<double> times, std::string* order = nullptr) {
@@ -25,8 +24,6 @@ Turn turn_of(const std::string& name, std::vector<double> times, std::string* or
             return time;
           }};
 }
-
-}  // namespace
 
 TEST_CASE("rounds that were asked for exactly are run exactly, and the warm-up does not count") {
   std::vector<Turn> turns{turn_of("a", {100, 1, 2, 3, 4}), turn_of("b", {7})};

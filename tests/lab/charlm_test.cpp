@@ -10,9 +10,8 @@
 #include <doctest/doctest.h>
 
 namespace brigade::test::charlm_test {
-using test::Trained;
 
-namespace {
+using test::Trained;
 
 // A network of 15 thousand parameters.
 const lab::CharlmSettings kSmall{.block_size = 32, .n_layer = 1, .n_head = 4, .n_embd = 32, .sample_length = 20};
@@ -33,8 +32,6 @@ Trained train(const std::string& backend, const lab::TrainOptions& options, cons
   CHECK(trained.parameters_equal);
   return trained;
 }
-
-}  // namespace
 
 TEST_CASE("the text is Paradise Lost, and its last tenth is kept apart") {
   const lab::Text text = lab::load_text(lab::text_path());

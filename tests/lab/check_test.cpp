@@ -16,12 +16,11 @@
 #include <fstream>
 
 namespace brigade::test::check_test {
+
 using namespace brigade::lab;
 using test::contains;
 using test::run_program;
 using test::TemporaryFolder;
-
-namespace {
 
 namespace fs = std::filesystem;
 
@@ -91,8 +90,6 @@ void write_op(const std::string& path, const std::string& family, const std::str
       path, tensors,
       {{"op", row.at("op").get<std::string>()}, {"arguments", row.value("args", nlohmann::json::object()).dump()}});
 }
-
-}  // namespace
 
 TEST_CASE("every operation and every model agrees with PyTorch, and no operation lacks a case") {
   int cases = 0;

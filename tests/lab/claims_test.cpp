@@ -14,7 +14,6 @@
 #include <vector>
 
 namespace brigade::test::claims_test {
-namespace {
 
 using nlohmann::json;
 
@@ -34,8 +33,6 @@ json recorded(const std::string& file) {
   std::ifstream in(BRIGADE_SOURCE_DIR "/evidence/faults_torch/" + file);
   return json::parse(in).at("rows");
 }
-
-}  // namespace
 
 TEST_CASE("the rows that say Wrong, and no others, are claims that the program runs") {
   std::vector<std::string> rows;

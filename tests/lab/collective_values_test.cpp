@@ -15,9 +15,8 @@
 #include <vector>
 
 namespace brigade::test::collective_values_test {
-using dist::ReduceOp;
 
-namespace {
+using dist::ReduceOp;
 
 constexpr DType kDTypes[] = {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUInt8, kBool};
 constexpr int64_t kCount = 197;
@@ -51,8 +50,6 @@ std::vector<int64_t> wrong_on(int ranks, const std::vector<Case>& all, F stand_i
   });
   return {wrong.begin(), wrong.end()};
 }
-
-}  // namespace
 
 TEST_CASE("nothing is wrong in any dtype, by any operation, on 1 to 64 ranks") {
   const std::vector<Case> all = cases();

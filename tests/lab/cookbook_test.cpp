@@ -11,7 +11,6 @@
 #include <string>
 
 namespace brigade::test::cookbook_test {
-namespace {
 
 // The text on one line, without the folder and line numbers of the places that it names.
 std::string squeezed(const std::string& text) {
@@ -35,8 +34,6 @@ bool stands_in_cookbook(const std::string& text) {
   const std::string cookbook{std::istreambuf_iterator<char>(file), {}};
   return squeezed(cookbook).find(text) != std::string::npos;
 }
-
-}  // namespace
 
 TEST_CASE("the cookbook prints what a second backward through one graph says") {
   const Tensor w = ones({2}).requires_grad_();

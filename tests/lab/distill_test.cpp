@@ -7,9 +7,8 @@
 #include <doctest/doctest.h>
 
 namespace brigade::test::distill_test {
-using test::Trained;
 
-namespace {
+using test::Trained;
 
 lab::TrainOptions options_of(const std::string& form, int64_t steps) {
   lab::TrainOptions options = lab::find_recipe("distill").defaults;
@@ -24,8 +23,6 @@ Trained train(const std::string& backend, const lab::TrainOptions& options, cons
 }
 
 const std::vector<std::string> kRight{"whole-module", "student-alone", "child-called", "loss-all-reduce"};
-
-}  // namespace
 
 TEST_CASE(
     "DIV-01, DIV-02: whichever module is wrapped or called, all ranks have the same gradients and the same curve") {

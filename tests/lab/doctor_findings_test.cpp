@@ -11,10 +11,9 @@
 #include <unistd.h>
 
 namespace brigade::test::doctor_findings_test {
+
 using lab::Finding;
 using lab::Health;
-
-namespace {
 
 lab::Machine sound_machine() {
   lab::Machine machine;
@@ -64,8 +63,6 @@ std::vector<std::string> not_well(const lab::Machine& machine, Health health) {
 }
 
 using Names = std::vector<std::string>;
-
-}  // namespace
 
 TEST_CASE("of a sound machine the doctor says what will be used, and advises nothing") {
   const lab::Machine machine = sound_machine();

@@ -12,9 +12,8 @@
 #include <unistd.h>
 
 namespace brigade::test::exit_status_test {
-using test::contains;
 
-namespace {
+using test::contains;
 
 namespace fs = std::filesystem;
 
@@ -45,8 +44,6 @@ struct Folder {
     return (path / name).string();
   }
 };
-
-}  // namespace
 
 TEST_CASE("status 2: a command, a name or a number that makes no sense") {
   const Folder folder;

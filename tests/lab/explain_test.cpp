@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 namespace brigade::test::explain_test {
-namespace {
 
 // A backward of two ranks with one bucket, at round numbers.
 nlohmann::json made_up_trace(const char* backend, bool arrival_known) {
@@ -52,8 +51,6 @@ nlohmann::json made_up_trace(const char* backend, bool arrival_known) {
             {"ready_order", {0}},
             {"users", {2}}}}};
 }
-
-}  // namespace
 
 TEST_CASE("explain tells buckets, ready order and one iteration; its trace tells the same again") {
   const std::string file =

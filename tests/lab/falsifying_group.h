@@ -4,9 +4,6 @@
 
 #include <brigade/dist/groups/process_group.h>
 
-#include <cstring>
-#include <functional>
-
 namespace brigade::test {
 
 class FalsifyingGroup : public dist::ProcessGroup {

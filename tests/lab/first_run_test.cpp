@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 namespace brigade::test::first_run_test {
-namespace {
 
 namespace fs = std::filesystem;
 
@@ -65,8 +64,6 @@ std::vector<std::string> next_steps(const std::string& output) {
     commands.push_back((*found)[1]);
   return commands;
 }
-
-}  // namespace
 
 TEST_CASE("the demo ends with next steps, and each of them runs") {
   const Outcome demo = run_program("demo --quiet");

@@ -13,7 +13,6 @@
 #include <numeric>
 
 namespace brigade::test::gan_reference_test {
-namespace {
 
 // Tensor `number` of a run, bit-identical to the one in the script.
 Tensor fill(int64_t number, const Shape& shape, double scale) {
@@ -31,8 +30,6 @@ void fill_parameters(nn::Module& module, int64_t first) {
     parameter.copy_(fill(first++, parameter.sizes(), parameter.dim() > 1 ? 1 / std::sqrt(fan_in) : 0.1));
   }
 }
-
-}  // namespace
 
 TEST_CASE("the losses of the recipe gan in float64 are PyTorch's over 50 steps, whatever the form") {
   std::ifstream in(BRIGADE_SOURCE_DIR "/tests/reference/fixtures/recipes/gan.json");

@@ -9,7 +9,6 @@
 #include <fstream>
 
 namespace brigade::test::hardware_test {
-namespace {
 
 struct Root {
   std::filesystem::path path =
@@ -20,8 +19,6 @@ struct Root {
     std::ofstream(path / name) << text;
   }
 };
-
-}  // namespace
 
 TEST_CASE("processor, memory nodes and governors as the kernel's files say") {
   const Root root;

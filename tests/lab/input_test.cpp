@@ -35,11 +35,7 @@ TEST_CASE("a list of whole numbers is checked word by word, and read") {
 
 using brigade::lab::parse_json;
 
-namespace {
-
 std::string lists(size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
-
-}  // namespace
 
 TEST_CASE("JSON is read to a depth of 64, in lists and in objects") {
   CHECK(parse_json(R"({"a": [1, 2.5, {"b": null}], "c": "text"})") ==

@@ -8,14 +8,11 @@
 #include <vector>
 
 namespace brigade::test::known_failures_test {
-namespace {
 
 struct Row {
   const char* number;
   std::vector<const char*> faults;
 };
-
-}  // namespace
 
 TEST_CASE("[rows that faults and controls stand for] each comes to its verdict, and its fix works") {
   const std::vector<Row> rows{

@@ -106,8 +106,6 @@ TEST_CASE("brigade run in the process of another launcher starts its ranks when 
   CHECK(test::run_program("run -n 2 true", "SLURM_JOB_ID=1 SLURM_PROCID=0 SLURM_NTASKS=2").status == 0);
 }
 
-namespace {
-
 int times_in(const std::string& text, const std::string& part) {
   int times = 0;
   for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1))
@@ -134,8 +132,6 @@ void check_one_job(const std::string& output, const std::string& json_file, cons
   }
   std::filesystem::remove(json_file);
 }
-
-}  // namespace
 
 TEST_CASE("every benchmark of several ranks joins a launcher's job, and one rank prints") {
   struct Row {

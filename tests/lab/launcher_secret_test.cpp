@@ -15,10 +15,9 @@
 #include <unistd.h>
 
 namespace brigade::test::launcher_secret_test {
+
 using test::contains;
 using test::run_program;
-
-namespace {
 
 const std::string kNone = "BRIGADE_SECRET= BRIGADE_SECRET_FILE=";
 
@@ -37,8 +36,6 @@ std::pair<test::Outcome, test::Outcome> run_two_nodes(const std::string& first, 
   other.join();
   return outcomes;
 }
-
-}  // namespace
 
 TEST_CASE("brigade run gives its ranks one secret, another for each job, and on no command line") {
   const std::string command =

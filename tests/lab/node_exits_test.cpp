@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 namespace brigade::test::node_exits_test {
-using test::contains;
 
-namespace {
+using test::contains;
 
 // One rank on each node: rank 0 runs `first`, rank 1 `last`.
 std::pair<test::Outcome, test::Outcome> run_two_nodes(const std::string& last, double exit_timeout,
@@ -37,8 +36,6 @@ std::pair<test::Outcome, test::Outcome> run_two_nodes(const std::string& last, d
   other.join();
   return outcomes;
 }
-
-}  // namespace
 
 TEST_CASE("launchers of several nodes wait for each other") {
   const auto begin = std::chrono::steady_clock::now();

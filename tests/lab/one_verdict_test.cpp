@@ -10,7 +10,6 @@
 #include <vector>
 
 namespace brigade::test::one_verdict_test {
-namespace {
 
 int count(const std::string& text, const std::string& part) {
   int found = 0;
@@ -42,8 +41,6 @@ void check_once(const std::string& output) {
     last = at;
   }
 }
-
-}  // namespace
 
 TEST_CASE("an error that all ranks raise is printed once, whether the program catches it or not") {
   for (const std::string& backend : backends()) {

@@ -12,8 +12,6 @@ namespace brigade::test::printable_test {
 
 using brigade::lab::Printable;
 
-namespace {
-
 std::string printed(const std::string& text) {
   std::ostringstream out;
   {
@@ -22,8 +20,6 @@ std::string printed(const std::string& text) {
   }
   return out.str();
 }
-
-}  // namespace
 
 TEST_CASE("characters that control a terminal are written as numbers, and no others") {
   CHECK(printed("a\tb\nc") == "a\tb\nc");

@@ -3,8 +3,6 @@
 
 #include <functional>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace brigade::test {
 

@@ -10,7 +10,6 @@
 #include <cmath>
 
 namespace brigade::test::recipe_precisions_test {
-namespace {
 
 using Losses = std::vector<double>;
 
@@ -52,8 +51,6 @@ double apart(const Losses& a, const Losses& b) {
     worst = std::max(worst, std::abs(a[i] - b[i]));
   return worst;
 }
-
-}  // namespace
 
 TEST_CASE("gan and deep-supervision in mixed precision stay near the losses of float32, on every backend") {
   struct Row {

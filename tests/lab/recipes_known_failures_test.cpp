@@ -13,7 +13,6 @@
 #include <string>
 
 namespace brigade::test::recipes_known_failures_test {
-namespace {
 
 lab::GanBatch some_batch(int rank) {
   RandomGenerator random(11 + static_cast<uint64_t>(rank));
@@ -44,8 +43,6 @@ lab::TrainResult train(const std::string& recipe, const std::string& form, const
   options.progress = false;
   return lab::run_recipe(lab::find_recipe(recipe), "threads", 2, options);
 }
-
-}  // namespace
 
 TEST_CASE(
     "[000.8] a frozen feature net inside the wrapper is neither reduced nor moved, and gradients pass through it") {

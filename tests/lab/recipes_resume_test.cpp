@@ -24,7 +24,6 @@
 #include <vector>
 
 namespace brigade::test::recipes_resume_test {
-namespace {
 
 using nlohmann::json;
 
@@ -91,8 +90,6 @@ void check_resume(const lab::Recipe& recipe, lab::TrainOptions options, int64_t 
   // All state that a further training would resume from: moments, schedules, loss scale, position in the data.
   CHECK(test::read_bytes(folder / "parts") == test::read_bytes(folder / "whole"));
 }
-
-}  // namespace
 
 TEST_CASE("every right form of every recipe goes on bit for bit in the middle of an epoch") {
   const std::vector<const lab::Recipe*> recipes = lab::all_recipes();

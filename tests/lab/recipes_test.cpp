@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 namespace brigade::test::recipes_test {
-namespace {
 
 std::string temporary(const std::string& name) {
   return (std::filesystem::temp_directory_path() / (std::to_string(getpid()) + name)).string();
@@ -30,8 +29,6 @@ std::string contents(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
-
-}  // namespace
 
 TEST_CASE("every form ends as it says, on threads, in shared memory and over Gloo, and --compare shows it") {
   const std::string file = temporary("brigade-compare.json");

@@ -13,9 +13,8 @@
 #include <fstream>
 
 namespace brigade::test::resnet_test {
-using test::Trained;
 
-namespace {
+using test::Trained;
 
 lab::TrainOptions narrow(const std::string& form, int64_t steps) {
   lab::TrainOptions options = lab::find_recipe("resnet").defaults;
@@ -35,8 +34,6 @@ Trained train(const std::string& backend, const lab::TrainOptions& options, int 
   CHECK(trained.gradients_equal);
   return trained;
 }
-
-}  // namespace
 
 TEST_CASE("ResNet-18 has the parameters that it has elsewhere, and takes images of any size") {
   lab::ResNet18 net(lab::ResNet18Options{.classes = 10, .for_small_images = true});

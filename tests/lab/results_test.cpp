@@ -15,9 +15,8 @@
 #include <unistd.h>
 
 namespace brigade::test::results_test {
-using nlohmann::json;
 
-namespace {
+using nlohmann::json;
 
 struct Call {
   std::string command;
@@ -111,8 +110,6 @@ std::set<std::string> subcommands(const std::string& of) {
   }
   return names;
 }
-
-}  // namespace
 
 TEST_CASE("--json - puts one JSON object on standard output, and nothing else, whatever the command") {
   std::set<std::string> called;

@@ -15,12 +15,11 @@
 #include <mutex>
 
 namespace brigade::test::simulated_link_test {
+
 using lab::bench::LinkSchedule;
 using lab::bench::LinkSpeed;
 using lab::bench::over_link;
 using lab::bench::parse_link;
-
-namespace {
 
 Tensor filled(dist::ProcessGroup& group, int64_t count, double value) {
   const Tensor tensor = group.allocate(count, kFloat32);
@@ -34,8 +33,6 @@ double processor_ms() {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
 }
-
-}  // namespace
 
 TEST_CASE("a link's speed is read from words") {
   const LinkSpeed speed = parse_link("20us,1.25GB/s");

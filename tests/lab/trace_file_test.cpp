@@ -11,13 +11,9 @@ namespace brigade::test::trace_file_test {
 
 using lab::trace_of_text;
 
-namespace {
-
 std::string trace_with(const std::string& events) {
   return R"({"traceEvents": [)" + events + R"(], "brigade": {"module": "Net"}})";
 }
-
-}  // namespace
 
 TEST_CASE("slices come in the order in which they end, with what their begin said") {
   const lab::Trace trace = trace_of_text(trace_with(R"(

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 namespace brigade::test::train_test {
-namespace {
 
 std::vector<double> curve(const std::string& backend, int ranks, const std::string& precision, int epochs = 3) {
   const std::string file =
@@ -32,8 +31,6 @@ std::vector<double> curve(const std::string& backend, int ranks, const std::stri
   std::filesystem::remove(file);
   return row.at("loss").get<std::vector<double>>();
 }
-
-}  // namespace
 
 TEST_CASE("with the same global batch the loss curves of 1, 2 and 4 ranks agree on every backend") {
   for (const auto& [precision, bound] :

@@ -85,12 +85,10 @@ class UnevenFactors final : public Advice, private Statistic {
   Statistic* statistic() override { return this; }
   std::optional<Verdict> examine(FinishedBackward& backward) override {
     if (!differs_ || said_ || looks_++ >= kLooks) return std::nullopt;
-    std::vector<LossFactor> by_rank;
+    const auto by_rank = decoded_of_all<LossFactor>(backward.exchange(to_text(own_), "factors of the losses"));
     std::vector<double> factors;
-    for (const std::string& of_rank : backward.exchange(to_text(own_), "factors of the losses")) {
-      by_rank.push_back(decoded<LossFactor>(of_rank));
-      factors.push_back(by_rank.back().factor);
-    }
+    for (const LossFactor& each : by_rank)
+      factors.push_back(each.factor);
     const bool again = factors == latest_ && backward.moment().iteration == latest_at_ + 1;
     in_a_row_ = !is_odd(by_rank) ? 0 : again ? in_a_row_ + 1 : 1;
     latest_ = std::move(factors);

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstring>
 #include <new>
 
 #if SIMT_ASAN

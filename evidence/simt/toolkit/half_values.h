@@ -4,7 +4,6 @@
 
 #include "describe.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 

@@ -7,7 +7,6 @@
 #include <brigade/dist/reducer/buckets.h>
 #include <brigade/lab/bench/bucket/given_gradients.h>
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

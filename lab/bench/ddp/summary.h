@@ -6,8 +6,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <string>
-
 namespace brigade::lab::bench {
 
 // --- The rank job of `brigade bench ddp`: every mode of a model on every backend, in turns.

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <functional>
 #include <iostream>
-#include <limits>
 #include <map>
 #include <vector>
 

@@ -4,7 +4,6 @@
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/lab/bench/replay/plan.h>
 
-#include <map>
 #include <vector>
 
 namespace brigade::lab::bench {

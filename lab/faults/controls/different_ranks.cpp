@@ -5,8 +5,6 @@
 #include <brigade/lab/faults/fault.h>
 #include <brigade/lab/faults/models.h>
 
-#include <utility>
-
 namespace brigade::lab {
 
 // OK-17: the ranks have different numbers of batches, inside join().

@@ -14,7 +14,6 @@
 #include <memory>
 #include <mutex>
 #include <random>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -6,7 +6,6 @@
 #include <simt/detail/current.h>
 
 #include <cstdint>
-#include <cstring>
 #endif
 
 namespace simt {

@@ -1,8 +1,4 @@
-// unreduced_gradients: an optimizer is about to use a gradient that was not averaged over the ranks.
-//
-// Severity: error
-// When: before `step()`
-// Causes: `not_reduced`, `set_by_hand`
+// The kinds of verdicts on gradients that are not the means of all ranks.
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>
@@ -11,6 +7,45 @@
 
 namespace brigade::dist {
 
+// edited_before_reduction: a gradient was changed on one rank while it was still local.
+//
+// Severity: warning
+// When: in backward
+// Causes: `edited_by_hand`
+Verdict edited_before_reduction(const std::string& op, SourceLocation where, int rank, const NamedParameter& parameter,
+                                const Moment& moment) {
+  Verdict verdict = verdict_at(moment, "edited_before_reduction", Severity::Warning, CauseKind::EditedByHand);
+  verdict.ranks = {rank};
+  verdict.parameters.push_back(about(parameter, {}, verdict.ranks));
+  verdict.cause.op = op;
+  if (where.line() != 0) verdict.cause.place = where;
+  verdict.cause.text = "each rank does so by its own numbers, before the mean is taken";
+  verdict.advice = "clip, scale or mask gradients after the backward that reduces them, before step()";
+  set_message(verdict, fmt::format("Local gradient changed: {} on rank {}, by {} at {}", parameter.name, rank, op,
+                                   to_string(where)));
+  return verdict;
+}
+
+// wrongly_scaled: a rank found gradients that the loss scaler should have unscaled, or scaled by another factor.
+//
+// Severity: error
+// When: before `step()`
+// Causes: `wrong_scale`: reported on the ranks whose own gradients are right; the others throw the scaler's error
+Verdict wrongly_scaled(const autograd::ScaleFault& fault, SourceLocation step_at, ParameterVerdict parameter) {
+  Verdict verdict = new_verdict("wrongly_scaled", Severity::Error, CauseKind::WrongScale, step_at);
+  verdict.what = "Wrong scale";
+  verdict.parameters.push_back(std::move(parameter));
+  const std::string others = fault.others == 0 ? "" : fmt::format(" (and {} more)", fault.others);
+  verdict.cause.text = fmt::format("the gradient{} {}", others, fault.text);
+  verdict.advice = fault.advice;
+  return verdict;
+}
+
+// unreduced_gradients: an optimizer is about to use a gradient that was not averaged over the ranks.
+//
+// Severity: error
+// When: before `step()`
+// Causes: `not_reduced`, `set_by_hand`
 Verdict unreduced_gradients(const UnreducedGradient& found, ParameterVerdict parameter) {
   Verdict verdict = new_verdict("unreduced_gradients", Severity::Error, CauseKind::NotReduced);
   verdict.what = "Not averaged";

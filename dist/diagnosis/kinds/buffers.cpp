@@ -1,14 +1,15 @@
-// buffers_written: a buffer that forward reads was replaced on some ranks only, and each rank keeps its own.
-//
-// Severity: warning
-// When: before `step()`, with `broadcast_buffers` off
-// Causes: `values_differ`: statistics or a scale that only some ranks loaded
+// The kinds of verdicts on buffers that are replaced.
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>
 
 namespace brigade::dist {
 
+// buffers_written: a buffer that forward reads was replaced on some ranks only, and each rank keeps its own.
+//
+// Severity: warning
+// When: before `step()`, with `broadcast_buffers` off
+// Causes: `values_differ`: statistics or a scale that only some ranks loaded
 std::vector<Verdict> buffers_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart) {
   std::vector<Verdict> verdicts;
   for (const GradientsApart& differs : apart) {
@@ -36,6 +37,22 @@ std::vector<Verdict> buffers_written(std::span<const StepOnRank> steps, std::spa
     verdicts.push_back(std::move(verdict));
   }
   return verdicts;
+}
+
+// stale_buffer: a module has a buffer that its forward no longer reads.
+//
+// Severity: warning
+// When: in forward
+// Causes: `replaced`: its member was reassigned
+Verdict stale_buffer(const NamedParameter& buffer, const std::string& title, SourceLocation forward) {
+  Verdict verdict = new_verdict("stale_buffer", Severity::Warning, CauseKind::Replaced, forward);
+  verdict.cause.module = module_of(buffer.name);
+  verdict.cause.text = "the member that held it was assigned again; the old tensor is broadcast, saved and moved";
+  verdict.advice = "write into it under NoGradGuard (buffer.copy_(value)) in place of buffer = value";
+  set_message(verdict, fmt::format("Buffer no longer read: {} of {}, since the forward before the one at {}",
+                                   buffer.name, title, to_string(forward)));
+  verdict.parameters.push_back(about(buffer, {}, {}));
+  return verdict;
 }
 
 }  // namespace brigade::dist

@@ -10,8 +10,6 @@
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -136,7 +134,7 @@ struct CheckpointNode final : Node {
     if (first == operations.end() && second == again.end()) return;
     if (used == captured.size() && are_alike(sample, sample_of(result))) return;
     const auto in_words = [](const std::vector<OpInfo>& run, auto at) -> std::string {
-      return at == run.end() ? "nothing more" : fmt::format("{} at {}", at->op, to_string(at->where));
+      return at == run.end() ? "nothing more" : std::string(at->op) + " at " + to_string(at->where);
     };
     context.fail_at_end(AutogradError(
         where,

@@ -51,11 +51,11 @@ AnyModule& SequentialImpl::step(const std::string& name) {
   throw ValueError("Sequential: '{}' is not one of its {} steps, so it cannot be replaced", name, steps_.size());
 }
 
-void SequentialImpl::replace_step(const std::string& name, AnyModule module) {
+void SequentialImpl::replace_step(const std::string& name, AnyModule module, SourceLocation where) {
   AnyModule& step = this->step(name);
   const AnyModule old = std::exchange(step, module);
   try {
-    Module::replace_module(name, std::shared_ptr<Module>(module.ptr()));
+    Module::replace_module(name, std::shared_ptr<Module>(module.ptr()), where);
   } catch (...) {
     step = old;
     throw;

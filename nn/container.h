@@ -34,7 +34,7 @@ struct SequentialImpl : Module {
   template <Holder H>
   H replace_module(const std::string& name, H holder, SourceLocation where = SourceLocation::current()) {
     if constexpr (TensorModule<H>) {
-      replace_step(name, holder);
+      replace_step(name, holder, where);
     } else {
       Module::replace_module(name, std::shared_ptr<Module>(holder.ptr()), where);
     }
@@ -55,7 +55,7 @@ struct SequentialImpl : Module {
 
  private:
   AnyModule& step(const std::string& name);
-  void replace_step(const std::string& name, AnyModule module);
+  void replace_step(const std::string& name, AnyModule module, SourceLocation where);
 
   std::vector<AnyModule> steps_;
   std::vector<std::string> names_;  // of the steps

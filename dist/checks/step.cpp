@@ -202,6 +202,12 @@ Verdict StepCheck::scale_fault(const autograd::Update& update) const {
   return verdict;
 }
 
+// Whether it changes all elements of a gradient by one rule: the first few elements show a difference.
+static bool is_by_rule(const autograd::Write& write) {
+  const std::string_view op = write.op;
+  return op.starts_with("clip_grad_") || op == "unscale_";
+}
+
 StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const {
   // Hashes the content of own_step() except for source lines: ranks in different branches may take the same step.
   Agreement result;
@@ -230,20 +236,12 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
     if (by_hand) hash = fnv("set_grad", hash);
     for (const autograd::Write& write : edits)
       hash = fnv(write.op, hash);
-    // Clipping and unscaling change all elements of a gradient by one rule: the first few elements show a difference.
-    const bool by_rule =
-        !by_hand && !unseen && std::all_of(edits.begin(), edits.end(), [](const autograd::Write& write) {
-          const std::string_view op = write.op;
-          return op.starts_with("clip_grad_") || op == "unscale_";
-        });
+    const bool by_rule = !by_hand && !unseen && std::ranges::all_of(edits, &is_by_rule);
     result.values.add(i, by_rule ? values_of_some(grad) : values_of(grad));
   }
   hash = fnv_step(hash, members);
-  if (!log_.advisories.has(kHookResultsDiffer)) {
-    const std::vector<double>& probes = log_.hook_probes;
-    for (size_t b = 0; b < probes.size(); ++b)
-      result.values.add(3 * update.parameters.size() + b, {probes[b], 0});
-  }
+  for (size_t b = 0; b < log_.hook_probes.size() && !log_.advisories.has(kHookResultsDiffer); ++b)
+    result.values.add(3 * update.parameters.size() + b, {log_.hook_probes[b], 0});
   for (const auto& [i, writes] : written_by_hand(update))
     result.values.add(update.parameters.size() + i, values_of(update.parameters[i].detach()));
   // Hashes the name, not the values: they may differ although all ranks have replaced the buffer.

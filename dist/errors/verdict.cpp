@@ -218,7 +218,7 @@ std::string advice_for(CauseKind kind, bool some_ranks_only, bool by_fabric) {
     case CauseKind::Detached:
       return fmt::format("remove the detach(), or call {}(optimizer) before this backward",
                          by_fabric ? "fabric.toggle_optimizer" : "ddp.expect");
-    case CauseKind::NoGrad: return "end the no_grad scope before it, or freeze the parameter before wrapping";
+    case CauseKind::NoGrad: return "end the no_grad scope before it, or freeze it before wrapping";
     case CauseKind::NotDifferentiable:
       return "use a differentiable operation (softmax for argmax) or a straight-through estimate";
     case CauseKind::ReadAsNumber: return "use the tensor itself in the loss, or register a constant as a buffer";
@@ -230,7 +230,7 @@ std::string advice_for(CauseKind kind, bool some_ranks_only, bool by_fabric) {
     case CauseKind::Replaced: return "wrap again after replacing a module or a parameter";
     case CauseKind::GraphChanged:
       return "take the same branches in every iteration, or use find_unused_parameters in place of static_graph";
-    case CauseKind::GradientNotReturned: return "return one for that input, or freeze the parameter before wrapping";
+    case CauseKind::GradientNotReturned: return "return one for that input, or freeze it before wrapping";
     case CauseKind::OtherThread:
       return "run forward and backward on the thread that made the wrapper to learn the cause" + flag;
     case CauseKind::NotRecorded: return "switch diagnosis on (DDPOptions::diagnosis) to learn the cause" + flag;

@@ -140,7 +140,7 @@ TEST_CASE("batches of one size are no matter in a dtype that rounds their square
   });
 }
 
-TEST_CASE("ranks that train on the same data are informed after ten backwards, and only they") {
+TEST_CASE("ranks that train on the same data are informed after six backwards, and only they") {
   const auto kinds = [](const dist::ProcessGroupPtr& group, const std::function<Tensor(int step)>& batch) {
     manual_seed(1);
     nn::Sequential net(nn::Linear(3, 4), nn::Tanh(), nn::Linear(4, 2));
@@ -163,7 +163,7 @@ TEST_CASE("ranks that train on the same data are informed after ten backwards, a
                             RandomGenerator same(static_cast<uint64_t>(step));
                             return randn({5, 3}, kFloat32, &same);
                           }),
-                    "same_batches at 9;");
+                    "same_batches at 5;");
     });
     // Norms that are equal by chance: the ranks' samples differ only in sign.
     test::expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) {

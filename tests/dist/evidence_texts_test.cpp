@@ -25,7 +25,7 @@ std::string words(std::initializer_list<uint64_t> used, uint64_t now) {
   UseHistory history;
   for (const uint64_t backward : used)
     history.add(backward);
-  return history.in_words("used", now);
+  return history.in_words(now);
 }
 
 TEST_CASE("the history of uses tells ranges and the gaps between them, and of many the latest three") {
@@ -39,7 +39,7 @@ TEST_CASE("the history of uses tells ranges and the gaps between them, and of ma
   UseHistory twice;
   twice.add(4);
   twice.add(4);
-  CHECK(twice.in_words("ready", 5) == "ready in backward 4, not in 5");
+  CHECK(twice.in_words(5) == "used in backward 4, not in 5");
 }
 
 }  // namespace brigade::test::evidence_texts_test

@@ -145,7 +145,7 @@ std::string check_apart(const dist::ProcessGroupPtr& group) {
         if (!row.is_one || group->size() == 2 || r == last) ranks.push_back(r);
       const bool is_right = error.verdicts().size() == 1 && verdict.kind == "parameters_written" &&
                             verdict.iteration == row.iteration && verdict.parameters.size() == 6 &&
-                            verdict.cause.place == Place(update_at) && verdict.cause.op == "add_" &&
+                            verdict.cause.place == Place(update_at) && verdict.cause.op == "sub_" &&
                             verdict.ranks == ranks;
       wrong = is_right ? "" : fmt::format("iteration {}: {}", verdict.iteration, error.what());
     }

@@ -174,7 +174,7 @@ TEST_CASE("a gradient that the wrapper has averaged is reported when it is all-r
   const std::string averaged = train_by_hand(ReduceOp::Avg, Then::Nothing);
   CHECK(contains(averaged, "Reduced twice: weight, bias, before the step at"));
   CHECK(contains(averaged, "the program's all_reduce(avg) at line"));
-  CHECK(contains(averaged, "followed, which changes nothing but costs a collective"));
+  CHECK(contains(averaged, "followed, which changes nothing"));
   const std::string summed = train_by_hand(ReduceOp::Sum, Then::Nothing);
   CHECK(contains(summed, "the program's all_reduce(sum) at line"));
   CHECK(contains(summed, "followed: they are 2 times too large"));
@@ -182,7 +182,7 @@ TEST_CASE("a gradient that the wrapper has averaged is reported when it is all-r
   CHECK(train_by_hand(ReduceOp::Avg, Then::Local) == "");
 }
 
-TEST_CASE("parameters that no optimizer holds are reported after 32 backwards, those of another optimizer are not") {
+TEST_CASE("parameters that no optimizer holds are reported after eight backwards, those of another optimizer are not") {
   const auto train_with = [](const std::function<std::vector<Tensor>(nn::Sequential&)>& held, bool with_rest) {
     return told([&](const dist::ProcessGroupPtr& group) {
       nn::Sequential net(nn::Linear(3, 3), nn::Linear(3, 2));
@@ -222,7 +222,7 @@ TEST_CASE("an optimizer that holds a replaced parameter is reported where unused
   const std::string said = train_after(true);
   CHECK(contains(said, "SGD (made at "));
   CHECK(contains(said, "holds `1.weight`, which the module no longer has, before its step at line "));
-  CHECK(contains(said, "the module has had another one since "));
+  CHECK(contains(said, "the module has had another one since line "));
   CHECK(train_after(false) == "");
 }
 

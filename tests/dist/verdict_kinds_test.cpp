@@ -153,7 +153,7 @@ TEST_CASE("gradients_edited names what each rank did where the lines differ, and
   CHECK(verdict[0].cause.place.line == 8);
   CHECK(
       verdict[0].cause.text ==
-      "mul_ at a.cpp:3 (rank 0), mul_ at a.cpp:7, then add_ at a.cpp:8 (rank 1) changed it after the reduction, and not on "
+      "mul_ at a.cpp:3 (rank 0), mul_ at a.cpp:7, then add_ at a.cpp:8 (rank 1) changed values after the reduction, and not on "
       "every rank alike");
   // If both have only scaled, neither line is more suspect.
   steps[1].edits.pop_back();
@@ -237,7 +237,7 @@ TEST_CASE("parameters_written names the first write to what differs, and its ran
   REQUIRE(unclear.size() == 1);
   CHECK(unclear[0].ranks == std::vector<int>{0, 1, 2});
   CHECK(unclear[0].cause.text.starts_with(
-      "copy_ at a.cpp:7 (ranks 0 and 1), mul_ at a.cpp:4 (rank 2) changed it outside the optimizer"));
+      "copy_ at a.cpp:7 (ranks 0 and 1), mul_ at a.cpp:4 (rank 2) wrote outside the optimizer"));
 }
 
 TEST_CASE("gradients_edited passes over edits that have changed nothing") {
@@ -305,7 +305,7 @@ TEST_CASE("unmanaged_parameters: outside, replaced, thawed, added") {
   for (const auto& [kind, part] :
        {std::pair{CauseKind::OutsideWrapper, "belongs to no wrapped module"},
         std::pair{CauseKind::Replaced, "the wrapper holds the old object"},
-        std::pair{CauseKind::Thawed, "is trainable since"}, std::pair{CauseKind::Added, "was added after wrapping"}}) {
+        std::pair{CauseKind::Thawed, "trainable since"}, std::pair{CauseKind::Added, "was added after wrapping"}}) {
     const dist::Verdict verdict = dist::unmanaged_parameters(
         {.kind = kind, .name = "head.weight", .bytes = 12, .optimizer = "SGD", .at = SourceLocation::current()});
     CHECK(verdict.kind == "unmanaged_parameters");

@@ -209,11 +209,12 @@ const AddAdvice add_uneven_batches("uneven_batches", [] { return std::make_uniqu
 struct GatheredBackwards {
   int64_t count = 0;
   KeptBackwards kept;
-  double share = 0;           // of the rank's data that a backward counts for, times `count`
+  double share = 0;           // the factor of its loss, times `count`
+  int64_t samples = 0;        // of its batch, times `count`; 0 if not known
   bool adds_samples = false;  // a sum over samples, which the program divides by what it likes
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KeptBackwards, count, at)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatheredBackwards, count, kept, share, adds_samples)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatheredBackwards, count, kept, share, samples, adds_samples)
 
 namespace {
 
@@ -245,11 +246,13 @@ Verdict uneven_micro_batches(std::span<const GatheredBackwards> by_rank, const M
   return verdict;
 }
 
-// Whether the losses make up for it: each is divided by the number of its rank, or a sum.
+// Whether the losses make up for it: each is a sum, or divided by the number of its rank, which splits as many samples.
 bool are_meant(std::span<const GatheredBackwards> by_rank) {
-  const double share = by_rank.front().share;
+  const GatheredBackwards& first = by_rank.front();
   return std::ranges::all_of(by_rank, [&](const GatheredBackwards& each) {
-    return each.kept.count == 0 && (each.adds_samples || std::abs(each.share - share) <= 1e-6 * std::abs(share));
+    const bool is_split = each.samples > 0 && each.samples == first.samples &&
+                          std::abs(each.share - first.share) <= 1e-6 * std::abs(first.share);
+    return each.kept.count == 0 && (each.adds_samples || is_split);
   });
 }
 
@@ -271,6 +274,7 @@ class UnevenMicroBatches final : public Advice, private Statistic {
     own_ = {.count = backward.gathered, .kept = backward.kept};
     const LossFactor loss = backward.plan ? factor_of(*backward.plan, backward.rows) : LossFactor();
     own_.share = loss.factor * static_cast<double>(own_.count);
+    own_.samples = backward.rows * own_.count;
     own_.adds_samples = loss.adds_samples;
     differs_ = false;
   }

@@ -20,7 +20,7 @@ Verdict averaged_twice(const SecondReduction& found, std::vector<ParameterVerdic
   verdict.cause.text =
       fmt::format("the wrapper averaged the gradients in backward, and the program's all_reduce({}){} followed{}",
                   name(found.op), found.at ? " at " + to_string(found.at) : "",
-                  !is_sum                   ? ", which changes nothing but costs a collective"
+                  !is_sum                   ? ", which changes nothing"
                   : found.scaled_by.empty() ? fmt::format(": they are {} times too large", found.ranks)
                                             : ", and " + found.scaled_by);
   verdict.advice = is_sum ? "leave that all_reduce out" : "leave that all_reduce out, or run backward under no_sync";
@@ -127,7 +127,7 @@ Verdict stale_optimizer(const StaleOptimizer& found, ParameterVerdict parameter)
                              : fmt::format("`{}`, which the module no longer has", found.name),
                {std::move(parameter)},
                found.is_renewed ? another_since(found) + ", which it does not move" : "no backward reaches it any more",
-               "change the module before it is wrapped and before its optimizer is made, or make both again");
+               "make the wrapper and the optimizer again after the module has changed");
 }
 
 Verdict optimizer_of_gone_module(const StaleOptimizer& found, std::vector<ParameterVerdict> parameters) {
@@ -140,7 +140,7 @@ Verdict optimizer_of_gone_module(const StaleOptimizer& found, std::vector<Parame
                fmt::format("`{}`, which {}", found.name,
                            found.is_renewed ? "the module no longer has" : "no module has any more"),
                std::move(parameters), found.is_renewed ? another_since(found) + "; " + unmoved : unmoved,
-               "replace layers before the optimizer is made, or make the optimizer again");
+               "replace layers before the optimizer is made, or make it again");
 }
 
 // unheld_parameters: parameters are averaged in each backward, but no optimizer holds them.

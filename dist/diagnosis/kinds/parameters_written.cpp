@@ -80,7 +80,7 @@ Verdict written(const std::map<int, Edits>& writes, const std::string& parameter
   verdict.cause.op = edit.op;
   verdict.cause.place = edit.where;
   verdict.cause.module = module_of(parameter);
-  verdict.cause.text = lines + " changed values outside the optimizer";
+  verdict.cause.text = lines + " wrote outside the optimizer";
   verdict.advice = "write the same on every rank (checkpoints, averages, random values)";
   return verdict;
 }

@@ -14,6 +14,16 @@
 
 namespace brigade::dist {
 
+static std::string advice_on(const Cause& cause, const RankReport& report, bool some_ranks_only, bool by_fabric) {
+  if (cause.kind == CauseKind::Detached && report.shares_optimizer && !by_fabric)
+    return "remove the detach(), or train it by a loss of the tensor before it";
+  if (cause.kind == CauseKind::OutputDropped && report.keeps_graph)
+    return "call backward() once, on the sum of the losses: this one keeps its graph for another";
+  if (cause.kind == CauseKind::NotUsed && !cause.op.empty())
+    return fmt::format("make random choices before the {}: its segment has to run twice alike", cause.op);
+  return advice_for(cause.kind, some_ranks_only, by_fabric);
+}
+
 std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
                                        const ErrorContext& context) {
   std::vector<Verdict> verdicts;
@@ -57,14 +67,8 @@ std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std:
     Verdict verdict = new_verdict("unused_parameters", Severity::Error, cause.kind);
     verdict.iteration = reports.front().round;
     verdict.ranks = parameter.missing_ranks;
-    verdict.advice = advice_for(cause.kind, !parameter.ready_ranks.empty(), context.by_fabric);
-    const RankReport& of_rank = reports[static_cast<size_t>(parameter.missing_ranks.front())];
-    if (cause.kind == CauseKind::Detached && of_rank.shares_optimizer)
-      verdict.advice = "remove the detach(), or compute the loss that has to train it from the tensor before it";
-    if (cause.kind == CauseKind::OutputDropped && of_rank.keeps_graph)
-      verdict.advice = "call backward() once, on the sum of the losses: this one keeps its graph for another";
-    if (cause.kind == CauseKind::NotUsed && !cause.op.empty())
-      verdict.advice = fmt::format("make random choices before the {}: its segment has to run twice alike", cause.op);
+    verdict.advice = advice_on(cause, reports[static_cast<size_t>(parameter.missing_ranks.front())],
+                               !parameter.ready_ranks.empty(), context.by_fabric);
     verdict.cause = std::move(cause);
     verdict.parameters.push_back(std::move(parameter));
     verdicts.push_back(std::move(verdict));

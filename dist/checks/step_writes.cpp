@@ -132,10 +132,11 @@ std::vector<StepOnRank::Edit> StepCheck::buffers_replaced(const autograd::Update
 
 std::vector<StepOnRank::Edit> StepCheck::buffers_updated(const autograd::Update& update) const {
   constexpr uint64_t kMost = 16;  // later steps are not worth the reading
+  if (!options_.own_buffers) return {};
   const auto known = steps_.find(update.optimizer);
   const uint64_t seen = known == steps_.end() ? 0 : known->second.writes_seen;
-  if (!options_.own_buffers || autograd::writes_by_hand() == seen || !reducer_.past().backward.sent ||
-      updates_compared_ >= kMost || log_.advisories.has(kBuffersDrift))
+  if (autograd::writes_by_hand() == seen || !reducer_.past().backward.sent || updates_compared_ >= kMost ||
+      log_.advisories.has(kBuffersDrift))
     return {};
   return updated_buffers(checked_.buffers(), seen);
 }

@@ -278,7 +278,8 @@ void DistributedDataParallelBase::pre_forward(const Tensor* batch, SourceLocatio
     notes_->on_unrecorded_forward(where, autograd::GradMode::disabled_at());
     return;
   }
-  group_->note_activity({.doing = Doing::Forward, .owner = {Name(module_->name())}, .where = where});
+  const Line line = where;
+  group_->note_activity({.doing = Doing::Forward, .owner = {Name(module_->name())}, .where = line});
   const bool has_batch = batch && batch->defined();
   try {
     reducer_->prepare_for_forward(has_batch && batch->dim() > 0 ? batch->size(0) : 0, where);
@@ -290,8 +291,8 @@ void DistributedDataParallelBase::pre_forward(const Tensor* batch, SourceLocatio
   const Tensor failed = std::exchange(failed_batch_, Tensor());
   const bool again = failed.defined() && has_batch && batch->storage() == failed.storage();  // or a part of it
   if (again) forwards.error.clear();
-  if (forwards.error.empty()) forwards.where = where;
-  if (!again) ++forwards.at(where);
+  if (forwards.error.empty()) forwards.where = line;
+  if (!again) ++forwards.at(line);
   if (options_.diagnosis) {
     look_at_buffers(where);
     if (step_check_) step_check_->look_at_modes();

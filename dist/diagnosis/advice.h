@@ -41,11 +41,22 @@ struct BegunForwards {
   std::string error;                            // that one of them threw
   Line where;                                   // of that one
 
+  void clear() noexcept { lines.clear(), error.clear(); }  // keeps the memory
   int64_t& at(Line line) {
     const auto known = std::ranges::find(lines, line, &std::pair<Line, int64_t>::first);
     return (known == lines.end() ? lines.emplace_back(line, 0) : *known).second;
   }
 };
+
+// The numbers that a loss was last multiplied by, and the operation before them.
+struct LossCore {
+  double factor = 1;  // the product of the numbers, without that of a loss scaler, which is the same on all ranks
+  SourceLocation at;  // the latest multiplication by a number
+  const char* of = "";
+  SourceLocation of_at;
+  bool adds_samples = false;  // the loss is a sum over its samples
+};
+LossCore core_of(const autograd::Plan* plan);
 
 // What a rank knows when a backward that it reduces begins.
 struct StartedBackward {
@@ -56,7 +67,8 @@ struct StartedBackward {
   // The earlier ones among them that were already averaged, and since then neither cleared nor used by a step.
   KeptBackwards kept = {};
   bool adds = false;  // to a gradient of an earlier backward that was neither cleared nor used by a step
-  BegunForwards forwards = {};
+  LossCore loss = {};
+  const BegunForwards* forwards = nullptr;
 };
 
 class Statistic : public SentWord {
@@ -65,18 +77,6 @@ class Statistic : public SentWord {
   // Called when a backward begins that this rank reduces, before any bucket is sent.
   virtual void begin(const StartedBackward& backward) = 0;
 };
-
-// The product of the numbers that a loss was last multiplied by, and the operation before them. Leaves out the factor of a
-// loss scaler, which is the same on all ranks.
-struct LossFactor {
-  double factor = 1;
-  Place at;        // of the latest multiplication; no line: there was none
-  std::string of;  // the operation that made the multiplied tensor
-  Place of_at;
-  int64_t rows = 0;           // samples in the batch, 0 when not known
-  bool adds_samples = false;  // it is a sum over the samples
-};
-LossFactor factor_of(const autograd::Plan& plan, int64_t rows);
 
 // --- Advice
 

@@ -105,9 +105,11 @@ Advisor::Advisor(std::shared_ptr<WrapperLog> log, std::shared_ptr<const NormMete
 
 void Advisor::on_begin(const Round& round, const autograd::Plan* plan) {
   StartedBackward started = started_of(round, plan);
-  started.forwards = std::exchange(log_->forwards, {});
+  started.loss = core_of(plan);
+  started.forwards = &log_->forwards;
   for (Statistic* const each : statistics_)
     each->begin(started);
+  log_->forwards.clear();
   if (!round.setup().options.gradient_as_bucket_view || round.setup().hook) return;
   for (uint32_t i = 0; i < round.setup().parameters.size() && !told_of_kept_; ++i)
     warn_of_kept_gradient(round, i);

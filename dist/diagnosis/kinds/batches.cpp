@@ -22,7 +22,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BegunForwards, lines, error, where)
 namespace {
 
 // Ranks that agree to leave out a batch have begun as many forwards at the line as the others.
-std::optional<Verdict> batch_skipped(std::span<BegunForwards> by_rank, const Moment& moment) {
+std::optional<Verdict> batch_skipped(std::vector<BegunForwards> by_rank, const Moment& moment) {
   const auto threw = std::ranges::find_if(by_rank, [](const BegunForwards& each) { return !each.error.empty(); });
   if (threw == by_rank.end()) return std::nullopt;
   const int rank = static_cast<int>(threw - by_rank.begin());
@@ -43,30 +43,6 @@ std::optional<Verdict> batch_skipped(std::span<BegunForwards> by_rank, const Mom
                                    ranks_in_words(behind), moment.iteration, to_string(moment.where)));
   return verdict;
 }
-
-class BatchSkipped final : public Advice, private Statistic {
- public:
-  Statistic* statistic() override { return this; }
-  std::optional<Verdict> examine(FinishedBackward& backward) override {
-    if (!std::exchange(any_, false) || said_) return std::nullopt;
-    auto by_rank = decoded_of_all<BegunForwards>(backward.exchange(to_text(own_), "forwards of which one threw"));
-    std::optional<Verdict> found = batch_skipped(by_rank, backward.moment());
-    said_ = found.has_value();
-    return found;
-  }
-
- private:
-  Kind kind() const override { return Kind::Measure; }
-  void begin(const StartedBackward& backward) override { own_ = backward.forwards; }
-  uint64_t value() override { return own_.error.empty() ? 0 : 1; }
-  void read(const WordReading& reading) override { any_ = any_ || reading.mean > 0; }
-
-  BegunForwards own_;
-  bool any_ = false;  // on any rank a forward threw
-  bool said_ = false;
-};
-
-const AddAdvice add_batch_skipped("batch_skipped", [] { return std::make_unique<BatchSkipped>(); });
 
 }  // namespace
 
@@ -212,9 +188,10 @@ struct GatheredBackwards {
   double share = 0;           // the factor of its loss, times `count`
   int64_t samples = 0;        // of its batch, times `count`; 0 if not known
   bool adds_samples = false;  // a sum over samples, which the program divides by what it likes
+  BegunForwards forwards;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KeptBackwards, count, at)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatheredBackwards, count, kept, share, samples, adds_samples)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatheredBackwards, count, kept, share, samples, adds_samples, forwards)
 
 namespace {
 
@@ -256,14 +233,23 @@ bool are_meant(std::span<const GatheredBackwards> by_rank) {
   });
 }
 
+// Batches that were skipped are found by the same exchange: one number for both.
 class UnevenMicroBatches final : public Advice, private Statistic {
  public:
   Statistic* statistic() override { return this; }
   std::optional<Verdict> examine(FinishedBackward& backward) override {
-    if (!differs_ || said_ || looks_++ >= kLooks) return std::nullopt;
+    if (!differs_ || (said_ && said_skipped_) || looks_++ >= kLooks) return std::nullopt;
     const auto by_rank =
         decoded_of_all<GatheredBackwards>(backward.exchange(to_text(own_), "numbers of micro-batches"));
-    if (are_meant(by_rank)) return std::nullopt;
+    std::vector<BegunForwards> forwards;
+    for (const GatheredBackwards& each : by_rank)
+      forwards.push_back(each.forwards);
+    if (auto skipped = batch_skipped(std::move(forwards), backward.moment()); skipped && !said_skipped_) {
+      said_skipped_ = true;
+      return skipped;
+    }
+    const auto odd = std::ranges::adjacent_find(by_rank, std::ranges::not_equal_to(), &GatheredBackwards::count);
+    if (said_ || odd == by_rank.end() || are_meant(by_rank)) return std::nullopt;
     said_ = true;
     return uneven_micro_batches(by_rank, backward.moment());
   }
@@ -271,14 +257,17 @@ class UnevenMicroBatches final : public Advice, private Statistic {
  private:
   Kind kind() const override { return Kind::Number; }
   void begin(const StartedBackward& backward) override {
-    own_ = {.count = backward.gathered, .kept = backward.kept};
-    const LossFactor loss = backward.plan ? factor_of(*backward.plan, backward.rows) : LossFactor();
-    own_.share = loss.factor * static_cast<double>(own_.count);
-    own_.samples = backward.rows * own_.count;
-    own_.adds_samples = loss.adds_samples;
+    own_.count = backward.gathered;
+    own_.kept = backward.kept;
+    own_.share = backward.loss.factor * static_cast<double>(backward.gathered);
+    own_.samples = backward.rows * backward.gathered;
+    own_.adds_samples = backward.loss.adds_samples;
+    if (backward.forwards) own_.forwards = *backward.forwards;
     differs_ = false;
   }
-  uint64_t value() override { return static_cast<uint64_t>(own_.count); }
+  uint64_t value() override {
+    return static_cast<uint64_t>(own_.count) + (own_.forwards.error.empty() ? 0 : uint64_t{1} << (kNumberBits - 1));
+  }
   void read(const WordReading& reading) override { differs_ = differs_ || !reading.all_equal; }
 
   static constexpr int kLooks = 8;
@@ -286,7 +275,7 @@ class UnevenMicroBatches final : public Advice, private Statistic {
   GatheredBackwards own_;
   int looks_ = 0;
   bool differs_ = false;
-  bool said_ = false;
+  bool said_ = false, said_skipped_ = false;
 };
 
 const AddAdvice add_uneven_micro_batches("uneven_micro_batches", [] { return std::make_unique<UnevenMicroBatches>(); });

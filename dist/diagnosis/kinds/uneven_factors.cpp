@@ -18,27 +18,35 @@
 
 namespace brigade::dist {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LossFactor, factor, at, of, of_at, rows)
-
-LossFactor factor_of(const autograd::Plan& plan, int64_t rows) {
-  LossFactor found{.rows = rows};
-  if (plan.roots().size() != 1) return found;
-  const autograd::Node* node = autograd::grad_fn(plan.roots().front());
+LossCore core_of(const autograd::Plan* plan) {
+  LossCore found;
+  if (!plan || plan->roots().size() != 1) return found;
+  const autograd::Node* node = autograd::grad_fn(plan->roots().front());
   while (node && !node->edges.empty()) {
     const std::optional<double> number = autograd::detail::number_factor(*node);
     if (!number && std::string_view(node->op) != "amp_scale") break;
-    if (number && *number != 1 && !found.at) found.at = node->where;
+    if (number && *number != 1 && found.at.line() == 0) found.at = node->where;
     found.factor *= number.value_or(1);
     node = node->edges[0].node.get();
   }
   if (!node) return found;
   found.of = node->op;
   found.of_at = node->where;
-  found.adds_samples = node->adds_samples || found.of == "sum";
+  found.adds_samples = node->adds_samples || std::string_view(node->op) == "sum";
   return found;
 }
 
 namespace {
+
+// The numbers that a rank's loss was last multiplied by, and the operation before them.
+struct LossFactor {
+  double factor = 1;
+  Place at;        // of the latest multiplication; no line: there was none
+  std::string of;  // the operation that made the multiplied tensor
+  Place of_at;
+  int64_t rows = 0;  // samples in the batch, 0 when not known
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LossFactor, factor, at, of, of_at, rows)
 
 std::string in_words(const LossFactor& each) {
   return each.at ? fmt::format("by {:.4g} at {}", each.factor, to_string(each.at)) : "by no number";
@@ -85,7 +93,8 @@ class UnevenFactors final : public Advice, private Statistic {
   Statistic* statistic() override { return this; }
   std::optional<Verdict> examine(FinishedBackward& backward) override {
     if (!differs_ || said_ || looks_++ >= kLooks) return std::nullopt;
-    const auto by_rank = decoded_of_all<LossFactor>(backward.exchange(to_text(own_), "factors of the losses"));
+    const LossFactor own{loss_.factor, loss_.at, loss_.of, loss_.of_at, rows_};
+    const auto by_rank = decoded_of_all<LossFactor>(backward.exchange(to_text(own), "factors of the losses"));
     std::vector<double> factors;
     for (const LossFactor& each : by_rank)
       factors.push_back(each.factor);
@@ -100,9 +109,10 @@ class UnevenFactors final : public Advice, private Statistic {
  private:
   Kind kind() const override { return Kind::Number; }
   void begin(const StartedBackward& backward) override {
-    own_ = backward.plan ? factor_of(*backward.plan, backward.rows) : LossFactor{};
+    loss_ = backward.loss;
+    rows_ = backward.rows;
     // If the numbers of two factors are equal in one backward, they differ in the next.
-    number_ = mix(mix(std::bit_cast<uint64_t>(own_.factor)) + backward.number);
+    number_ = mix(mix(std::bit_cast<uint64_t>(loss_.factor)) + backward.number);
     differs_ = false;
   }
   uint64_t value() override { return number_; }
@@ -113,7 +123,8 @@ class UnevenFactors final : public Advice, private Statistic {
   static constexpr int kInARow = 4;
   static constexpr int kLooks = 32;
 
-  LossFactor own_;
+  LossCore loss_;
+  int64_t rows_ = 0;
   uint64_t number_ = 0;
   bool differs_ = false;
   std::vector<double> latest_;

@@ -2,7 +2,8 @@
 // planted. A fault has to be reported in its step, on all ranks alike, with its kind, cause, line, parameters and
 // ranks; the program without it (the fault undone) has to run without a report and end as one process does.
 //
-// BRIGADE_FAULTS: how many of each (500); BRIGADE_FAULTS_SEED: the first seed (1); BRIGADE_FAULTS_BACKEND: "threads".
+// BRIGADE_FAULTS: how many of each (500); BRIGADE_FAULTS_SEED: the first seed (1); BRIGADE_FAULTS_BACKEND: "threads";
+// BRIGADE_FAULTS_SHOWN: how many flaws are shown, with the smallest program of each (10).
 #include "../processes.h"
 #include "spec.h"
 
@@ -183,7 +184,7 @@ TEST_CASE("random faults are found and explained, and the programs without them 
       row->found += judgement.found;
       row->flawless += judgement.found && judgement.flaw.empty();
     }
-    if (!judgement.flaw.empty() && shown++ < (std::getenv("BRIGADE_FAULTS_SHOWN") ? 1000 : 10)) {
+    if (!judgement.flaw.empty() && shown++ < std::stoi(setting("BRIGADE_FAULTS_SHOWN", "10"))) {
       const Spec small = shrink(spec, [](const Spec& other) { return !judge_faulty(other).flaw.empty(); });
       MESSAGE("seed " << seed << ": " << judge_faulty(small).flaw << "\n" << in_words(small));
     }

@@ -283,17 +283,18 @@ void DistributedDataParallelBase::pre_forward(const Tensor* batch, SourceLocatio
   const bool has_batch = batch && batch->defined();
   try {
     reducer_->prepare_for_forward(has_batch && batch->dim() > 0 ? batch->size(0) : 0, where);
-  } catch (const std::exception& error) {  // that ended an earlier backward
-    log_->of_backwards.add(error.what(), group_->rank());
+  } catch (const std::exception& error) {
+    // One that broke an earlier backward was thrown before; a deferred one is thrown here first.
+    if (reducer_->is_broken()) log_->of_backwards.add(error.what(), group_->rank());
     throw;
   }
-  BegunForwards& forwards = log_->forwards;
-  const Tensor failed = std::exchange(failed_batch_, Tensor());
-  const bool again = failed.defined() && has_batch && batch->storage() == failed.storage();  // or a part of it
-  if (again) forwards.error.clear();
-  if (forwards.error.empty()) forwards.where = line;
-  if (!again) ++forwards.at(line);
   if (options_.diagnosis) {
+    BegunForwards& forwards = log_->forwards;
+    const Tensor failed = std::exchange(failed_batch_, Tensor());
+    const bool again = failed.defined() && has_batch && batch->storage() == failed.storage();  // or a part of it
+    if (again) forwards.error.clear();
+    if (forwards.error.empty()) forwards.where = line;
+    if (!again) ++forwards.at(line);
     look_at_buffers(where);
     if (step_check_) step_check_->look_at_modes();
   }

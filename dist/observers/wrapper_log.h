@@ -12,8 +12,7 @@
 
 namespace brigade::dist {
 
-// Errors that every rank throws. Those that a program catches without a word would go unseen: rank 0 prints the second in a
-// row.
+// Errors that every rank throws. A program may catch them without a word: rank 0 prints the second in a row.
 class CaughtErrors {
  public:
   void add(const std::string& text, int rank) {

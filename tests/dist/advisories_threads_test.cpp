@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <limits>
 #include <mutex>
 
@@ -69,6 +70,31 @@ TEST_CASE("a warning goes to the handler of all warnings, once and from rank 0")
     CHECK(told[0].message.find("rank 1") != std::string::npos);
     CHECK(!told[0].advice.empty());
   });
+}
+
+TEST_CASE("errors that the program catches are printed at the second in a row, a deferred one as an error too") {
+  using ReportAt = dist::ReducerOptions::ReportAt;
+  for (const ReportAt report_at : {ReportAt::Backward, ReportAt::NextForward}) {
+    for (const int errors : {1, 2}) {
+      std::atomic<int> printed = 0;
+      const auto before = set_warning_handler([&](const Warning&) { ++printed; });
+      test::expect_well("threads", 2, [&](const dist::ProcessGroupPtr& group) {
+        nn::Linear net(3, 2);
+        dist::DistributedDataParallel ddp(net, group, {.report_at = report_at});
+        int caught = 0;
+        for (int step = 0; caught < errors; ++step) {
+          try {
+            linear(ddp(ones({1, 3})).detach() * 0.0 + 1.0, net->weight.t()).sum().backward();  // without the bias
+          } catch (const dist::ReductionError&) {
+            ++caught;
+          }
+        }
+        return std::string();
+      });
+      set_warning_handler(before);
+      CHECK(printed == errors - 1);
+    }
+  }
 }
 
 TEST_CASE("gradients that differ in size now and then, or on another rank each time, are no matter") {

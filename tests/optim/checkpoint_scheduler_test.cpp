@@ -15,7 +15,6 @@
 #include <vector>
 
 namespace brigade::test::checkpoint_scheduler_test {
-namespace {
 
 using MakeScheduler = std::function<std::unique_ptr<optim::LRScheduler>(optim::Optimizer&)>;
 
@@ -43,8 +42,6 @@ const MakeScheduler kStep = [](optim::Optimizer& sgd) { return std::make_unique<
 const MakeScheduler kCosine = [](optim::Optimizer& sgd) {
   return std::make_unique<optim::CosineAnnealingLR>(sgd, 20, 0.001);
 };
-
-}  // namespace
 
 TEST_CASE("a schedule that was saved and loaded goes on with the same rates") {
   const TemporaryFolder folder;

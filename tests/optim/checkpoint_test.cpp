@@ -22,12 +22,11 @@
 #include <thread>
 
 namespace brigade::test::checkpoint_test {
+
 using test::error_of;
 using test::read_bytes;
 using test::TemporaryFolder;
 using test::write_bytes;
-
-namespace {
 
 struct NetImpl : nn::Module {
   nn::Linear fc1{nullptr}, fc2{nullptr};
@@ -91,8 +90,6 @@ bool same_bits(const nn::Named<Tensor>& a, const nn::Named<Tensor>& b) {
 }
 
 const MakeOptimizer kAdam = make<optim::AdamW>({.lr = 0.01, .weight_decay = 0.02});
-
-}  // namespace
 
 TEST_CASE("a job that was saved and loaded goes on bit for bit, whatever the optimizer") {
   const TemporaryFolder folder;

@@ -1,15 +1,13 @@
 #include <optim/reference.h>
 
 namespace brigade::test::clip_grad_test {
-namespace {
+
 Tensor with_gradient(const std::vector<double>& gradient, DType dtype = kFloat64) {
   const Shape sizes{static_cast<int64_t>(gradient.size())};
   const Tensor p = zeros(sizes, dtype).requires_grad_();
   p.set_grad(tensor(gradient, sizes).to(dtype));
   return p;
 }
-}  // namespace
-
 TEST_CASE("clip_grad_norm_ scales all gradients by the norm of all together") {
   struct Case {
     double norm_type, total;

@@ -6,7 +6,6 @@
 #include <type_traits>
 
 namespace brigade::test::sequences_test {
-namespace {
 
 template <class O>
 using OptionsOf = std::remove_cvref_t<decltype(std::declval<O&>().options())>;
@@ -67,8 +66,6 @@ std::vector<Row> rows() {
                         {0.7152380278786739, -1.2393846619174602, 2.328824638290901}),
   };
 }
-
-}  // namespace
 
 TEST_CASE("twelve steps of every optimizer give PyTorch's numbers") {
   for (const Row& each : rows()) {

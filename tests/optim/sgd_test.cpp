@@ -63,8 +63,6 @@ TEST_CASE("SGD refuses bad options with PyTorch's words") {
   CHECK_THROWS_WITH_AS(optim::SGD({p}, {.momentum = 0.9, .dampening = 0.1, .nesterov = true}), nesterov, ValueError);
 }
 
-namespace {
-
 // Parameter k starts as 0.3 sin(0.7 i + k); the weights of norms start as that plus 1.
 void fill(nn::Module& module) {
   double k = 0;
@@ -77,8 +75,6 @@ void fill(nn::Module& module) {
     ++k;
   }
 }
-
-}  // namespace
 
 TEST_CASE("ten AdamW steps of a GPT whose head shares the table of tokens have PyTorch's losses") {
   nn::GPT model({.vocab_size = 7, .block_size = 5, .n_layer = 2, .n_head = 2, .n_embd = 4, .dtype = kFloat64});

@@ -14,7 +14,6 @@
 #include <functional>
 
 namespace brigade::test::steady_step_test {
-namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kOwnMemory = false;  // sanitizers touch shadow memory and delay frees
@@ -56,8 +55,6 @@ void check_steady(const std::function<void()>& step) {
   FAIL_CHECK("in each round of " << kSteps << " steps memory was taken; in the last " << faults << " page faults and "
                                  << calls << " requests to the operating system");
 }
-
-}  // namespace
 
 TEST_CASE("an MLP's step after warm-up makes no page fault") {
   nn::Sequential net(nn::Linear(64, 256), nn::ReLU(), nn::Linear(256, 256), nn::GELU(), nn::Linear(256, 10));

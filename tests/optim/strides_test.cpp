@@ -9,7 +9,6 @@
 #include <memory>
 
 namespace brigade::test::strides_test {
-namespace {
 
 using Make = std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor>)>;
 
@@ -53,8 +52,6 @@ std::vector<double> train(const Make& make, const Tensor& parameter, const Tenso
     values.push_back(value);
   return values;
 }
-
-}  // namespace
 
 TEST_CASE("a parameter of any strides moves as a contiguous one does, with every optimizer") {
   const std::vector<Make> makers{

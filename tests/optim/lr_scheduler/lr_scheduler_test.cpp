@@ -6,9 +6,8 @@
 #include <functional>
 
 namespace brigade::test::lr_scheduler_test {
-using doctest::Contains;
 
-namespace {
+using doctest::Contains;
 
 std::unique_ptr<SGD> two_groups() {
   return std::unique_ptr<SGD>(new SGD({{{parameter_of(kFloat64)}, {.lr = 0.1, .momentum = 0.9}},
@@ -37,8 +36,6 @@ void with_expected(const std::vector<T>& table, ExpectedEntries entries, const C
   for (const auto& [name, epochs] : entries)
     FAIL_CHECK("schedules.json has numbers for '" << name << "', which schedules.h does not make");
 }
-
-}  // namespace
 
 TEST_CASE("300 epochs of every schedule have PyTorch's rates and momentums") {
   with_expected(schedules(), expected().schedules, [](const Schedule& each, const std::vector<ExpectedEpoch>& epochs) {
